@@ -1,0 +1,28 @@
+"""Tulle: share the shape of your data, not the people in it.
+
+Public names load on first use, so that ``import tulle`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# name -> the module that defines it
+_HOMES = {
+    "SecretKey": "tulle.keys",
+}
+__all__ = sorted([*_HOMES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        home = import_module(_HOMES[name])
+        return home if _HOMES[name] == f"tulle.{name}" else getattr(home, name)
+    raise AttributeError(f"module 'tulle' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,86 @@
+"""Parameter checks with one sentence form: what is allowed, then what came."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+from tulle.errors import ParameterError, nearest_name
+
+
+def check_int(owner: str, name: str, value: Any, low: int, high: int | None = None) -> int:
+    """An integer in ``[low, high]``.
+
+    >>> check_int("Condenser", "k", 1, 2)
+    Traceback (most recent call last):
+    ...
+    tulle.errors.ParameterError: The 'k' parameter of Condenser must be an int in the range
+    [2, inf). Got 1 instead.
+    """
+    top = "inf)" if high is None else f"{high}]"
+    inside = (
+        isinstance(value, Integral)
+        and not isinstance(value, bool)
+        and low <= value
+        and (high is None or value <= high)
+    )
+    if not inside:
+        raise _wrong(owner, name, f"an int in the range [{low}, {top}", value)
+    return int(value)
+
+
+def check_real(
+    owner: str,
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    closed: str = "both",
+) -> float:
+    """A finite number between ``low`` and ``high``; ``closed`` is both, left, right or neither."""
+    left = "[" if closed in ("both", "left") and low > -math.inf else "("
+    right = "]" if closed in ("both", "right") and high < math.inf else ")"
+    inside = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if inside:
+        above = value >= low if left == "[" else value > low
+        below = value <= high if right == "]" else value < high
+        inside = above and below
+    if not inside:
+        raise _wrong(owner, name, f"a number in the range {left}{low:g}, {high:g}{right}", value)
+    return float(value)
+
+
+def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> str:
+    """One of some words; the error names the nearest right one."""
+    allowed = list(choices)
+    if not isinstance(value, str) or value not in allowed:
+        hint = nearest_name(str(value), allowed) if isinstance(value, str) else ""
+        words = ", ".join(repr(word) for word in allowed)
+        raise ParameterError(
+            f"The '{name}' parameter of {owner} must be one of {words}. "
+            f"Got {_show(value)} instead{': ' + hint if hint.startswith('did') else '.'}"
+        )
+    return value
+
+
+def check_flag(owner: str, name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise _wrong(owner, name, "True or False", value)
+    return value
+
+
+def _wrong(owner: str, name: str, allowed: str, value: Any) -> ParameterError:
+    return ParameterError(
+        f"The '{name}' parameter of {owner} must be {allowed}. Got {_show(value)} instead."
+    )
+
+
+def _show(value: Any) -> str:
+    # A parameter is the user's own word and may be shown, but an array or a frame is data.
+    if value is None or isinstance(value, str | bool | Real):
+        return repr(value)
+    return f"a {type(value).__name__}"

@@ -1,0 +1,79 @@
+"""What can go wrong, and with which exit code of the command line.
+
+::
+
+    TulleError(ValueError)      a user's mistake or unusable data      exit 2
+      ParameterError            an option has a value it cannot have
+      DataError                 the data do not fit the request
+      PolicyError               a policy file is wrong
+      KeyMaterialError          a key, passphrase or sealed file is wrong
+      PrivacyError              the guarantee cannot be met            exit 1
+      GateError                 a limit that the user set is passed    exit 1
+    PrivacyWarning              protection is weaker than it looks
+
+Messages name the option or column, the count and the remedy, never a cell of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class TulleError(ValueError):
+    """Base of every error that Tulle raises on purpose."""
+
+    exit_code = 2
+
+
+class ParameterError(TulleError):
+    """An option or constructor parameter has a value it cannot have."""
+
+
+class DataError(TulleError):
+    """The data do not fit the request."""
+
+
+class PolicyError(TulleError):
+    """A policy file names a column, role or option that does not exist."""
+
+
+class KeyMaterialError(TulleError):
+    """A key, a passphrase or a sealed file is wrong."""
+
+
+class PrivacyError(TulleError):
+    """The guarantee asked for cannot be met: nothing was written."""
+
+    exit_code = 1
+
+
+class GateError(TulleError):
+    """A limit set by the user is passed."""
+
+    exit_code = 1
+
+
+class PrivacyWarning(UserWarning):
+    """Protection is weaker than it looks."""
+
+
+def nearest_name(wrong: str, known: Iterable[str]) -> str:
+    """A hint to append to a message: the nearest right name, or the names there are.
+
+    >>> nearest_name("agee", ["age", "sex"])
+    "did you mean 'age'?"
+    >>> nearest_name("weight", ["age", "sex"])
+    "there are: 'age', 'sex'"
+    """
+    names = [str(name) for name in known]
+    close = get_close_matches(wrong, names, n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    shown = ", ".join(f"'{name}'" for name in names[:12])
+    return f"there are: {shown}{', ...' if len(names) > 12 else ''}"
+
+
+def missing_extra(package: str, extra: str, purpose: str) -> TulleError:
+    """The error for an optional dependency that is not installed."""
+    return TulleError(f"{purpose} needs '{package}': pip install 'tulle[{extra}]'")

@@ -1,0 +1,105 @@
+"""Files that appear whole or not at all.
+
+On Linux the bytes go into a file without a name (``O_TMPFILE``): if the process dies, nothing is
+left. Elsewhere, or on file systems that cannot do that, a hidden neighbour is used and removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from tulle.errors import DataError, TulleError
+
+
+class OutputExists(TulleError):
+    """The output is there already and ``force`` was not given."""
+
+
+@contextmanager
+def atomic_write(
+    path: str | os.PathLike[str], *, force: bool = False, mode: int = 0o644
+) -> Iterator[BinaryIO]:
+    """A binary file that gets its name when the block ends without an error."""
+    target = Path(path)
+    refuse_existing(target, force=force)
+    descriptor, hidden = _open_nameless(target, mode)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield cast(BinaryIO, file)
+            file.flush()
+            os.fsync(file.fileno())
+            if hidden is None:
+                hidden = _hidden_name(target)
+                os.link(f"/proc/self/fd/{file.fileno()}", hidden, follow_symlinks=True)
+        _publish(hidden, target, force=force)
+    except BaseException:
+        if hidden is not None:
+            with suppress(FileNotFoundError):
+                hidden.unlink()
+        raise
+
+
+def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
+    """Refuses to overwrite, and to write where there is no folder."""
+    target = Path(path)
+    if target.is_dir():
+        raise OutputExists(f"{target} is a folder: name a file")
+    if target.exists() and not force:
+        raise OutputExists(f"{target} exists already: pass --force (force=True) to replace it")
+    if not target.parent.is_dir():
+        raise DataError(f"the folder {target.parent} does not exist")
+
+
+def refuse_same(source: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
+    """Refuses to write a release over the file it is made from."""
+    with suppress(FileNotFoundError):
+        if os.path.samefile(source, output):
+            raise TulleError(f"{output} is the source itself: a release needs a name of its own")
+
+
+def digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Makes the renames inside a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _open_nameless(target: Path, mode: int) -> tuple[int, Path | None]:
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        # the file system may not support it (overlay, network): fall through
+        with suppress(OSError):
+            return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, mode), None
+    hidden = _hidden_name(target)
+    return os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), hidden
+
+
+def _hidden_name(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+
+
+def _publish(hidden: Path, target: Path, *, force: bool) -> None:
+    if force:
+        os.replace(hidden, target)
+    else:
+        # link fails if the name was taken meanwhile; rename would replace it in silence
+        try:
+            os.link(hidden, target)
+        except FileExistsError:
+            raise OutputExists(f"{target} appeared meanwhile: nothing was replaced") from None
+        hidden.unlink()
+    with suppress(OSError):
+        sync_folder(target.parent)

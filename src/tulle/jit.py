@@ -1,0 +1,50 @@
+"""The one decorator of the numba kernels.
+
+Kernel files import this module; they are themselves imported only when the input is large
+enough to pay for numba's start (about 0.4 s), so small inputs never wait for a compiler. A
+compilation that takes more than a second says so once on standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from numba.core import event
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compiles on first use, caches on disk, releases the lock of the interpreter."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+class _Notice(event.Listener):
+    """Says once that somebody waits for the compiler."""
+
+    said = False
+
+    def __init__(self) -> None:
+        self.timers: list[threading.Timer] = []
+
+    def on_start(self, event: Any) -> None:
+        timer = threading.Timer(1.0, self.say)
+        timer.daemon = True
+        timer.start()
+        self.timers.append(timer)
+
+    def on_end(self, event: Any) -> None:
+        if self.timers:
+            self.timers.pop().cancel()
+
+    def say(self) -> None:
+        if not _Notice.said and sys.stderr.isatty():
+            _Notice.said = True
+            print("tulle: compiling kernels, once for this machine ...", file=sys.stderr)
+
+
+event.register("numba:compile", _Notice())

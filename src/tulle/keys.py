@@ -1,0 +1,103 @@
+"""Secret keys: made by the operating system, derived by HKDF, never shown.
+
+A :class:`SecretKey` is one master secret. Every use derives its own bytes from it with a label,
+so that a sketch, a column and a site never share key material. The key has no readable ``repr``,
+is not pickled, and is written only where the owner says, with file mode 0600.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tulle.errors import KeyMaterialError
+from tulle.files import atomic_write
+
+_HEADER = "tulle-secret-key-v1:"
+
+
+class SecretKey:
+    """A master secret of 32 bytes.
+
+    Make one with :meth:`generate`, keep it with :meth:`save`, read it back with :meth:`load`,
+    or stretch it from a passphrase with :meth:`from_passphrase`.
+
+    >>> key = SecretKey.generate()
+    >>> key
+    SecretKey(hidden)
+    >>> key.derive("sketch/signs", 16) == key.derive("sketch/signs", 16)
+    True
+    """
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        if not isinstance(secret, bytes) or len(secret) != 32:
+            raise KeyMaterialError("a SecretKey needs 32 bytes: use SecretKey.generate()")
+        self._secret = secret
+
+    @classmethod
+    def generate(cls) -> SecretKey:
+        """A new key from the operating system's entropy."""
+        return cls(secrets.token_bytes(32))
+
+    @classmethod
+    def from_passphrase(cls, passphrase: str, salt: bytes) -> SecretKey:
+        """Stretched by scrypt (2**17 rounds): slow to guess, the same for the same salt."""
+        from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+        if not passphrase:
+            raise KeyMaterialError("the passphrase is empty")
+        if len(salt) < 16:
+            raise KeyMaterialError("the salt needs at least 16 bytes")
+        return cls(Scrypt(salt=salt, length=32, n=2**17, r=8, p=1).derive(passphrase.encode()))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SecretKey:
+        """Reads a key file written by :meth:`save`."""
+        try:
+            text = Path(path).read_text("ascii").strip()
+            if not text.startswith(_HEADER):
+                raise ValueError
+            return cls(bytes.fromhex(text.removeprefix(_HEADER)))
+        except OSError as error:
+            raise KeyMaterialError(f"cannot read the key file {path}: {error.strerror}") from None
+        except ValueError:
+            raise KeyMaterialError(f"{path} is not a Tulle key file") from None
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Writes the key, readable by its owner only; refuses to replace another key."""
+        with atomic_write(path, force=force, mode=0o600) as file:
+            file.write((_HEADER + self._secret.hex() + "\n").encode("ascii"))
+
+    def derive(self, use: str, length: int = 32) -> bytes:
+        """Bytes for one use, by HKDF-SHA256; other uses learn nothing from them."""
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        info = b"tulle/v1/" + use.encode()
+        return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(self._secret)
+
+    def fingerprint(self) -> str:
+        """Eight groups of hex that two owners can compare by phone; tells nothing of the key."""
+        digits = self.derive("fingerprint", 16).hex()
+        return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretKey) and secrets.compare_digest(self._secret, other._secret)
+
+    def __hash__(self) -> int:
+        return hash(self.derive("hash", 8))
+
+    def __repr__(self) -> str:
+        return "SecretKey(hidden)"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SecretKey:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise KeyMaterialError(
+            "a SecretKey is never pickled: save it with key.save(path) and load it where needed"
+        )

@@ -1,0 +1,1 @@
+"""Tables: reading and writing, column roles, table <-> numeric matrix."""

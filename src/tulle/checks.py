@@ -20,13 +20,8 @@ def check_int(owner: str, name: str, value: Any, low: int, high: int | None = No
     [2, inf). Got 1 instead.
     """
     top = "inf)" if high is None else f"{high}]"
-    inside = (
-        isinstance(value, Integral)
-        and not isinstance(value, bool)
-        and low <= value
-        and (high is None or value <= high)
-    )
-    if not inside:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < low or (high is not None and int(value) > high):
         raise _wrong(owner, name, f"an int in the range [{low}, {top}", value)
     return int(value)
 

@@ -66,7 +66,15 @@ def refuse_same(source: str | os.PathLike[str], output: str | os.PathLike[str]) 
 def digest(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file, in hex."""
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_of(file)
+
+
+def digest_of(file: BinaryIO) -> str:
+    """SHA-256 of an open file, from where it stands."""
+    running = hashlib.sha256()
+    while block := file.read(1 << 20):
+        running.update(block)
+    return running.hexdigest()
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:

@@ -1,0 +1,110 @@
+"""The ``tulle`` command.
+
+Commands are found by the names of the files in ``tulle/cli/commands``; each is imported only when
+it is listed or run, and imports the library only when it works, so that ``tulle --help`` answers
+at once. Exit codes: 0 fine, 1 a guarantee or a gate failed, 2 a mistake in usage or data, 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from importlib import import_module
+
+import rich_click as click
+from click.exceptions import Exit
+
+from tulle import __version__
+from tulle.cli import commands
+from tulle.errors import TulleError
+
+ORDER = ["demo", "inspect", "condense", "tune", "stream", "mine", "hide", "sketch", "sites"]
+
+
+class _Commands(click.RichGroup):
+    """Finds the commands by the files there are."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        names = [module.name for module in pkgutil.iter_modules(commands.__path__)]
+        return sorted(names, key=lambda n: (ORDER.index(n) if n in ORDER else len(ORDER), n))
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(ctx):
+            return None
+        found: click.Command = import_module(f"tulle.cli.commands.{name}").command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from tulle.errors import nearest_name
+
+        wrong = args[0]
+        if not wrong.startswith("-") and wrong not in self.list_commands(ctx):
+            ctx.fail(f"No such command '{wrong}': {nearest_name(wrong, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tulle")
+@click.option("--debug", is_flag=True, help="Show a traceback (without data) when something fails.")
+@click.pass_context
+def tulle(ctx: click.Context, debug: bool) -> None:
+    """Share the shape of your data, not the people in it.
+
+    Start with [bold]tulle demo[/bold], then [bold]tulle inspect FILE[/bold]. Exit codes: 0 fine,
+    1 a guarantee or a gate failed, 2 a mistake in usage or data.
+
+    Shell completion: [bold]eval "$(_TULLE_COMPLETE=bash_source tulle)"[/bold]
+    """
+    ctx.obj = {"debug": debug}
+
+
+def main() -> None:
+    """Runs the command line; a user's mistake ends in one line, never in a traceback."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    debug = len(arguments) < len(sys.argv) - 1
+    try:
+        code = tulle.main(arguments, prog_name="tulle", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted: nothing was written")
+        sys.exit(130)
+    except TulleError as error:
+        _end(error, str(error), error.exit_code, debug)
+    except MemoryError as error:
+        _end(error, "out of memory: use a smaller table or a batch option", 2, debug)
+    except OSError as error:
+        _end(error, _plain(error), 2, debug)
+    except Exception as error:
+        # The text of a foreign exception may quote a cell: only its type is shown.
+        text = f"unexpected {type(error).__name__}: run again with --debug and report it"
+        _end(error, text, 2, debug)
+
+
+def _plain(error: OSError) -> str:
+    if isinstance(error, BrokenPipeError):
+        return "the reader of the output went away"
+    name = f"{error.filename}: " if error.filename else ""
+    return f"{name}{error.strerror or type(error).__name__}"
+
+
+def _end(error: BaseException, text: str, code: int, debug: bool) -> None:
+    if debug:
+        import traceback
+
+        # frames only: neither local variables nor the message of a foreign exception
+        trace = traceback.format_tb(error.__traceback__)
+        print("".join(trace) + type(error).__name__, file=sys.stderr)
+    _say(text)
+    sys.exit(code)
+
+
+def _say(text: str) -> None:
+    print(f"tulle: {text}", file=sys.stderr)

@@ -1,0 +1,27 @@
+"""``tulle verify``: does a release still match its manifest?"""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from tulle.cli import options, output
+
+
+@click.command()
+@click.argument("release", metavar="RELEASE")
+@options.as_json
+def command(release: str, as_json: bool) -> int:
+    """Check a release against its manifest."""
+    from tulle.releases import read_manifest, verify_release
+
+    rows = verify_release(release)
+    manifest = read_manifest(release)
+    holds = all(row["holds"] for row in rows)
+    summary = {
+        "release": release,
+        "method": manifest.method,
+        "created": manifest.created,
+        "holds": holds,
+    }
+    output.show(summary, title="Verify", as_json=as_json, tables={"checks": rows})
+    return 0 if holds else 1

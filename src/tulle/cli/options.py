@@ -1,0 +1,62 @@
+"""Options that many commands share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import rich_click as click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+source = click.argument("source", metavar="INPUT")
+output = click.option(
+    "-o", "--output", required=True, metavar="OUTPUT", help="Where the release goes."
+)
+policy = click.option(
+    "--policy", metavar="FILE", default=None, help="Column roles and parameters (TOML)."
+)
+report = click.option(
+    "--report", metavar="FILE", default=None, help="Also audit, and write an HTML report."
+)
+seed = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=None,
+    help="Repeat a release exactly. Default: the operating system's randomness.",
+)
+force = click.option("--force", is_flag=True, help="Replace an output that is there already.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+
+
+def releasing(command: Command) -> Command:
+    """The options of every command that writes a release."""
+    for option in (as_json, force, seed, report, policy, output, source):
+        command = option(command)
+    return command
+
+
+class Share(click.ParamType):
+    """A share: ``0.1%``, ``0.001``; with ``counts=True`` also a whole number of records."""
+
+    name = "share"
+
+    def __init__(self, *, counts: bool = False) -> None:
+        self.counts = counts
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | int:
+        if isinstance(value, float | int):
+            return value
+        text = str(value).strip()
+        try:
+            if text.endswith("%"):
+                share: float | int = float(text[:-1]) / 100
+            elif self.counts and text.isdigit() and text != "0":
+                return int(text)
+            else:
+                share = float(text)
+        except ValueError:
+            self.fail(f"{text!r} is not a share such as 0.1% or 0.001", param, ctx)
+        if not 0 <= share <= 1:
+            self.fail(f"{text!r} is not between 0 and 1 (or 0% and 100%)", param, ctx)
+        return share

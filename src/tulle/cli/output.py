@@ -1,0 +1,85 @@
+"""How commands speak: a summary table for people, JSON for machines, progress on a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import rich_click as click
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """Shows the progress of what is done inside, if standard error is a terminal."""
+    from tulle.progress import shown
+
+    with shown():
+        yield
+
+
+def show(
+    summary: Mapping[str, Any],
+    *,
+    title: str,
+    as_json: bool = False,
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """Prints a summary (name -> value), then tables of rows, then where to look next.
+
+    With ``as_json`` the same goes out as one JSON object, the tables under their titles.
+    """
+    if as_json:
+        click.echo(json.dumps({**summary, **(tables or {})}, default=str))
+        return
+    from rich.console import Console
+
+    console = Console()
+    console.print(_pairs(title, summary))
+    for name, rows in (tables or {}).items():
+        if rows:
+            console.print(_rows(name, rows))
+    for note in notes:
+        console.print(note, highlight=False, soft_wrap=True)
+
+
+def _pairs(title: str, summary: Mapping[str, Any]) -> Any:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, value in summary.items():
+        if not isinstance(value, Mapping | list | tuple):
+            table.add_row(name.replace("_", " "), _text(value))
+    return table
+
+
+def _rows(title: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+    from rich.table import Table
+
+    table = Table(
+        title="\n" + title.replace("_", " "), title_justify="left", box=None, pad_edge=False
+    )
+    for name in rows[0]:
+        numeric = isinstance(rows[0][name], int | float)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(_text(value) for value in row.values()))
+    return table
+
+
+def _text(value: Any) -> str:
+    from rich.markup import escape
+
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return escape(str(value))

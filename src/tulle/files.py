@@ -1,11 +1,14 @@
 """Files that appear whole or not at all.
 
 On Linux the bytes go into a file without a name (``O_TMPFILE``): if the process dies, nothing is
-left. Elsewhere, or on file systems that cannot do that, a hidden neighbour is used and removed.
+left. Elsewhere, or on file systems that cannot do that, a hidden neighbour is used and removed. A
+file that replaces another has a hidden name for the blink before the rename; what a kill at that
+very moment leaves is whole, and :func:`remove_leftovers` takes it away at the next occasion.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import secrets
@@ -28,21 +31,36 @@ def atomic_write(
     """A binary file that gets its name when the block ends without an error."""
     target = Path(path)
     refuse_existing(target, force=force)
+    remove_leftovers(target)
     descriptor, hidden = _open_nameless(target, mode)
     try:
         with os.fdopen(descriptor, "w+b") as file:
             yield cast(BinaryIO, file)
             file.flush()
             os.fsync(file.fileno())
-            if hidden is None:
+            if hidden is None and (force and target.exists()):
                 hidden = _hidden_name(target)
-                os.link(f"/proc/self/fd/{file.fileno()}", hidden, follow_symlinks=True)
-        _publish(hidden, target, force=force)
-    except BaseException:
+                _name(file.fileno(), hidden)
+            if hidden is None:
+                _name(file.fileno(), target)
+            else:
+                _rename(hidden, target, force=force)
+        with suppress(OSError):
+            sync_folder(target.parent)
+    except FileExistsError:
+        raise OutputExists(f"{target} appeared meanwhile: nothing was replaced") from None
+    finally:
         if hidden is not None:
-            with suppress(FileNotFoundError):
-                hidden.unlink()
-        raise
+            hidden.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Removes the hidden neighbours of a file that killed processes left."""
+    target = Path(path)
+    for hidden in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        owner = hidden.name.removesuffix(".part").rpartition(".")[2].partition("-")[0]
+        if owner.isdigit() and not _alive(int(owner)):
+            hidden.unlink(missing_ok=True)
 
 
 def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
@@ -95,19 +113,33 @@ def _open_nameless(target: Path, mode: int) -> tuple[int, Path | None]:
     return os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), hidden
 
 
+def _name(descriptor: int, path: Path) -> None:
+    """Gives a nameless file its first name."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        # a folder descriptor makes Python call linkat, which follows the /proc link; link does not
+        os.link(f"/proc/self/fd/{descriptor}", path.name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
 def _hidden_name(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
-def _publish(hidden: Path, target: Path, *, force: bool) -> None:
+def _rename(hidden: Path, target: Path, *, force: bool) -> None:
     if force:
         os.replace(hidden, target)
     else:
         # link fails if the name was taken meanwhile; rename would replace it in silence
-        try:
-            os.link(hidden, target)
-        except FileExistsError:
-            raise OutputExists(f"{target} appeared meanwhile: nothing was replaced") from None
-        hidden.unlink()
-    with suppress(OSError):
-        sync_folder(target.parent)
+        os.link(hidden, target)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

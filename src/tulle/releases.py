@@ -21,7 +21,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tulle.errors import DataError, PrivacyError
-from tulle.files import atomic_write, digest, digest_of, refuse_existing, refuse_same
+from tulle.files import (
+    atomic_write,
+    digest,
+    digest_of,
+    refuse_existing,
+    refuse_same,
+    remove_leftovers,
+)
 
 FORMAT = 1
 
@@ -100,6 +107,8 @@ def settle(path: str | os.PathLike[str]) -> None:
     """Completes or undoes what a killed run left between its two steps."""
     beside = manifest_path(path)
     staged = _next(beside)
+    for file in (path, beside, staged):
+        remove_leftovers(file)
     if not staged.exists():
         return
     with suppress(OSError, ValueError, KeyError):

@@ -1,0 +1,31 @@
+"""What every test shares: one seed by default, many on request."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "tulle", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tulle")
+
+
+def _seeds() -> list[int]:
+    asked = os.environ.get("TULLE_TEST_SEEDS", "0")
+    first, _, last = asked.partition("-")
+    return list(range(int(first), int(last or first) + 1))
+
+
+@pytest.fixture(params=_seeds())
+def seed(request: pytest.FixtureRequest) -> int:
+    """A seed; ``TULLE_TEST_SEEDS=0-99`` finds tests that only pass on a lucky one."""
+    return int(request.param)
+
+
+@pytest.fixture
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)

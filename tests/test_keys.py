@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import stat
+from pathlib import Path
+
+import pytest
+
+from tulle import SecretKey
+from tulle.errors import KeyMaterialError
+from tulle.files import OutputExists
+
+
+def test_key_is_never_shown_nor_pickled() -> None:
+    key = SecretKey(b"k" * 32)
+    for text in (repr(key), str(key), f"{key}", key.fingerprint()):
+        assert (b"k" * 4).hex() not in text
+        assert "kkkk" not in text
+    with pytest.raises(KeyMaterialError, match="never pickled"):
+        pickle.dumps(key)
+
+
+def test_derivation_is_stable_and_separate() -> None:
+    key = SecretKey(b"k" * 32)
+    assert key.derive("a", 16) == SecretKey(b"k" * 32).derive("a", 16)
+    assert key.derive("a", 16) != key.derive("b", 16)
+    assert key.derive("a", 16) != SecretKey.generate().derive("a", 16)
+
+
+def test_file_round_trip_is_private_and_not_replaced(tmp_path: Path) -> None:
+    key = SecretKey.generate()
+    key.save(tmp_path / "key")
+    assert SecretKey.load(tmp_path / "key") == key
+    assert stat.S_IMODE(os.stat(tmp_path / "key").st_mode) == 0o600
+    with pytest.raises(OutputExists):
+        SecretKey.generate().save(tmp_path / "key")
+
+
+def test_bad_key_files_get_a_clear_word(tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text("tulle-secret-key-v1:zz")
+    (tmp_path / "other").write_bytes(b"\xff\xfe")
+    for name in ("bad", "other", "absent"):
+        with pytest.raises(KeyMaterialError):
+            SecretKey.load(tmp_path / name)
+    with pytest.raises(KeyMaterialError):
+        SecretKey(b"short")
+
+
+def test_passphrase_gives_the_same_key_for_the_same_salt() -> None:
+    first = SecretKey.from_passphrase("correct horse", b"s" * 16)
+    assert first == SecretKey.from_passphrase("correct horse", b"s" * 16)
+    assert first != SecretKey.from_passphrase("correct horse", b"t" * 16)
+    with pytest.raises(KeyMaterialError):
+        SecretKey.from_passphrase("", b"s" * 16)
+
+
+def test_copies_are_the_same_key() -> None:
+    key = SecretKey.generate()
+    assert copy.deepcopy(key) == key
+    assert len({key, copy.deepcopy(key)}) == 1

@@ -1,0 +1,181 @@
+"""The honest result of an attack: a rate with its interval, beside guessing and beside a control.
+
+A rate alone says little. *Baseline* is what the attacker gets by guessing, without the release.
+*Control* is what the same attack gets on people who were never in the data: what the release
+tells about anybody. What remains is the *risk*: the excess over the control (over the baseline,
+if there is no control), with the interval of Newcombe for a difference of two shares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tulle.errors import ParameterError
+
+NO_EVIDENCE = "the attack failed: this is no evidence of safety"
+
+_Z95 = 1.959963984540054
+
+
+class Interval(NamedTuple):
+    """The two ends of a 95 % interval."""
+
+    low: float
+    high: float
+
+
+def wilson(successes: float, attempts: int) -> Interval:
+    """The 95 % interval of Wilson for a share; right at 0 and 1 too, where others break.
+
+    >>> wilson(0, 50)
+    Interval(low=0.0, high=0.071...)
+    """
+    share = successes / attempts
+    weight = _Z95**2 / attempts
+    middle = (share + weight / 2) / (1 + weight)
+    spread = math.sqrt(weight * share * (1 - share) + weight**2 / 4) / (1 + weight)
+    # the formula is exact at both ends, floating point is not
+    low = 0.0 if successes <= 0 else max(0.0, middle - spread)
+    high = 1.0 if successes >= attempts else min(1.0, middle + spread)
+    return Interval(low, high)
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What an attack got, out of how many attempts, and what it would have got anyway.
+
+    Parameters
+    ----------
+    name
+        The key of the attack in a report.
+    attempts, successes
+        How often the attacker tried and was right.
+    baseline_successes
+        How often guessing would have been right in as many attempts; may be an expectation.
+    control_successes, control_attempts
+        The same attack on people who were never in the data; as many attempts unless said.
+    story
+        Who the attacker is, what they hold and what counts as a success, in one sentence.
+    details
+        Plain numbers and words that help to read the result; never a cell of the data.
+
+    Examples
+    --------
+    >>> result = AttackResult("linkage", 200, 150, 1, control_successes=20)
+    >>> result.rate, result.control, round(result.risk, 3), result.failed
+    (0.75, 0.1, 0.65, False)
+    >>> AttackResult("linkage", 200, 2, 1).note
+    'the attack failed: this is no evidence of safety'
+    """
+
+    name: str
+    attempts: int
+    successes: int
+    baseline_successes: float
+    control_successes: int | None = None
+    control_attempts: int | None = None
+    story: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_counts(self.name, "successes", self.successes, self.attempts)
+        _check_counts(self.name, "baseline_successes", self.baseline_successes, self.attempts)
+        if self.control_successes is not None:
+            if self.control_attempts is None:
+                object.__setattr__(self, "control_attempts", self.attempts)
+            tried = self.control_attempts or 0
+            _check_counts(self.name, "control_successes", self.control_successes, tried)
+
+    @property
+    def rate(self) -> float:
+        """The share of attempts that succeeded."""
+        return self.successes / self.attempts
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % interval of the rate."""
+        return wilson(self.successes, self.attempts)
+
+    @property
+    def low(self) -> float:
+        """The lower end of the 95 % interval of the rate."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of the 95 % interval of the rate."""
+        return self.interval.high
+
+    @property
+    def baseline(self) -> float:
+        """The share that guessing gets right."""
+        return self.baseline_successes / self.attempts
+
+    @property
+    def control(self) -> float | None:
+        """The share on people who were never in the data; None without a control."""
+        if self.control_successes is None or self.control_attempts is None:
+            return None
+        return self.control_successes / self.control_attempts
+
+    @property
+    def risk(self) -> float:
+        """The excess over the control, or over the baseline if there is no control."""
+        reference = self.baseline if self.control is None else self.control
+        return max(0.0, self.rate - reference)
+
+    @property
+    def risk_interval(self) -> Interval:
+        """The 95 % interval of the excess; its lower end is above 0 only if the excess is real."""
+        rate, own = self.rate, self.interval
+        if self.control is None or self.control_successes is None or not self.control_attempts:
+            return Interval(own.low - self.baseline, own.high - self.baseline)
+        other = wilson(self.control_successes, self.control_attempts)
+        excess = rate - self.control
+        low = excess - math.hypot(rate - own.low, other.high - self.control)
+        high = excess + math.hypot(own.high - rate, self.control - other.low)
+        return Interval(low, high)
+
+    @property
+    def failed(self) -> bool:
+        """True if the attack did not beat its own baseline beyond chance."""
+        return self.low <= self.baseline
+
+    @property
+    def note(self) -> str:
+        """What must be said beside the figure; empty if the attack worked."""
+        return NO_EVIDENCE if self.failed else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and words, ready for a report or for JSON."""
+        risk = self.risk_interval
+        return {
+            "name": self.name,
+            "attempts": self.attempts,
+            "successes": self.successes,
+            "rate": self.rate,
+            "low": self.low,
+            "high": self.high,
+            "baseline": self.baseline,
+            "control": self.control,
+            "control_attempts": self.control_attempts,
+            "risk": self.risk,
+            "risk_low": risk.low,
+            "risk_high": risk.high,
+            "failed": self.failed,
+            "note": self.note,
+            "story": self.story,
+            "details": dict(self.details),
+        }
+
+
+def _check_counts(name: str, what: str, count: float, attempts: int) -> None:
+    if attempts < 1:
+        raise ParameterError(f"The attack '{name}' needs at least one attempt. Got {attempts}.")
+    if not 0 <= count <= attempts:
+        raise ParameterError(
+            f"The attack '{name}' has {what}={count:g} outside the range [0, {attempts}]."
+        )

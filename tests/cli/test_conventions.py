@@ -1,0 +1,90 @@
+"""What every command does alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tulle import __version__
+from tulle.cli import tulle
+from tulle.releases import Manifest, write_release
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tulle", *arguments], capture_output=True, text=True
+    )
+
+
+def commands() -> list[str]:
+    return tulle.list_commands(tulle.make_context("tulle", [], resilient_parsing=True))
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_has_help(name: str) -> None:
+    result = CliRunner().invoke(tulle, [name, "--help"])
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_version_and_unknown_command() -> None:
+    assert __version__ in run("--version").stdout
+    wrong = run("verfy")
+    assert wrong.returncode == 2
+    assert "did you mean 'verify'?" in wrong.stderr
+
+
+def test_users_mistake_is_one_line_without_traceback() -> None:
+    result = run("verify", "no-such-file")
+    assert result.returncode == 2
+    assert result.stderr.startswith("tulle: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_debug_shows_frames_and_no_locals() -> None:
+    result = run("verify", "no-such-file", "--debug")
+    assert result.returncode == 2
+    assert "releases.py" in result.stderr
+    assert "locals" not in result.stderr
+
+
+def test_verify_exit_codes_and_json(tmp_path: Path) -> None:
+    made = Manifest("test", {}, {"k": 2}, {"smallest group": 2})
+    write_release(tmp_path / "r", lambda file: file.write(b"x"), made)
+    good = run("verify", str(tmp_path / "r"), "--json")
+    assert good.returncode == 0
+    assert json.loads(good.stdout)["holds"] is True
+    (tmp_path / "r").write_bytes(b"y")
+    bad = run("verify", str(tmp_path / "r"))
+    assert bad.returncode == 1
+    assert "no" in bad.stdout
+
+
+def test_completion_script_is_printed() -> None:
+    environment = {**os.environ, "_TULLE_COMPLETE": "bash_source"}
+    result = subprocess.run(
+        [sys.executable, "-m", "tulle"], env=environment, capture_output=True, text=True
+    )
+    assert "complete" in result.stdout
+
+
+def test_progress_is_shown_on_a_terminal_only() -> None:
+    code = (
+        "from tulle.progress import bar, shown\n"
+        "with shown(), bar('Grouping', 2) as advance:\n    advance(); advance(note='better')\n"
+    )
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert piped.stdout == piped.stderr == ""
+    ours, theirs = pty.openpty()
+    subprocess.run([sys.executable, "-c", code], stderr=theirs, check=True)
+    os.close(theirs)
+    assert b"Grouping" in os.read(ours, 65536)
+    os.close(ours)

@@ -1,1 +1,47 @@
-"""report"""
+"""Reports: one plain dictionary in; HTML, JSON or Markdown out.
+
+The report imports no family. Whoever makes a release hands over a *result*, a dictionary of words
+and numbers (no arrays, no frames, no rows of the data)::
+
+    {
+      "title": "Condensed release of adult.csv",
+      "summary": "32,561 records became 32,561 look-alikes.",   # optional
+      "guarantee": {"text": "Every group holds at least 20 records.",
+                    "rows": [{"name": "smallest group", "asked": 20, "found": 21, "holds": True}]},
+      "k": 20,                       # the least number of records behind a public aggregate
+      "metrics": {"covariance_compatibility": 0.998, ...},       # name -> number
+      "attacks": {"linkage": AttackResult.to_dict(), ...},
+      "sections": [section, ...],    # what a family adds, in this order
+      "limits": ["What the method does not protect, a sentence each."],
+      "gates": [{"name": "linkage", "limit": 0.05, "value": 0.01, "holds": True}],
+      "command": "tulle condense adult.csv -o release.csv -k 20",
+      "provenance": {"seed": "given", "versions": {...}},         # name -> word, number or dict
+      "verdict": {"level": "good" | "caution" | "bad", "text": "..."},  # made if left out
+    }
+
+    section = {"id": "rules", "title": "Rules before and after", "text": "...", "blocks": [...]}
+    block   = {"type": "facts", "rows": [{"name": ..., "value": ..., "help": ...}]}
+            | {"type": "table", "title": ..., "columns": [names], "rows": [[cells]],
+               "counts": [names of columns that count records]}
+            | {"type": "chart", "chart": KIND, "title": ..., "help": ..., "rows": [{...}]}
+
+A section or block with ``"owner_only": True`` is left out of the public edition, which also
+hides counts of fewer than ``k`` records and rounds rates. Kinds of charts, with the fields of
+their rows (more in :mod:`tulle.report.charts`):
+
+==================  ================================================================
+``histogram``       ``label``, ``original``, ``release`` (shares), ``count`` (records)
+``density``         ``x``, ``y``, ``of`` ("original" or "release"), ``share``, ``count``
+``correlation``     ``first``, ``second``, ``original``, ``release``
+``groups``          ``size``, ``level``, ``groups`` (how many), ``count`` (records in them)
+``curve``           ``size``, ``accuracy``, ``privacy``, ``chosen``
+``before_after``    ``name``, ``measure``, ``before``, ``after``, ``limit`` (or None)
+``error``           ``name``, ``predicted``, ``measured``
+==================  ================================================================
+"""
+
+from __future__ import annotations
+
+from tulle.report.render import markdown, render, save, to_json
+
+__all__ = ["markdown", "render", "save", "to_json"]

@@ -1,0 +1,170 @@
+"""From a result to a page, to JSON and to Markdown.
+
+The page is one file that cannot phone home: a content security policy allows exactly the two
+scripts in it (by their digests) and no connection at all. Templates are ordinary files in
+``templates``; charts are drawn by one copy of the Vega bundle.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tulle.errors import ParameterError
+from tulle.files import atomic_write
+from tulle.report.charts import spec
+from tulle.report.editions import edition_of
+from tulle.report.markdown import as_markdown
+from tulle.report.words import attack_label, metric_words, number
+
+_TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
+
+
+def render(result: Mapping[str, Any], edition: str = "owner") -> str:
+    """One self-contained HTML page; ``edition`` is owner or public."""
+    shown = _prepared(result, edition)
+    specs = _with_charts(shown)
+    page = _environment().get_template("page.html")
+    driver = _template_text("charts.js")
+    return str(
+        page.render(
+            shown=shown,
+            policy=_content_policy(_bundle(), driver),
+            style=_template_text("style.css"),
+            bundle=_bundle(),
+            driver=driver,
+            specs=_for_script(specs),
+        )
+    )
+
+
+def to_json(result: Mapping[str, Any], edition: str = "owner") -> str:
+    """The result as JSON; numbers that JSON does not know become null."""
+    shown = edition_of(result, edition)
+    return json.dumps(_finite(shown), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def markdown(result: Mapping[str, Any], edition: str = "owner") -> str:
+    """The result as Markdown."""
+    return as_markdown(_prepared(result, edition))
+
+
+def save(
+    result: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    *,
+    edition: str = "owner",
+    force: bool = False,
+) -> Path:
+    """Writes ``path`` as its ending says: .html, .json or .md."""
+    makers = {".html": render, ".htm": render, ".json": to_json, ".md": markdown}
+    target = Path(path)
+    if target.suffix.lower() not in makers:
+        raise ParameterError(f"A report ends in .html, .json or .md. Got '{target.suffix}'.")
+    text = makers[target.suffix.lower()](result, edition)
+    with atomic_write(target, force=force) as file:
+        file.write(text.encode())
+    return target
+
+
+def _prepared(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
+    """The edition, and its figures with their words."""
+    shown = edition_of(result, edition)
+    shown["figures"] = [
+        {"name": name, "label": words.label, "help": words.help, "text": number(value, words.style)}
+        for name, value in shown["metrics"].items()
+        if isinstance(value, int | float)
+        for words in [metric_words(name)]
+    ]
+    return shown
+
+
+def _with_charts(shown: dict[str, Any]) -> dict[str, Any]:
+    """Gives each chart of the result an id, and returns their specifications by id."""
+    specs: dict[str, Any] = {}
+    attacks = shown["attacks"]
+    if attacks:
+        rows = [{"label": attack_label(name), **attack} for name, attack in attacks.items()]
+        specs["chart-attacks"] = spec("attacks", [_plain_attack(row) for row in rows])
+    for place, section in enumerate(shown["sections"]):
+        for chart, block in enumerate(section["blocks"]):
+            if block["type"] == "chart":
+                block["id"] = f"chart-{place}-{chart}"
+                block["columns"] = _columns(block)
+                specs[block["id"]] = spec(block["chart"], _finite(block["rows"]))
+    return specs
+
+
+def _plain_attack(row: Mapping[str, Any]) -> dict[str, Any]:
+    fields = ("label", "rate", "low", "high", "control", "baseline", "risk")
+    return {field: row[field] for field in fields}
+
+
+def _columns(block: Mapping[str, Any]) -> list[str]:
+    return [name for name in (block["rows"][0] if block["rows"] else {}) if name != "count"]
+
+
+@cache
+def _environment() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("tulle.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = number
+    environment.filters["share"] = lambda value: number(value, "share")
+    environment.filters["attack_label"] = attack_label
+    environment.globals["most_rows"] = _TABLE_ROWS
+    return environment
+
+
+@cache
+def _template_text(name: str) -> str:
+    return resources.files("tulle.report").joinpath("templates", name).read_text("utf-8")
+
+
+@cache
+def _bundle() -> str:
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    return bundle
+
+
+def _content_policy(*scripts: str) -> str:
+    digests = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _for_script(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(_finite(value), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _finite(value: Any) -> Any:
+    """Plain Python all the way down; NaN and infinity become None."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _finite(value.tolist())
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value

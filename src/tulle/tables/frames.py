@@ -1,0 +1,327 @@
+"""Any table in, the same kind out.
+
+pandas, polars and pyarrow tables, NumPy arrays and lists of rows open into named columns: a NumPy
+array where the values are plain numbers or truth values, a polars Series for everything else. The
+container that comes with the columns puts others like them (not the rows: those are released
+anew) back into the kind of table that came in, with its names, order and types. pandas needs no
+pyarrow for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Cells = Any  # one column: NDArray (numbers, truth values) or pl.Series
+Columns = dict[str, Cells]
+
+_ACCEPTED = "a pandas or polars DataFrame, a pyarrow Table, a 2-D NumPy array or a list of rows"
+
+
+class Container(Protocol):
+    """Remembers what kind of table came in, but none of its rows."""
+
+    def restore(self, columns: Mapping[str, Cells]) -> Any:
+        """A table of that kind from some of its columns, by name."""
+        ...
+
+
+def open_table(X: Any) -> tuple[Columns, Container]:
+    """The columns of any table, and the container to put others like them into.
+
+    >>> columns, container = open_table([[1, "a"], [2, "b"]])
+    >>> list(columns)
+    ['x0', 'x1']
+    >>> container.restore(columns)
+    [[1, 'a'], [2, 'b']]
+    """
+    columns, container = _open(X)
+    if not columns:
+        rows = len(X) if hasattr(X, "__len__") else 0
+        raise DataError(f"0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required.")
+    return columns, container
+
+
+def open_column(y: Any, name: str = "target") -> tuple[Columns, Container]:
+    """One column (array, list, Series, pyarrow array) opened as a table of one column."""
+    family = _family(y)
+    if family == "pandas" and type(y).__name__ == "Series":
+        columns, container = open_table(y.to_frame(name=name if y.name is None else y.name))
+    elif family == "polars" and type(y).__name__ == "Series":
+        columns, container = open_table(y.alias(y.name or name).to_frame())
+    elif family == "pyarrow" and type(y).__name__ != "Table":
+        import pyarrow as pa
+
+        columns, container = open_table(pa.table({name: y}))
+    elif isinstance(y, list | tuple) and not (y and isinstance(y[0], list | tuple)):
+        columns, container = open_table([[value] for value in y] or np.empty((0, 1)))
+    elif np.ndim(y) == 1:
+        columns, container = open_table(np.asarray(y)[:, None])
+    else:
+        raise DataError(f"'{name}' must be one column. Got {np.ndim(y)} dimensions.")
+    return columns, _OneColumn(container, isinstance(y, list | tuple), y)
+
+
+def to_polars(X: Any) -> pl.DataFrame:
+    """Any table as a polars DataFrame."""
+    import polars as pl
+
+    if isinstance(X, pl.DataFrame):
+        return X
+    columns, _ = open_table(X)
+    return pl.DataFrame([as_series(name, cells) for name, cells in columns.items()])
+
+
+def as_series(name: str, cells: Cells) -> pl.Series:
+    """One column as a polars Series."""
+    import polars as pl
+
+    return cells if isinstance(cells, pl.Series) else pl.Series(name, cells)
+
+
+def count_rows(columns: Columns) -> int:
+    """The number of rows of an opened table."""
+    return len(next(iter(columns.values())))
+
+
+def is_plain(container: Container) -> bool:
+    """Whether a table came as a NumPy array or a list: numbers without a declared precision."""
+    return isinstance(container, _Array | _Rows)
+
+
+def _family(X: Any) -> str:
+    """The library that an object comes from, without importing any."""
+    return type(X).__module__.partition(".")[0]
+
+
+def _open(X: Any) -> tuple[Columns, Container]:
+    family, kind = _family(X), type(X).__name__
+    if family == "pandas" and kind == "DataFrame":
+        from tulle.tables.pandas_frames import open_pandas
+
+        return open_pandas(X)
+    if family == "polars" and kind == "DataFrame":
+        return _open_polars(X)
+    if family == "pyarrow" and kind in ("Table", "RecordBatch"):
+        return _open_arrow(X)
+    if isinstance(X, np.ndarray):
+        return _open_array(X)
+    if isinstance(X, list | tuple):
+        columns, container = _open_array(_rows_to_array(X))
+        return columns, _Rows(container)
+    if kind == "LazyFrame":
+        raise DataError("the table is lazy: call .collect() first")
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise DataError("sparse data is not supported: pass X.toarray(), or use a Sketcher")
+    if hasattr(X, "__array__"):
+        return _open_array(np.asarray(X))
+    raise DataError(f"cannot read a {kind} as a table: pass {_ACCEPTED}")
+
+
+# -- polars ------------------------------------------------------------------------------------
+
+
+class _Polars:
+    def restore(self, columns: Mapping[str, Cells]) -> pl.DataFrame:
+        import polars as pl
+
+        return pl.DataFrame([as_series(name, cells) for name, cells in columns.items()])
+
+
+def _open_polars(X: pl.DataFrame) -> tuple[Columns, Container]:
+    columns: Columns = {}
+    for series in X:
+        refuse_unsupported(series.name, series.dtype)
+        columns[series.name] = series
+    return columns, _Polars()
+
+
+def refuse_unsupported(name: str, dtype: Any) -> None:
+    """Refuses column types that hold no single value a row."""
+    if dtype.is_nested() or str(dtype).partition("(")[0] in ("Binary", "Object", "Unknown"):
+        raise DataError(
+            f"column '{name}' has type {dtype}, which is not supported: split it into plain "
+            "columns (numbers, text, categories, dates) or leave it out"
+        )
+
+
+def refuse_duplicates(names: Iterable[Any]) -> None:
+    """Refuses tables in which a column name is not unique."""
+    seen: set[str] = set()
+    for name in map(str, names):
+        if name in seen:
+            raise DataError(f"the column name '{name}' appears more than once: rename one")
+        seen.add(name)
+
+
+# -- pyarrow -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Arrow:
+    schema: Any
+    batch: bool
+
+    def restore(self, columns: Mapping[str, Cells]) -> Any:
+        import pyarrow as pa
+
+        fields = [self.schema.field(name) for name in columns]
+        arrays = [
+            _cast_arrow(as_series(field.name, columns[field.name]).to_arrow(), field.type)
+            for field in fields
+        ]
+        table = pa.table(arrays, schema=pa.schema(fields, metadata=self.schema.metadata))
+        if not self.batch:
+            return table
+        batches = table.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _open_arrow(X: Any) -> tuple[Columns, Container]:
+    import polars as pl
+    import pyarrow as pa
+
+    refuse_duplicates(X.schema.names)
+    columns: Columns = {}
+    for field in X.schema:
+        array = X.column(field.name)
+        if pa.types.is_dictionary(field.type) and not _is_text(field.type.value_type):
+            array = array.cast(field.type.value_type)
+        series = pl.Series(field.name, array)
+        refuse_unsupported(field.name, series.dtype)
+        columns[field.name] = series
+    return columns, _Arrow(X.schema, type(X).__name__ == "RecordBatch")
+
+
+def _cast_arrow(array: Any, wanted: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(wanted):
+        plain = array.cast(wanted.value_type)
+        encoded = plain.dictionary_encode()
+        return pa.DictionaryArray.from_arrays(
+            encoded.indices.cast(wanted.index_type), encoded.dictionary, ordered=wanted.ordered
+        )
+    return array.cast(wanted)
+
+
+def _is_text(arrow_type: Any) -> bool:
+    import pyarrow as pa
+
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(arrow_type) for is_kind in kinds)
+
+
+# -- arrays and lists --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Array:
+    dtype: np.dtype[Any]
+
+    def restore(self, columns: Mapping[str, Cells]) -> NDArray[Any]:
+        rows = len(next(iter(columns.values()))) if columns else 0
+        # an array is kept by column or by row, as it comes: rows are what most readers want
+        array = np.empty((rows, len(columns)), dtype=self.dtype)
+        for place, cells in enumerate(columns.values()):
+            if self.dtype == object and not isinstance(cells, np.ndarray):
+                array[:, place] = cells.to_list()
+            else:
+                array[:, place] = np.asarray(cells)
+        return array
+
+
+@dataclass(frozen=True)
+class _Rows:
+    array: Container
+
+    def restore(self, columns: Mapping[str, Cells]) -> list[list[Any]]:
+        rows: list[list[Any]] = self.array.restore(columns).tolist()
+        return rows
+
+
+class _OneColumn:
+    def __init__(self, table: Container, listed: bool, example: Any) -> None:
+        self.table = table
+        self.listed = listed
+        self.family = _family(example)
+        self.chunked = type(example).__name__ == "ChunkedArray"
+        self.unnamed = self.family in ("pandas", "polars") and not example.name
+
+    def restore(self, columns: Mapping[str, Cells]) -> Any:
+        table = self.table.restore(columns)
+        if self.listed:
+            rows = table if isinstance(table, list) else table.tolist()
+            return [row[0] for row in rows]
+        if self.family == "pandas":
+            return table.iloc[:, 0].rename(None) if self.unnamed else table.iloc[:, 0]
+        if self.family == "polars":
+            series = table.to_series(0)
+            return series.alias("") if self.unnamed else series
+        if self.family == "pyarrow":
+            return table.column(0) if self.chunked else table.column(0).combine_chunks()
+        return table[:, 0]
+
+
+def _open_array(X: NDArray[Any]) -> tuple[Columns, Container]:
+    if isinstance(X, np.ma.MaskedArray):
+        raise DataError("masked arrays are not supported: use NaN for missing values")
+    if X.dtype.names is not None or X.dtype.kind in "VS":
+        raise DataError("structured and bytes arrays are not supported: pass a DataFrame")
+    if X.dtype.kind == "c":
+        raise DataError("Complex data not supported: pass real and imaginary parts as columns")
+    if X.ndim != 2:
+        raise DataError(
+            f"Expected a 2-D array, got {X.ndim} dimension(s). Reshape your data: "
+            "X.reshape(-1, 1) if it has one column, X.reshape(1, -1) if it is one record."
+        )
+    if X.dtype.kind in "biuf":
+        return {f"x{place}": X[:, place] for place in range(X.shape[1])}, _Array(X.dtype)
+    return {f"x{place}": _infer(f"x{place}", X[:, place]) for place in range(X.shape[1])}, _Array(
+        X.dtype
+    )
+
+
+def _infer(name: str, values: NDArray[Any]) -> Cells:
+    """A column of objects, texts or time stamps as a Series of one type."""
+    import polars as pl
+
+    if values.dtype.kind in "mM":
+        unit = np.datetime_data(values.dtype)[0]
+        fine = unit if unit in ("D", "ms", "us", "ns") else "ms"
+        return pl.Series(name, values.astype(f"{values.dtype.kind}8[{fine}]"))
+    try:
+        series = pl.Series(name, values.tolist(), strict=True)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        try:  # numbers of several types (1, 2.5): one array of numbers
+            return values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"column '{name}' mixes values of several types: each column's argument must "
+                "be a string, a number, a date or missing"
+            ) from None
+    refuse_unsupported(name, series.dtype)
+    return series
+
+
+def _rows_to_array(X: Sequence[Any]) -> NDArray[Any]:
+    try:
+        array = np.array(X)
+        if array.dtype.kind not in "biuf":
+            array = np.array(X, dtype=object)
+    except ValueError:
+        raise DataError("the rows of the list differ in length") from None
+    if array.ndim == 2 and array.dtype.kind == "f":
+        # columns of whole numbers stay whole where the array as a whole could not
+        mixed = np.array(X, dtype=object)
+        return mixed if any(isinstance(value, int) for value in mixed.flat) else array
+    return array

@@ -1,0 +1,389 @@
+"""Table <-> matrix: the identity on originals, types and counts on pseudo-data."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from polars.testing.parametric import column, dataframes
+
+from tulle.errors import DataError, ParameterError
+from tulle.tables.encoder import TableEncoder
+from tulle.tables.schema import Column, Kind, Role
+
+
+def _there_and_back(table, **options):
+    encoder = TableEncoder(**options).fit(table)
+    matrix = encoder.encode(table)
+    assert matrix.shape == (len(table), len(encoder.feature_names_))
+    assert np.isfinite(matrix).all()
+    assert encoder.scales_.shape == (matrix.shape[1],)
+    assert (encoder.scales_ > 0).all()
+    return encoder.decode(matrix)
+
+
+_WORDS = Column("c", Kind.CATEGORY)
+_SMALL = {"min_cols": 1, "max_cols": 1, "max_size": 12, "allow_chunks": True}
+_EXACT_INTEGERS = st.integers(-(2**53), 2**53)
+
+
+def _one_column(dtype, **options):
+    return dataframes([column("c", dtype=dtype, **options)], min_cols=1, max_cols=1, max_size=12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(
+        _one_column(pl.Int64, strategy=_EXACT_INTEGERS, allow_null=True),
+        _one_column(pl.Int8, allow_null=True),
+        _one_column(pl.UInt32, allow_null=True),
+        _one_column(pl.Boolean, allow_null=True),
+        _one_column(pl.Date, allow_null=True),
+        _one_column(pl.Time, allow_null=True),
+        _one_column(pl.Float64, strategy=st.floats(allow_infinity=False), allow_null=True),
+        _one_column(
+            pl.Float32, strategy=st.floats(allow_infinity=False, width=32), allow_null=True
+        ),
+        _one_column(pl.Null, allow_null=True),
+    )
+)
+def test_numbers_and_truth_values_come_back(table):
+    assert_frame_equal(_there_and_back(table), table, check_exact=True)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.one_of(
+        _one_column(pl.String, allow_null=True),
+        _one_column(pl.Categorical, allow_null=True),
+        _one_column(pl.Enum(["", "a", "ü", "🦆"]), allow_null=True),
+        _one_column(pl.Int64, allow_null=True),
+        _one_column(pl.Float64, allow_null=True),
+        _one_column(pl.Date, allow_null=True),
+    ),
+    st.integers(2, 5),
+)
+def test_categories_come_back_however_narrow_the_code(table, max_width):
+    options = {"columns": [_WORDS], "max_width": max_width}
+    assert_frame_equal(_there_and_back(table, **options), table, check_exact=True)
+
+
+_INSTANTS = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2150, 1, 1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.none() | _INSTANTS, max_size=12),
+    st.sampled_from(["ms", "us"]),
+    st.sampled_from([None, "UTC", "Europe/Zurich", "America/St_Johns"]),
+)
+def test_points_in_time_come_back(values, unit, zone):
+    table = pl.DataFrame({"t": pl.Series(values, dtype=pl.Datetime("us")).cast(pl.Datetime(unit))})
+    if zone:
+        table = table.select(pl.col("t").dt.replace_time_zone("UTC").dt.convert_time_zone(zone))
+    assert_frame_equal(_there_and_back(table), table)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    dataframes(
+        min_cols=1,
+        max_cols=6,
+        max_size=15,
+        allow_null=True,
+        allow_infinity=False,
+        allowed_dtypes=[pl.Int32, pl.Float64, pl.String, pl.Boolean, pl.Date, pl.Categorical],
+    )
+)
+def test_whole_tables_come_back(table):
+    columns = [Column(series.name, Kind.CATEGORY) for series in table if series.dtype == pl.String]
+    back = _there_and_back(table, columns=columns, max_width=4)
+    assert_frame_equal(back, table, check_exact=True)
+
+
+def test_durations_decimals_and_nanoseconds_come_back():
+    hours = pl.Series([-2_500_000, 2_500_000, None])  # farther apart than 2**63 nanoseconds
+    table = pl.DataFrame(
+        {
+            "span": pl.Series([5, None, 7]).cast(pl.Duration("ms")),
+            "price": pl.Series([Decimal("1.20"), None, Decimal("3.45")]),
+            "nano": pl.Series([10**18, 10**18 + 1, None]).cast(pl.Datetime("ns")),
+            "far": pl.Series([-(2**41), 2**41, None]).cast(pl.Datetime("ms")),
+            "apart": (hours * (3600 * 10**9)).cast(pl.Datetime("ns")),
+        }
+    )
+    assert_frame_equal(_there_and_back(table), table)
+
+
+def test_ten_thousand_categories_come_back_in_a_bounded_width():
+    rng = np.random.default_rng(0)
+    words = [f"word {place}" for place in range(10_000)]
+    table = pl.DataFrame({"w": words + list(rng.choice(words[:50], 20_000))})
+    encoder = TableEncoder().fit(table)
+    assert len(encoder.feature_names_) == 32
+    assert_frame_equal(encoder.decode(encoder.encode(table)), table)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_tables_of_no_row_and_of_one(rows):
+    table = pl.DataFrame(
+        {"a": [1], "b": [2.5], "c": ["x"], "d": [True], "e": [dt.date(2020, 1, 1)]}
+    )[:rows]
+    assert_frame_equal(_there_and_back(table), table)
+
+
+def test_other_containers_come_back_as_they_were():
+    array = np.array([[1.5, np.nan], [2.0, 3.0]])
+    np.testing.assert_array_equal(_there_and_back(array), array)
+    frame = pd.DataFrame(
+        {
+            "a": pd.array([1, None, 3], dtype="Int64"),
+            "b": pd.Categorical(["x", None, "y"], categories=["y", "x", "z"]),
+            "c": pd.to_datetime(["2020-01-01", None, "2021-05-05"]).tz_localize("Asia/Tokyo"),
+            "d": ["u", None, "v"],
+        }
+    )
+    pd.testing.assert_frame_equal(_there_and_back(frame), frame)
+    assert _there_and_back([[1, "a"], [2, "a"]]) == [[1, "a"], [2, "a"]]
+
+
+# -- scales --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    dataframes(
+        min_cols=1,
+        max_cols=4,
+        min_size=2,
+        max_size=20,
+        allow_null=True,
+        allow_infinity=False,
+        allowed_dtypes=[pl.Int32, pl.String, pl.Boolean, pl.Date],
+    ),
+    st.floats(0.1, 10),
+)
+def test_every_column_has_its_weight_as_deviation(table, weight):
+    columns = [Column(s.name, Kind.CATEGORY) for s in table if s.dtype == pl.String]
+    encoder = TableEncoder(columns, 4, weights=[weight] * table.width).fit(table)
+    scaled = encoder.encode(table) / encoder.scales_
+    for place in encoder.slices_.values():
+        variance = scaled[:, place].var(axis=0).sum()
+        alike = (scaled[:, place] == scaled[0, place]).all()
+        assert variance == pytest.approx(0 if alike else weight**2, abs=1e-9)
+
+
+def test_plain_numbers_are_z_scores():
+    array = np.random.default_rng(1).normal(5, 3, (100, 3))
+    array[:, 2] = 7
+    encoder = TableEncoder().fit(array)
+    np.testing.assert_array_equal(encoder.encode(array), array)
+    np.testing.assert_allclose(encoder.scales_, [*array[:, :2].std(axis=0), 1])
+    assert encoder.constant_ == ["x2"]
+
+
+# -- pseudo-data ---------------------------------------------------------------------------------
+
+
+def _mixed(n: int, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    words = rng.choice([f"w{place}" for place in range(60)], n)
+    missing = rng.random(n) < 0.3
+    return pl.DataFrame(
+        {
+            "count": rng.integers(-5, 200, n),
+            "price": np.round(rng.lognormal(3, 1, n), 2),
+            "holey": pl.Series(np.where(missing, None, rng.normal(50, 9, n).round(1)).tolist()),
+            "flag": rng.random(n) < 0.2,
+            "perhaps": pl.Series(np.where(missing, None, rng.random(n) < 0.5).tolist()),
+            "word": words,
+            "day": [dt.date(2020, 1, 1) + dt.timedelta(int(d)) for d in rng.integers(0, 900, n)],
+        }
+    )
+
+
+def _noisy(table, groups, seed, **options):
+    encoder = TableEncoder(**options).fit(table)
+    matrix = encoder.encode(table)
+    means = np.stack([matrix[groups == group].mean(axis=0) for group in range(groups.max() + 1)])
+    rng = np.random.default_rng(seed)
+    drawn = means[groups] + rng.normal(size=matrix.shape) * encoder.scales_
+    return encoder.decode(drawn, groups, rng, means=means)
+
+
+def test_every_group_keeps_its_counts():
+    table = _mixed(600)
+    groups = np.random.default_rng(1).integers(0, 40, 600)
+    groups[:40] = np.arange(40)
+    released = _noisy(table, groups, 2)
+    for name in ["flag", "perhaps"]:
+        assert_frame_equal(_counts(released, groups, name), _counts(table, groups, name))
+    nulls = [frame.select(pl.col("holey").is_null()) for frame in (released, table)]
+    assert_frame_equal(_counts(nulls[0], groups, "holey"), _counts(nulls[1], groups, "holey"))
+
+
+def test_every_group_keeps_the_counts_of_its_common_categories():
+    table = _mixed(600).with_columns(pl.col("word").str.slice(0, 2).alias("word"))
+    groups = np.random.default_rng(1).integers(0, 40, 600)
+    groups[:40] = np.arange(40)
+    released = _noisy(table, groups, 2)
+    assert_frame_equal(_counts(released, groups, "word"), _counts(table, groups, "word"))
+
+
+def _counts(frame, groups, name):
+    return (
+        frame.select(pl.col(name), group=pl.Series(groups))
+        .group_by("group", name)
+        .len()
+        .sort("group", name)
+    )
+
+
+def test_pseudo_data_keeps_types_ranges_precision_and_domains():
+    table = _mixed(500)
+    groups = np.arange(500) // 25
+    released = _noisy(table, groups, 3)
+    assert released.schema == table.schema
+    for name in ["count", "price", "holey", "day"]:
+        assert released[name].min() >= table[name].min()
+        assert released[name].max() <= table[name].max()
+    assert (released["price"].round(2) == released["price"]).all()
+    assert (released["holey"].drop_nulls().round(1) == released["holey"].drop_nulls()).all()
+    assert set(released["word"]) <= set(table["word"])
+
+
+def test_the_rarer_categories_share_a_code_and_stay_in_the_domain():
+    table = _mixed(500)
+    encoder = TableEncoder(max_width=8).fit(table.select("word"))
+    assert len(encoder.feature_names_) == 8
+    groups = np.arange(500) // 25
+    released = _noisy(table, groups, 3, max_width=8)
+    common = table["word"].value_counts().sort("count", "word", descending=[True, False])
+    for word in common["word"][:7]:
+        assert (released["word"] == word).sum() == (table["word"] == word).sum()
+    assert set(released["word"]) <= set(table["word"])
+
+
+def test_values_are_not_pulled_towards_the_fill_of_missing_ones():
+    """A group where half are missing and the others are high stays high."""
+    rng = np.random.default_rng(5)
+    high = np.where(rng.random(2000) < 0.5, np.nan, rng.normal(100, 2, 2000))
+    low = rng.normal(0, 2, 2000)
+    table = pd.DataFrame({"v": np.concatenate([high, low])})
+    groups = np.arange(4000) // 20
+    encoder = TableEncoder().fit(table)
+    matrix = encoder.encode(table)
+    means = matrix.reshape(200, 20, -1).mean(axis=1)
+    deviations = matrix.reshape(200, 20, -1) - means[:, None]
+    mixing = rng.normal(size=(200, 20, 20)) / np.sqrt(20)
+    drawn = (means[:, None] + mixing @ deviations).reshape(4000, -1)  # same moments on average
+    released = encoder.decode(drawn, groups, rng, means=means)["v"].to_numpy()
+    assert np.nanmean(released[:2000]) == pytest.approx(np.nanmean(high), abs=2)
+    assert np.isnan(released).sum() == np.isnan(high).sum()
+
+
+def test_public_bounds_replace_the_observed_range():
+    table = pd.DataFrame({"age": [30, 40]})
+    encoder = TableEncoder(bounds={"age": (0, 120)}).fit(table)
+    assert encoder.decode(np.array([[-7.0], [130.4], [64.6]]))["age"].tolist() == [0, 120, 65]
+    with pytest.raises(DataError, match="1 values outside its public bounds"):
+        TableEncoder(bounds={"age": (0, 35)}).fit(table)
+    with pytest.raises(ParameterError, match="wrong order"):
+        TableEncoder(bounds={"age": (5, 1)}).fit(table)
+
+
+def test_whole_days_and_hours_stay_whole():
+    days = (pl.Series("t", [0, 1, 5]) * (86_400 * 10**6)).cast(pl.Datetime("us"))
+    table = days.to_frame()
+    encoder = TableEncoder().fit(table)
+    assert encoder.decode(np.array([[2.4]]))["t"][0] == dt.datetime(1970, 1, 3)
+
+
+def test_snap_off_leaves_decimals_as_drawn():
+    table = pd.DataFrame({"v": [1.5, 2.5], "n": [1, 2]})
+    encoder = TableEncoder().fit(table)
+    drawn = np.array([[9.123, 9.123]])
+    assert encoder.decode(drawn, snap=False).iloc[0].tolist() == [9.123, 2]
+    assert encoder.decode(drawn).iloc[0].tolist() == [2.5, 2]
+
+
+def test_the_same_seed_decodes_alike():
+    table = _mixed(300)
+    groups = np.arange(300) // 20
+    assert_frame_equal(_noisy(table, groups, 4), _noisy(table, groups, 4))
+
+
+# -- roles, policy and refusals --------------------------------------------------------------------
+
+
+def test_identifiers_levels_and_ignored_columns_are_left_out():
+    table = pd.DataFrame({"name": list("abcdef"), "level": 2, "note": "x", "age": range(6)})
+    columns = [
+        Column("name", Kind.TEXT, Role.IDENTIFIER),
+        Column("level", Kind.INTEGER, Role.LEVEL),
+        Column("note", Kind.TEXT, Role.IGNORED),
+    ]
+    encoder = TableEncoder(columns).fit(table)
+    assert encoder.dropped_ == ["name", "level", "note"]
+    assert list(encoder.decode(encoder.encode(table)).columns) == ["age"]
+    with pytest.raises(DataError, match="no column is left"):
+        TableEncoder(columns).fit(table[["name", "level", "note"]])
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "words"),
+    [
+        ({"name": list("abcdefgh")}, {}, "'name' looks like free text.*8 of 8.*identifier"),
+        ({"x": [1.0, np.inf]}, {}, "'x' holds 1 infinite values"),
+        ({"x": [1, 2**60]}, {}, r"'x' holds whole numbers beyond 2\*\*53"),
+        ({"x": [1]}, {"columns": [Column("y", Kind.INTEGER)]}, "names column 'y'.*not in the"),
+        ({"x": [1]}, {"columns": [Column("x", Kind.TEXT)]}, "'x' is free text"),
+        ({"x": ["a"]}, {"columns": [Column("x", Kind.INTEGER)]}, "declared integer, but its type"),
+        ({"x": ["a"]}, {"bounds": {"x": (0, 1)}}, "'x' has bounds"),
+        ({"x": [1]}, {"weights": {"z": 1}}, "'weights' names column 'z'"),
+        ({"x": [1]}, {"weights": [1, 2]}, "2 entries, the table 1 columns"),
+        ({"x": [1]}, {"weights": [-1]}, "'weights' parameter"),
+        ({"x": [1]}, {"max_width": 1}, "'max_width' parameter"),
+    ],
+)
+def test_wrong_requests_name_column_and_remedy(table, options, words):
+    with pytest.raises((DataError, ParameterError), match=words):
+        TableEncoder(**options).fit(pd.DataFrame(table))
+
+
+def test_time_that_spans_too_much_is_refused():
+    table = pl.DataFrame({"t": pl.Series([0, 10**18 + 1]).cast(pl.Datetime("ns"))})
+    with pytest.raises(DataError, match="'t' spans too long"):
+        TableEncoder().fit(table)
+
+
+def test_unseen_values_are_counted_not_shown():
+    encoder = TableEncoder().fit(pd.DataFrame({"c": ["a", "b"], "n": [1.0, 2.0]}))
+    with pytest.raises(DataError, match="'c' holds 1 values that did not occur") as caught:
+        encoder.encode(pd.DataFrame({"c": ["a", "SECRET"], "n": [1.0, 2.0]}))
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(DataError, match="'n' is missing in 1 records"):
+        encoder.encode(pd.DataFrame({"c": ["a", "b"], "n": [1.0, np.nan]}))
+    with pytest.raises(DataError, match="'c' is not in the table"):
+        encoder.encode(pd.DataFrame({"n": [1.0]}))
+
+
+def test_rare_categories_and_empty_columns_are_counted():
+    table = pd.DataFrame({"c": list("aaaaabbc"), "e": [np.nan] * 8, "k": 3})
+    encoder = TableEncoder().fit(table)
+    assert encoder.rare_categories(3) == {"c": 2}
+    assert encoder.empty_ == ["e"]
+    assert encoder.constant_ == ["k"]
+
+
+def test_widen_lets_later_values_through():
+    encoder = TableEncoder().fit(np.array([[1.0], [2.0]]))
+    encoder.widen(np.array([[5.0]]))
+    assert encoder.decode(np.array([[9.0]])).item() == 5.0

@@ -1,0 +1,96 @@
+"""Association rules as rows of node numbers: set, antecedent, consequent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from tulle.rules.itemsets import Ints, Itemsets
+
+_FEW_SETS = 5_000
+_SHORT = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Implications:
+    """Rules antecedent -> consequent; each row is three nodes of the itemsets."""
+
+    itemsets: Itemsets
+    nodes: Ints
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def whole(self) -> Ints:
+        """Node of antecedent and consequent together."""
+        return self.nodes[:, 0]
+
+    @property
+    def antecedent(self) -> Ints:
+        """Node of the antecedent."""
+        return self.nodes[:, 1]
+
+    @property
+    def consequent(self) -> Ints:
+        """Node of the consequent."""
+        return self.nodes[:, 2]
+
+
+def implications(
+    itemsets: Itemsets, confidence: Fraction, longest_consequent: int | None = None
+) -> Implications:
+    """All rules of frequent itemsets with enough confidence."""
+    few = len(itemsets) <= _FEW_SETS and itemsets.sizes.max(initial=0) <= _SHORT
+    work = rules_small if few else rules_large
+    return work(itemsets, confidence, longest_consequent or len(itemsets))
+
+
+def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
+    """By the kernel."""
+    from tulle.rules._implication_kernels import hash_sets
+    from tulle.rules._implication_kernels import implications as kernel
+
+    words = hash_words(int(itemsets.item.max(initial=0)) + 1)
+    hashes, table = hash_sets(itemsets.parent, itemsets.item, words)
+    nodes = kernel(
+        itemsets.parent,
+        itemsets.item,
+        itemsets.support,
+        words,
+        hashes,
+        table,
+        confidence.numerator,
+        confidence.denominator,
+        longest,
+    )
+    return Implications(itemsets, nodes)
+
+
+def rules_small(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
+    """By a dictionary of all sets."""
+    indptr, flat = itemsets.rows
+    ends, codes = indptr.tolist(), flat.tolist()
+    sets = [tuple(codes[start:end]) for start, end in zip(ends, ends[1:])]
+    node_of = {itemset: node for node, itemset in enumerate(sets)}
+    support = itemsets.support.tolist()
+    found = []
+    for node, itemset in enumerate(sets):
+        for size in range(1, min(len(itemset), longest + 1)):
+            for consequent in combinations(itemset, size):
+                rest = tuple(code for code in itemset if code not in consequent)
+                antecedent = node_of[rest]
+                if (
+                    support[node] * confidence.denominator
+                    >= confidence.numerator * support[antecedent]
+                ):
+                    found.append((node, antecedent, node_of[consequent]))
+    return Implications(itemsets, np.array(found, dtype=np.int32).reshape(-1, 3))
+
+
+def hash_words(n_items: int) -> np.ndarray:
+    """Random words for the items; always the same ones, they hide nothing."""
+    return np.random.default_rng(0x7E11E).integers(0, 2**64, size=n_items, dtype=np.uint64)

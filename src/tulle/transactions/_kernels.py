@@ -1,0 +1,76 @@
+"""Reading and writing item numbers, byte by byte. Twins in NumPy: ``fimi.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tulle.jit import kernel
+
+
+@kernel
+def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
+    """Fills values and the number of values at each line's end.
+
+    Gives back (values, lines, empty lines, tokens that are no number, negative ones, numbers
+    above the limit).
+    """
+    count, lines, empty, wrong, negative, huge = 0, 0, 0, 0, 0, 0
+    at_line_start = 0
+    value, state = 0, 0  # state: 0 between tokens, 1 digits, 2 a token that is no number
+    for place in range(len(data) + 1):
+        byte = data[place] if place < len(data) else 10
+        if byte >= 48 and byte <= 57:
+            if state == 0:
+                value, state = 0, 1
+            if value <= limit:
+                value = value * 10 + (byte - 48)
+            continue
+        if byte > 32:
+            if byte == 45 and state == 0:
+                negative += 1
+            elif state != 2:
+                wrong += 1
+            state = 2
+            continue
+        if state == 1:
+            if value > limit:
+                huge += 1
+            values[count] = min(value, limit)
+            count += 1
+        elif state == 2:
+            count += 1
+        state = 0
+        if byte == 10 and (place < len(data) or (place > 0 and data[place - 1] != 10)):
+            empty += count == at_line_start
+            ends[lines] = count
+            lines += 1
+            at_line_start = count
+    return count, lines, empty, wrong, negative, huge
+
+
+@kernel
+def format_numbers(indptr: Any, items: Any, names: Any, out: Any) -> int:
+    """Writes lines of decimal numbers; gives back the number of bytes."""
+    place = 0
+    digits = np.empty(20, dtype=np.uint8)
+    for row in range(len(indptr) - 1):
+        for cell in range(indptr[row], indptr[row + 1]):
+            value = names[items[cell]]
+            length = 0
+            while True:
+                digits[length] = 48 + value % 10
+                length += 1
+                value //= 10
+                if value == 0:
+                    break
+            for digit in range(length):
+                out[place] = digits[length - 1 - digit]
+                place += 1
+            out[place] = 32 if cell + 1 < indptr[row + 1] else 10
+            place += 1
+        if indptr[row] == indptr[row + 1]:
+            out[place] = 10
+            place += 1
+    return place

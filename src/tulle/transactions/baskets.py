@@ -1,0 +1,200 @@
+"""The one data structure of the rule family: baskets as compressed rows.
+
+A basket is a set of item codes; codes are 0, 1, ... in the order of :attr:`Transactions.names`.
+Names appear only at the edges (reading, errors about the user's own rules, results).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.errors import DataError
+
+Codes = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Transactions:
+    """Baskets as compressed rows: ``items[indptr[t]:indptr[t + 1]]`` are the codes of basket t.
+
+    Codes rise strictly inside a row: a repeated item counts once.
+
+    Parameters
+    ----------
+    indptr
+        Where each row begins, and the end of the last one.
+    items
+        Item codes, row after row.
+    names
+        Name of each code.
+    unknown
+        Cells of which a release does not say whether the basket holds the item (method
+        ``blocking``): rows of the same shape, disjoint from the items.
+
+    Examples
+    --------
+    >>> baskets = Transactions.from_lists([["bread", "milk"], ["milk", "beer", "milk"]])
+    >>> baskets
+    Transactions(2 baskets, 3 items)
+    >>> baskets.to_lists()
+    [['bread', 'milk'], ['milk', 'beer']]
+    """
+
+    indptr: Rows
+    items: Codes
+    names: npt.NDArray[Any]
+    unknown: Transactions | None = field(default=None)
+
+    # --- making ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_lists(cls, baskets: Iterable[Iterable[Hashable]]) -> Transactions:
+        """From baskets of any hashable items; codes in the order of first appearance."""
+        codes: dict[Hashable, int] = {}
+        flat: list[int] = []
+        ends = [0]
+        for basket in baskets:
+            if isinstance(basket, str | bytes):
+                raise DataError("a basket must be a list of items, not a text: split it first")
+            flat.extend(sorted({codes.setdefault(item, len(codes)) for item in basket}))
+            ends.append(len(flat))
+        names = np.empty(len(codes), dtype=object)
+        names[:] = list(codes)
+        return cls(np.array(ends, dtype=np.int64), np.array(flat, dtype=np.int32), names)
+
+    @classmethod
+    def from_rows(
+        cls, indptr: npt.NDArray[Any], items: npt.NDArray[Any], names: npt.NDArray[Any]
+    ) -> Transactions:
+        """From rows whose codes may be unsorted or repeated."""
+        starts = np.asarray(indptr, dtype=np.int64)
+        codes = np.asarray(items, dtype=np.int32)
+        if not _rise_inside_rows(starts, codes):
+            starts, codes = _sorted_sets(starts, codes, len(names))
+        return cls(starts, codes, names)
+
+    @classmethod
+    def from_pairs(
+        cls, rows: npt.NDArray[Any], items: npt.NDArray[Any], n_rows: int, names: npt.NDArray[Any]
+    ) -> Transactions:
+        """From (row, code) pairs in any order."""
+        keys = np.unique(np.asarray(rows, dtype=np.int64) * len(names) + items)
+        return cls._from_keys(keys, n_rows, names)
+
+    @classmethod
+    def _from_keys(cls, keys: Rows, n_rows: int, names: npt.NDArray[Any]) -> Transactions:
+        rows, codes = np.divmod(keys, max(len(names), 1))
+        indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=n_rows))))
+        return cls(indptr.astype(np.int64), codes.astype(np.int32), names)
+
+    # --- looking --------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __repr__(self) -> str:
+        return f"Transactions({len(self)} baskets, {len(self.names)} items)"
+
+    @property
+    def lengths(self) -> Rows:
+        """Number of items in each basket."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def counts(self) -> Rows:
+        """Number of baskets that hold each item."""
+        return np.bincount(self.items, minlength=len(self.names))
+
+    @cached_property
+    def row_of(self) -> Rows:
+        """The row of each stored cell."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
+
+    @cached_property
+    def _inverted(self) -> tuple[Rows, Rows]:
+        order = np.argsort(self.items, kind="stable")
+        return np.concatenate(([0], np.cumsum(self.counts))), order
+
+    def cells(self, item: int) -> Rows:
+        """Inverted file: positions in :attr:`items` of one item, in row order."""
+        starts, order = self._inverted
+        return order[starts[item] : starts[item + 1]]
+
+    def rows_with(self, itemset: Sequence[int] | Codes) -> Rows:
+        """The baskets that hold every item of a set, ascending."""
+        lists = sorted((self.row_of[self.cells(int(item))] for item in itemset), key=len)
+        found = lists[0]
+        for other in lists[1:]:
+            found = found[_among(found, other)]
+        return found
+
+    def cells_at(self, rows: Rows, item: int) -> Rows:
+        """Positions in :attr:`items` of one item in rows that all hold it."""
+        cells = self.cells(item)
+        return cells[np.searchsorted(self.row_of[cells], rows)]
+
+    @cached_property
+    def index(self) -> dict[Any, int]:
+        """Code of each name."""
+        return {name: code for code, name in enumerate(self.names.tolist())}
+
+    def to_lists(self) -> list[list[Any]]:
+        """Baskets as lists of names."""
+        names = self.names.tolist()
+        flat = [names[code] for code in self.items.tolist()]
+        ends = self.indptr.tolist()
+        return [flat[start:end] for start, end in pairwise(ends)]
+
+    # --- changing -------------------------------------------------------------------------
+
+    def keeping(self, kept: Mask) -> Transactions:
+        """The same baskets with only the cells where ``kept`` is true."""
+        running = np.concatenate(([0], np.cumsum(kept)))
+        return Transactions(running[self.indptr], self.items[kept], self.names)
+
+    def adding(self, rows: Rows, items: Codes | Rows) -> Transactions:
+        """The same baskets with some cells more."""
+        width = max(len(self.names), 1)
+        keys = np.concatenate((self.row_of * width + self.items, rows * width + items))
+        return Transactions._from_keys(np.unique(keys), len(self), self.names)
+
+    def take(self, rows: Rows) -> Transactions:
+        """The baskets of some rows, in the order given."""
+        lengths = self.lengths[rows]
+        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        shift = np.repeat(self.indptr[rows] - indptr[:-1], lengths)
+        unknown = None if self.unknown is None else self.unknown.take(rows)
+        return Transactions(indptr, self.items[np.arange(indptr[-1]) + shift], self.names, unknown)
+
+
+def _rise_inside_rows(indptr: Rows, items: Codes) -> bool:
+    falls = np.flatnonzero(items[1:] <= items[:-1]) + 1
+    return bool(np.isin(falls, indptr, assume_unique=False).all()) if len(falls) else True
+
+
+def _sorted_sets(indptr: Rows, items: Codes, width: int) -> tuple[Rows, Codes]:
+    n_rows = len(indptr) - 1
+    rows = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(indptr))
+    keys = np.sort(rows * width + items)
+    first = np.ones(len(keys), dtype=bool)
+    first[1:] = keys[1:] != keys[:-1]
+    rows, codes = np.divmod(keys[first], width)
+    ends = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=n_rows))))
+    return ends.astype(np.int64), codes.astype(np.int32)
+
+
+def _among(values: Rows, others: Rows) -> Mask:
+    """Which of some sorted values occur among other sorted values."""
+    if len(others) == 0:
+        return np.zeros(len(values), dtype=bool)
+    places = np.minimum(np.searchsorted(others, values), len(others) - 1)
+    return np.asarray(others[places] == values)

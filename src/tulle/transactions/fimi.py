@@ -1,0 +1,208 @@
+"""FIMI files: one basket a line, item numbers (or words) between blanks, perhaps gzipped.
+
+Words are taken if the first token of the file is no number. In files of blocked releases an
+item that ends with ``?`` is one of which the file does not say whether the basket holds it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.errors import DataError
+from tulle.transactions.baskets import Rows, Transactions
+
+LARGEST_ITEM = 2**31 - 2
+_SMALL = 1 << 20  # bytes (read) or cells (write): below, no compiler is started
+_CHUNK = 1 << 23
+
+
+class _Parsed(NamedTuple):
+    values: npt.NDArray[np.int64]
+    ends: Rows
+    empty: int
+    wrong: int
+    negative: int
+    huge: int
+
+
+def read_fimi(path: str | os.PathLike[str]) -> Transactions:
+    """All baskets of a FIMI file.
+
+    Raises :class:`~tulle.errors.DataError` for an empty file, empty lines, negative or too large
+    numbers, and tokens that are no numbers in a file of numbers.
+    """
+    with _open(path) as file:
+        data = file.read()
+    name = Path(path).name
+    if not data.strip():
+        raise DataError(f"{name} holds no basket: the file is empty")
+    if _starts_with_word(data):
+        return _read_words(data, name)
+    parsed = _parse(data)
+    _refuse_wrong(name, parsed)
+    return _numbered(parsed.values, np.concatenate(([0], parsed.ends)))
+
+
+def fimi_blocks(path: str | os.PathLike[str], size: int) -> Iterator[Transactions]:
+    """The baskets of a FIMI file of numbers, ``size`` at a time, in bounded memory."""
+    name = Path(path).name
+    values = np.empty(0, dtype=np.int64)
+    lengths = np.empty(0, dtype=np.int64)
+    seen = 0
+    with _open(path) as file:
+        for data in _whole_lines(file):
+            if seen == 0 and _starts_with_word(data):
+                raise DataError(f"{name} names its items by words: only numbers can be streamed")
+            parsed = _parse(data)
+            _refuse_wrong(name, parsed)
+            values = np.concatenate((values, parsed.values))
+            lengths = np.concatenate((lengths, np.diff(parsed.ends, prepend=0)))
+            seen += len(parsed.ends)
+            while len(lengths) >= size:
+                cut = int(lengths[:size].sum())
+                yield _numbered(values[:cut], np.concatenate(([0], np.cumsum(lengths[:size]))))
+                values, lengths = values[cut:], lengths[size:]
+    if seen == 0:
+        raise DataError(f"{name} holds no basket: the file is empty")
+    if len(lengths):
+        yield _numbered(values, np.concatenate(([0], np.cumsum(lengths))))
+
+
+def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
+    """Writes baskets as lines of item names, numbers or words."""
+    if baskets.unknown is not None:
+        file.write(_with_marks(baskets, baskets.unknown).encode())
+    elif baskets.names.dtype.kind == "i" and len(baskets.items) > _SMALL:
+        from tulle.transactions._kernels import format_numbers
+
+        widest = len(str(int(baskets.names.max(initial=0)))) + 1
+        out = np.empty(len(baskets.items) * widest + len(baskets), dtype=np.uint8)
+        used = format_numbers(baskets.indptr, baskets.items, baskets.names, out)
+        file.write(out[:used].data)
+    else:
+        refuse_blanks_in_names(baskets)
+        lines = (" ".join(map(str, basket)) + "\n" for basket in baskets.to_lists())
+        file.write("".join(lines).encode())
+
+
+def refuse_blanks_in_names(baskets: Transactions) -> None:
+    """A FIMI line cannot hold item names with blanks in them."""
+    if baskets.names.dtype.kind == "i":
+        return
+    odd = sum(len(str(name).split()) != 1 for name in baskets.names.tolist())
+    if odd:
+        raise DataError(
+            f"{odd} item names are empty or hold blanks: a FIMI file cannot carry them; "
+            "write a table (.csv or .parquet) instead"
+        )
+
+
+def _open(path: str | os.PathLike[str]) -> IO[bytes]:
+    try:
+        file = open(path, "rb")  # noqa: SIM115  (the caller closes it)
+    except FileNotFoundError:
+        raise DataError(f"the file {path} does not exist") from None
+    if file.peek(2)[:2] == b"\x1f\x8b":
+        return cast(IO[bytes], gzip.open(file))
+    return file
+
+
+def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
+    rest = b""
+    while chunk := file.read(_CHUNK):
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            yield rest + head + newline
+            rest = tail
+        else:
+            rest += chunk
+    if rest:
+        yield rest
+
+
+def _starts_with_word(data: bytes) -> bool:
+    token = data[:4096].split(maxsplit=1)[:1]
+    return bool(token) and not token[0].lstrip(b"-").isdigit()
+
+
+def _refuse_wrong(name: str, parsed: _Parsed) -> None:
+    complaints = (
+        (parsed.empty, "lines are empty: remove them, a basket holds at least one item"),
+        (parsed.negative, "item numbers are negative: number the items from 0"),
+        (parsed.huge, f"item numbers are above {LARGEST_ITEM}: renumber the items"),
+        (parsed.wrong, "tokens are no item numbers: a FIMI file holds numbers between blanks"),
+    )
+    for count, complaint in complaints:
+        if count:
+            raise DataError(f"{name}: {count} {complaint}")
+
+
+def _numbered(values: npt.NDArray[np.int64], indptr: Rows) -> Transactions:
+    top = int(values.max(initial=0))
+    if top > 8 * len(values) + 1_000_000:  # a table over all numbers would be out of proportion
+        names, codes = np.unique(values, return_inverse=True)
+        return Transactions.from_rows(indptr, codes.reshape(-1), names)
+    present = np.zeros(top + 1, dtype=bool)
+    present[values] = True
+    code_of = (np.cumsum(present) - 1).astype(np.int32)
+    return Transactions.from_rows(indptr, code_of[values], np.flatnonzero(present))
+
+
+def _parse(data: bytes) -> _Parsed:
+    if len(data) <= _SMALL:
+        return _parse_small(data)
+    from tulle.transactions._kernels import parse_numbers
+
+    view = np.frombuffer(data, dtype=np.uint8)
+    values = np.empty(len(view) // 2 + 1, dtype=np.int64)
+    ends = np.empty(data.count(b"\n") + 1, dtype=np.int64)
+    count, lines, *complaints = parse_numbers(view, LARGEST_ITEM, values, ends)
+    return _Parsed(values[:count].copy(), ends[:lines], *complaints)
+
+
+def _parse_small(data: bytes) -> _Parsed:
+    """The twin of the kernel."""
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    tokens = [line.split() for line in lines]
+    flat = [token for line in tokens for token in line]
+    negative = sum(token[:1] == b"-" for token in flat)
+    good = [int(token) if token.isdigit() else -1 for token in flat]
+    return _Parsed(
+        np.array([min(value, LARGEST_ITEM) for value in good], dtype=np.int64),
+        np.cumsum([len(line) for line in tokens], dtype=np.int64),
+        sum(not line for line in tokens),
+        sum(value < 0 for value in good) - negative,
+        negative,
+        sum(value > LARGEST_ITEM for value in good),
+    )
+
+
+def _read_words(data: bytes, name: str) -> Transactions:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise DataError(f"{name} is neither a file of item numbers nor UTF-8 text") from None
+    lines = text.removesuffix("\n").split("\n")
+    baskets = [line.split() for line in lines]
+    empty = sum(not basket for basket in baskets)
+    if empty:
+        raise DataError(f"{name}: {empty} lines are empty: remove them")
+    return Transactions.from_lists(baskets)
+
+
+def _with_marks(baskets: Transactions, unknown: Transactions) -> str:
+    refuse_blanks_in_names(baskets)
+    lines = []
+    for sure, open_ in zip(baskets.to_lists(), unknown.to_lists()):
+        tokens: list[Any] = [*map(str, sure), *(f"{item}?" for item in open_)]
+        lines.append(" ".join(tokens) + "\n")
+    return "".join(lines)

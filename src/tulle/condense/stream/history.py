@@ -1,0 +1,56 @@
+"""How a stream went: groups, waiting records and drift over time, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tulle.moments import Floats
+
+FIRST_INTERVAL = 1_000
+LONGEST = 256
+
+
+@dataclass
+class History:
+    """One row every ``interval`` records; every other row goes, and the interval doubles, when
+    the rows become too many.
+
+    ``drift`` is how far the records of an interval lie from the very first, on average: the
+    distance between the two means in standard deviations, divided by the root of the number of
+    dimensions. It is a mean over at least a thousand records, not a record.
+    """
+
+    interval: int = FIRST_INTERVAL
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    condensed: int = 0
+    total: list[float] = field(default_factory=list)
+
+    def until_next(self, seen: int) -> int:
+        """How many records may come before the next row."""
+        return self.interval - seen % self.interval
+
+    def note(self, seen: int, counts: Any, means: Floats, waiting: int) -> None:
+        """Adds a row; the first interval is the origin of the drift."""
+        condensed, total = int(counts.sum()), counts @ means
+        before = np.array(self.total) if self.total else np.zeros(len(total))
+        fresh = condensed - self.condensed
+        mean = (total - before) / fresh if fresh else np.zeros(len(total))
+        first = np.array(self.rows[0]["mean"]) if self.rows else mean
+        drift = math.sqrt(float(((mean - first) ** 2).mean())) if fresh else 0.0
+        self.rows.append(
+            {
+                "seen": seen,
+                "groups": len(counts),
+                "waiting": waiting,
+                "drift": drift,
+                "mean": mean.tolist(),
+            }
+        )
+        self.condensed, self.total = condensed, total.tolist()
+        if len(self.rows) > LONGEST:
+            self.rows = [self.rows[0], *self.rows[2::2]]
+            self.interval *= 2

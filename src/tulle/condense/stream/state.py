@@ -1,0 +1,128 @@
+"""The stream as a state machine on standardised numbers: records in, groups maintained.
+
+It knows nothing of tables, files or seeds. The same records in the same order give the same
+groups, bit by bit, whether they come one by one or in batches, and whether the run was
+interrupted or not. Nothing is dropped: seen = condensed + waiting.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tulle.condense.stream.engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
+from tulle.condense.stream.groups import Groups
+from tulle.condense.stream.history import History
+from tulle.condense.stream.waiting import Waiting
+from tulle.errors import DataError, PrivacyError
+from tulle.moments import Floats, GroupMoments, Ints
+
+SMALL = 10_000  # records: below, NumPy is faster than loading compiled code
+FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
+
+
+class StreamState:
+    """Groups, waiting records and history of one stream (or of one class of it)."""
+
+    def __init__(self, dimensions: int, *, strict: bool = False) -> None:
+        self.strict = strict
+        self.groups = Groups(dimensions)
+        self.waiting = Waiting()
+        self.history = History()
+        self.published: Groups | None = None
+        self.seen = 0
+        self._engine: Engine | None = None
+
+    @property
+    def condensed(self) -> int:
+        """Records that are part of some group."""
+        return int(self.groups.view().counts.sum())
+
+    def start(self, moments: GroupMoments) -> None:
+        """Begins with the groups of a static grouping."""
+        self.groups.append(moments)
+        self.seen += int(moments.counts.sum())
+        self._engine = None
+
+    def absorb(self, records: Floats, levels: Ints, numbers: Ints) -> None:
+        """Condenses standardised records; ``numbers`` are theirs in the whole stream."""
+        if len(records) and not np.abs(records).max() < FARTHEST:
+            raise DataError(
+                "a record lies more than 1e15 standard deviations from the initial records: "
+                "check its units, or give the scales"
+            )
+        records = np.ascontiguousarray(records, dtype=np.float64)
+        levels = np.ascontiguousarray(levels, dtype=np.int64)
+        self._choose_engine(len(records))
+        start = 0
+        while start < len(records):
+            stop = min(len(records), start + self.history.until_next(self.seen))
+            self._run(records[start:stop], levels[start:stop], numbers[start:stop])
+            self.seen += stop - start
+            if self.seen % self.history.interval == 0:
+                used = self.groups.view()
+                self.history.note(self.seen, used.counts, used.means, len(self.waiting))
+            start = stop
+
+    def take_over(self, other: StreamState) -> None:
+        """Adds the groups and the waiting records of another stream on the same scales."""
+        self.groups.append(other.groups.moments())
+        self._engine = None
+        records, levels, numbers = self.waiting.arrays(self.groups.dimensions)
+        more = other.waiting.arrays(self.groups.dimensions)
+        self.waiting = Waiting()
+        self._choose_engine(0)
+        for waiting in ((records, levels, numbers), more):
+            self._run(*waiting)
+        self.seen += other.seen
+
+    def check(self) -> None:
+        """Fails closed if a record is lost, doubled, or (strict) in too small a group."""
+        used = self.groups.view()
+        if self.condensed + len(self.waiting) != self.seen:
+            raise PrivacyError(
+                f"{self.seen} records were seen, but {self.condensed} are condensed and "
+                f"{len(self.waiting)} wait: the state is damaged, nothing is released"
+            )
+        small = int((used.counts < used.levels).sum())
+        if self.strict and small:
+            raise PrivacyError(f"{small} groups are smaller than a level in them: not released")
+
+    def _choose_engine(self, coming: int) -> None:
+        small = self.seen + coming <= SMALL or not len(self.groups)
+        if small and self._engine is None:
+            self._engine = PlainEngine(self.groups, strict=self.strict)
+        elif not small and not isinstance(self._engine, TreeEngine):
+            self._engine = TreeEngine(self.groups, strict=self.strict)
+
+    def _run(self, records: Floats, levels: Ints, numbers: Ints) -> None:
+        engine = self._engine
+        assert engine is not None
+        row = 0
+        while row < len(records):
+            need = self.waiting.least_need
+            wake = NOBODY if need is None else need
+            row, event, group = engine.absorb(records, levels, row, wake)
+            if event is Event.WAKE:
+                self._wake(engine, group)
+            elif event is Event.WAIT:
+                self.waiting.add(records[row], int(levels[row]), int(numbers[row]))
+                row += 1
+                self._gather(engine)
+
+    def _wake(self, engine: Engine, group: int) -> None:
+        """Lets those who wait for a group of this size join it, before it may split.
+
+        Nobody waits whom another group could take, so this group is the nearest admissible one.
+        """
+        while waiter := self.waiting.pop_for(int(self.groups.arrays.counts[group])):
+            engine.add(group, waiter.record, waiter.level)
+        engine.settle(group)
+
+    def _gather(self, engine: Engine) -> None:
+        """Makes a group of waiting records once they are enough for each other."""
+        members = self.waiting.pop_group()
+        if members:
+            matrix = np.array([member.record for member in members])
+            levels = np.array([member.level for member in members], dtype=np.int64)
+            engine.append(GroupMoments.of(matrix, np.zeros(len(members), dtype=np.int64), levels))
+            self._wake(engine, len(self.groups) - 1)

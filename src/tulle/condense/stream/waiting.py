@@ -1,0 +1,73 @@
+"""The records that no group may take yet.
+
+They are the one place where a stream keeps records as they are; they are never released. The
+buffer stays small: as soon as s records of level s or less wait, they form a group of their own,
+so fewer records wait than the largest level asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tulle.moments import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Waiter:
+    """One record that waits; ``number`` counts the records of the stream from 0."""
+
+    record: Floats
+    level: int
+    number: int
+
+    def __repr__(self) -> str:
+        return "Waiter(hidden)"
+
+
+class Waiting:
+    """Waiting records in the order of their arrival."""
+
+    def __init__(self, waiters: list[Waiter] | None = None) -> None:
+        self.waiters = list(waiters or [])
+
+    def __len__(self) -> int:
+        return len(self.waiters)
+
+    def __repr__(self) -> str:
+        return f"Waiting({len(self)} hidden)"
+
+    @property
+    def least_need(self) -> int | None:
+        """How many members a group must have before it can take the least demanding waiter."""
+        return min(waiter.level for waiter in self.waiters) - 1 if self.waiters else None
+
+    def add(self, record: Floats, level: int, number: int) -> None:
+        """Keeps a copy of a record."""
+        self.waiters.append(Waiter(np.array(record), int(level), int(number)))
+
+    def pop_for(self, members: int) -> Waiter | None:
+        """The first to arrive whom a group of so many members may take."""
+        for place, waiter in enumerate(self.waiters):
+            if waiter.level - 1 <= members:
+                return self.waiters.pop(place)
+        return None
+
+    def pop_group(self) -> list[Waiter]:
+        """The smallest set that is a valid group by itself, or nobody."""
+        levels = np.sort([waiter.level for waiter in self.waiters])
+        enough = np.flatnonzero(np.arange(1, len(levels) + 1) >= levels)
+        if not len(enough):
+            return []
+        largest = levels[enough[0]]
+        taken = [waiter for waiter in self.waiters if waiter.level <= largest]
+        self.waiters = [waiter for waiter in self.waiters if waiter.level > largest]
+        return taken
+
+    def arrays(self, dimensions: int) -> tuple[Floats, Ints, Ints]:
+        """Records, levels and numbers, for saving and merging."""
+        records = np.array([waiter.record for waiter in self.waiters]).reshape(-1, dimensions)
+        levels = np.array([waiter.level for waiter in self.waiters], dtype=np.int64)
+        numbers = np.array([waiter.number for waiter in self.waiters], dtype=np.int64)
+        return records, levels, numbers

@@ -1,0 +1,322 @@
+"""The state machine of streams, against the paper read plainly and against itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reference import stream as reference
+from tulle.condense.stream import state as machine
+from tulle.condense.stream.groups import Groups, pack, unpack
+from tulle.condense.stream.snapshots import held_back, publish
+from tulle.condense.stream.state import StreamState
+from tulle.condense.stream.steps import split, splits
+from tulle.errors import DataError, PrivacyError
+from tulle.moments import GroupMoments
+
+
+def feed(
+    state: StreamState, records: np.ndarray, levels: np.ndarray, sizes: list[int]
+) -> StreamState:
+    start = 0
+    while start < len(records):
+        for size in sizes:
+            part = slice(start, start + size)
+            numbers = np.arange(len(records))[part]
+            state.absorb(records[part], levels[part], numbers)
+            start += size
+    return state
+
+
+def first_group(records: np.ndarray, levels: np.ndarray) -> GroupMoments:
+    return GroupMoments.of(records, np.zeros(len(records), dtype=np.int64), levels)
+
+
+def totals(state: StreamState) -> tuple[Any, ...]:
+    moments = state.groups.moments()
+    return (
+        moments.counts.sum(),
+        moments.first_sums.sum(axis=0),
+        moments.second_sums.sum(axis=0),
+        moments.level_sums.sum(),
+    )
+
+
+def same_bits(one: StreamState, two: StreamState) -> None:
+    for left, right in zip(one.groups.view(), two.groups.view(), strict=True):
+        np.testing.assert_array_equal(left, right)
+    left_waiting = one.waiting.arrays(one.groups.dimensions)
+    for left, right in zip(left_waiting, two.waiting.arrays(two.groups.dimensions), strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert one.seen == two.seen
+    assert one.history == two.history
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Records with duplicates, drift and outliers; levels narrow or wide."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    dimensions = draw(st.integers(1, 5))
+    count = draw(st.integers(20, 300))
+    records = rng.normal(size=(count, dimensions))
+    if draw(st.booleans()):
+        records = np.round(records)
+    if draw(st.booleans()):
+        records += np.linspace(0, 50, count)[:, None]
+    if draw(st.booleans()):
+        records[rng.integers(count, size=3)] *= 1e6
+    low = draw(st.integers(1, 6))
+    levels = rng.integers(low, low + draw(st.integers(0, 20)) + 1, size=count)
+    return records, levels.astype(np.int64)
+
+
+@given(streams(), st.booleans())
+@settings(max_examples=60)
+def test_agrees_with_the_paper_read_plainly(
+    data: tuple[np.ndarray, np.ndarray], strict: bool
+) -> None:
+    records, levels = data
+    # distances computed from raw sums differ in the last digits: no ties, no cancellation here
+    records = records + np.random.default_rng(0).normal(size=records.shape)
+    records = np.clip(records, -1e3, 1e3)
+    state = feed(StreamState(records.shape[1], strict=strict), records, levels, [len(records)])
+    plain = reference.Stream([], strict=strict)
+    for record, level in zip(records, levels):
+        plain.insert(record, int(level))
+    moments = state.groups.moments()
+    assert moments.counts.tolist() == [group.n for group in plain.groups]
+    assert moments.level_sums.tolist() == [group.Ps for group in plain.groups]
+    assert moments.levels.tolist() == [group.level for group in plain.groups]
+    assert len(state.waiting) == len(plain.waiting)
+    means = np.array([group.mean for group in plain.groups]).reshape(moments.means.shape)
+    np.testing.assert_allclose(moments.means, means, rtol=1e-6, atol=1e-6)
+    sums = np.array([group.Sc for group in plain.groups]).reshape(moments.scatters.shape)
+    np.testing.assert_allclose(moments.second_sums, sums, rtol=1e-6, atol=1e-3)
+
+
+@given(streams(), st.booleans())
+@settings(max_examples=60)
+def test_inserts_and_splits_conserve_all_sums(
+    data: tuple[np.ndarray, np.ndarray], strict: bool
+) -> None:
+    records, levels = data
+    state = feed(StreamState(records.shape[1], strict=strict), records, levels, [7, 1, 30])
+    waiting = state.waiting.arrays(records.shape[1])[2]
+    joined = np.setdiff1d(np.arange(len(records)), waiting)
+    count, first, second, level_sum = totals(state)
+    scale = max(1.0, float(np.abs(records).max()))
+    assert count == len(joined)
+    assert level_sum == levels[joined].sum()
+    np.testing.assert_allclose(first, records[joined].sum(axis=0), atol=1e-9 * scale * count)
+    expected = records[joined].T @ records[joined]
+    np.testing.assert_allclose(second, expected, rtol=1e-9, atol=1e-9 * scale**2 * count)
+
+
+@given(streams(), st.booleans())
+@settings(max_examples=60)
+def test_nothing_is_lost_and_few_wait(data: tuple[np.ndarray, np.ndarray], strict: bool) -> None:
+    records, levels = data
+    state = StreamState(records.shape[1], strict=strict)
+    for row in range(len(records)):
+        state.absorb(records[row : row + 1], levels[row : row + 1], np.array([row]))
+        assert state.condensed + len(state.waiting) == state.seen == row + 1
+        assert len(state.waiting) < levels.max()
+        largest = max(state.groups.view().counts, default=0)
+        assert all(waiter.level - 1 > largest for waiter in state.waiting.waiters)
+    state.check()
+    if strict:
+        used = state.groups.view()
+        assert (used.counts >= used.levels).all()
+
+
+@given(streams(), st.lists(st.integers(1, 40), min_size=1, max_size=4))
+@settings(max_examples=40)
+def test_batches_and_single_records_give_the_same_bits(
+    data: tuple[np.ndarray, np.ndarray], sizes: list[int]
+) -> None:
+    records, levels = data
+    one_by_one = feed(StreamState(records.shape[1]), records, levels, [1])
+    same_bits(one_by_one, feed(StreamState(records.shape[1]), records, levels, sizes))
+
+
+@given(streams(), st.booleans())
+@settings(max_examples=60)
+def test_compiled_and_plain_give_the_same_bits(
+    data: tuple[np.ndarray, np.ndarray], strict: bool
+) -> None:
+    records, levels = data
+    plain = feed(StreamState(records.shape[1], strict=strict), records, levels, [50])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "SMALL", 20)
+        compiled = feed(StreamState(records.shape[1], strict=strict), records, levels, [50])
+    same_bits(plain, compiled)
+
+
+@pytest.mark.parametrize("kind", ["clusters", "isotropic", "duplicates", "drift", "wide levels"])
+def test_index_finds_the_nearest_among_thousands(
+    kind: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Enough groups for a tree of several levels, many splits of its nodes and rebuilds."""
+    count, dimensions = 15_000, 4
+    records = rng.normal(size=(count, dimensions))
+    levels = rng.integers(2, 4, size=count)
+    if kind == "clusters":
+        records = records * 0.05 + rng.normal(size=(30, dimensions))[rng.integers(30, size=count)]
+    elif kind == "duplicates":
+        records = np.round(records * 0.5)
+    elif kind == "drift":
+        records += np.linspace(0, 1000, count)[:, None]
+    elif kind == "wide levels":
+        levels = rng.integers(2, 40, size=count)
+    states = []
+    for small in (0, 10**9):
+        monkeypatch.setattr(machine, "SMALL", small)
+        state = StreamState(dimensions)
+        state.start(first_group(records[:40], levels[:40]))
+        states.append(feed(state, records[40:], levels[40:], [4_000]))
+    same_bits(*states)
+    assert len(states[0].groups) > (200 if kind in ("wide levels", "duplicates") else 3_000)
+
+
+def test_example_of_the_paper() -> None:
+    records = np.random.default_rng(0).normal(size=(6, 3))
+    groups = Groups(3)
+    groups.append(first_group(records[:5], np.array([2, 2, 2, 3, 5])))
+    assert not splits(groups.arrays, 0, strict=False)  # 5 < 2 * 14 / 5
+    groups = Groups(3)
+    groups.append(first_group(records, np.array([2, 2, 2, 3, 5, 3])))
+    assert splits(groups.arrays, 0, strict=False)  # 6 >= 2 * 17 / 6
+    assert not splits(groups.arrays, 0, strict=True)  # halves of 3 < 5
+    state = StreamState(3)
+    state.start(first_group(records[:5], np.array([2, 2, 2, 3, 5])))
+    state.absorb(records[5:], np.array([3]), np.array([5]))
+    assert state.groups.view().counts.tolist() == [3, 3]
+    assert state.groups.view().level_sums.sum() == 17
+
+
+def test_even_split_is_the_papers() -> None:
+    rng = np.random.default_rng(1)
+    records = rng.normal(size=(8, 3)) * [5, 1, 0.5]
+    groups = Groups(3)
+    groups.append(first_group(records, np.full(8, 4)))
+    before = groups.moments()
+    values, vectors = np.linalg.eigh(before.covariances[0])
+    split(groups, 0)
+    after = groups.moments()
+    step = np.sqrt(12 * values[-1]) / 4 * vectors[:, -1]
+    distance = after.means[1] - after.means[0]
+    np.testing.assert_allclose(np.abs(distance), np.abs(2 * step), rtol=1e-9)
+    expected = np.sort([values[0], values[1], values[2] / 4])
+    for half in after.covariances:
+        np.testing.assert_allclose(np.linalg.eigvalsh(half), expected, rtol=1e-9)
+    assert after.counts.tolist() == [4, 4]
+    assert after.level_sums.tolist() == [16, 16]
+
+
+def test_a_demanding_record_waits_for_a_group_that_can_hold_it() -> None:
+    rng = np.random.default_rng(2)
+    records = rng.normal(size=(12, 2))
+    levels = np.array([4] * 6 + [9] + [4] * 5)
+    state = StreamState(2)
+    state.start(first_group(records[:6], levels[:6]))
+    state.absorb(records[6:7], levels[6:7], np.array([6]))
+    assert (len(state.waiting), state.condensed) == (1, 6)
+    state.absorb(records[7:9], levels[7:9], np.array([7, 8]))
+    # the group has reached 8 members: the waiting record joins before the group may split
+    assert (len(state.waiting), state.condensed) == (0, 9)
+
+
+def test_waiting_records_form_a_group_of_their_own() -> None:
+    records = np.random.default_rng(3).normal(size=(5, 2))
+    state = feed(StreamState(2), records[:4], np.full(4, 5), [1])
+    assert (len(state.waiting), len(state.groups)) == (4, 0)
+    feed(state, records[4:], np.full(1, 5), [1])
+    assert (len(state.waiting), len(state.groups)) == (0, 1)
+    assert state.groups.view().counts.tolist() == [5]
+
+
+def test_history_is_bounded_and_shows_drift() -> None:
+    rng = np.random.default_rng(4)
+    records = rng.normal(size=(9_000, 2))
+    records[5_000:] += 10
+    state = feed(StreamState(2), records, np.full(9_000, 50), [2_500])
+    rows = state.history.rows
+    assert [row["seen"] for row in rows] == list(range(1_000, 9_001, 1_000))
+    assert rows[3]["drift"] < 0.5 < 9 < rows[-1]["drift"]
+    for step in range(400):
+        state.history.note(10_000 + step, np.array([1]), np.zeros((1, 2)), 0)
+    assert len(state.history.rows) <= 257
+
+
+def test_absurd_values_and_damaged_states_are_refused() -> None:
+    state = StreamState(2)
+    with pytest.raises(DataError, match="standard deviations"):
+        state.absorb(np.array([[1e16, 0.0]]), np.array([2]), np.array([0]))
+    with pytest.raises(DataError, match="standard deviations"):
+        state.absorb(np.array([[np.nan, 0.0]]), np.array([2]), np.array([0]))
+    feed(state, np.zeros((5, 2)), np.full(5, 2), [5])
+    state.seen += 1
+    with pytest.raises(PrivacyError, match="damaged"):
+        state.check()
+    strict = StreamState(2, strict=True)
+    strict.start(first_group(np.zeros((3, 2)), np.full(3, 5)))
+    with pytest.raises(PrivacyError, match="1 groups are smaller"):
+        strict.check()
+
+
+@given(streams(), st.lists(st.integers(1, 60), min_size=1, max_size=5))
+@settings(max_examples=60)
+def test_snapshots_change_by_valid_groups_of_newcomers_only(
+    data: tuple[np.ndarray, np.ndarray], sizes: list[int]
+) -> None:
+    records, levels = data
+    state, published, start = StreamState(records.shape[1]), None, 0
+    while start < len(records):
+        for size in sizes:
+            part = slice(start, start + size)
+            state.absorb(records[part], levels[part], np.arange(len(records))[part])
+            start += size
+            before = published
+            lineage = state.groups.view().families.copy()
+            counts, largest = state.groups.view().counts, state.groups.view().levels
+            published = publish(state.groups, published)
+            assert published.view().counts.sum() + held_back(state.groups, published) == (
+                state.condensed
+            )
+            if before is None:
+                continue
+            kept = {row.tobytes() for row in published.view().means}
+            for family in range(len(before)):
+                members = lineage == family
+                fresh = counts[members].sum() - before.view().counts[family]
+                shown_again = before.view().means[family].tobytes() in kept
+                assert shown_again or fresh >= largest[members].max()
+
+
+def test_merging_streams_adds_their_sums_and_lets_waiting_records_join() -> None:
+    rng = np.random.default_rng(5)
+    records = rng.normal(size=(120, 3))
+    levels = np.full(120, 6)
+    left = feed(StreamState(3), records[:60], levels[:60], [60])
+    right = feed(StreamState(3), records[60:], levels[60:], [60])
+    demanding = np.array([50])
+    left.absorb(np.ones((1, 3)), demanding, np.array([60]))
+    assert len(left.waiting) == 1
+    right.start(first_group(rng.normal(size=(49, 3)), np.full(49, 50)))
+    expected = [a + b for a, b in zip(totals(left), totals(right))]
+    left.take_over(right)
+    assert (left.seen, len(left.waiting)) == (170, 0)
+    assert totals(left)[0] == expected[0] + 1
+    np.testing.assert_allclose(totals(left)[1], expected[1] + 1, atol=1e-9)
+    left.check()
+
+
+def test_packed_triangles_unpack() -> None:
+    matrix = np.arange(9.0).reshape(3, 3)
+    symmetric = matrix + matrix.T
+    np.testing.assert_array_equal(unpack(pack(symmetric), 3), symmetric)

@@ -24,12 +24,12 @@ def edition_of(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
     """The result as this edition may show it, with its verdict and every part present."""
     check_choice("render", "edition", edition, EDITIONS)
     whole = completed(result)
-    k = least_count(whole)
+    k, tried = least_count(whole), len(whole["attacks"])
     shown = {**whole, "k": k, "edition": edition}
     if edition == "public":
         shown |= {
             "metrics": {n: _significant(v) for n, v in whole["metrics"].items()},
-            "attacks": {n: _coarse(a, k) for n, a in whole["attacks"].items()},
+            "attacks": {n: _coarse(n, a, k, tried) for n, a in whole["attacks"].items()},
             "gates": [_coarse_gate(gate) for gate in whole["gates"]],
             "sections": [
                 {**section, "blocks": _public_blocks(section["blocks"], k)}
@@ -113,16 +113,17 @@ def _is_below(cell: Any, k: int) -> bool:
     return isinstance(cell, int | float) and cell < k
 
 
-def _coarse(attack: Mapping[str, Any], k: int) -> dict[str, Any]:
+def _coarse(name: str, attack: Mapping[str, Any], k: int, tried: int) -> dict[str, Any]:
     """Rates in steps that count at least ``k`` attempts; no counts, no details."""
     step = max(0.01, k / attack["attempts"])
 
     def coarse(value: float | None) -> float | None:
         return None if value is None else round(min(1.0, round(value / step) * step), 4)
 
-    kept = {name: attack[name] for name in ("name", "failed", "note", "story") if name in attack}
+    kept = {field: attack[field] for field in ("name", "failed", "note", "story")}
     rates = ("rate", "low", "high", "baseline", "control", "risk", "risk_low", "risk_high")
-    return kept | {name: coarse(attack[name]) for name in rates} | {"grade": grade(attack)}
+    shown = kept | {field: coarse(attack[field]) for field in rates}
+    return shown | {"grade": grade(name, attack, tried)}
 
 
 def _coarse_gate(gate: Mapping[str, Any]) -> dict[str, Any]:

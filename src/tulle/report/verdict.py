@@ -1,18 +1,22 @@
 """The verdict: what a reader must know first, in plain words.
 
 The order of what counts: a broken guarantee, a gate that is passed, an attack with an excess
-that is real (its 95 % interval lies above the control) and large.
+that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
+of Bonferroni for their number. To have been in the data is a smaller secret than what is in it,
+and no method here hides it: membership weighs less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import Any
 
 from tulle.report.words import attack_label, number
 
-GRAVE = 0.10  # an excess of ten points over people who were never in the data
-NOTABLE = 0.02
+NOTABLE = 0.02  # an excess of two points over people who were never in the data
+GRAVE = 0.10
+GRAVE_MEMBERSHIP = 0.50
 
 
 def verdict(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,20 +60,27 @@ def _broken(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def grade(attack: Mapping[str, Any]) -> str:
-    """'grave', 'notable' or '' for the excess of an attack; a grade given before stays."""
+def grade(name: str, attack: Mapping[str, Any], tried: int) -> str:
+    """'grave', 'notable' or '' for the excess of one of ``tried`` attacks.
+
+    A grade that was given before stays: the public edition rounds figures, not grades.
+    """
     if "grade" in attack:
         return str(attack["grade"])
-    if attack["risk_low"] <= 0 or attack["risk"] < NOTABLE:
+    spread = (attack["risk"] - attack["risk_low"]) / NormalDist().inv_cdf(0.975)
+    needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
+    if attack["risk"] < max(NOTABLE, needed):
         return ""
-    return "grave" if attack["risk"] >= GRAVE else "notable"
+    limit = GRAVE_MEMBERSHIP if name.startswith("membership") else GRAVE
+    return "grave" if attack["risk"] >= limit else "notable"
 
 
 def _attacks_graded(result: Mapping[str, Any], wanted: str) -> list[str]:
+    attacks = result.get("attacks") or {}
     return [
         _told(name, attack)
-        for name, attack in (result.get("attacks") or {}).items()
-        if grade(attack) == wanted
+        for name, attack in attacks.items()
+        if grade(name, attack, len(attacks)) == wanted
     ]
 
 

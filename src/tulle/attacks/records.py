@@ -1,0 +1,93 @@
+"""Records as attacks see them: numbers for distances, codes for equality, columns by name.
+
+Numbers are in units of the original's standard deviation; a category is a whole number that is
+equal where the category is. Where a number is missing it stands at the middle, and a code of the
+same column says so. A missing category is a category of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle.errors import ParameterError, nearest_name
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Records:
+    """``n`` records: ``p`` columns of numbers and ``q`` columns of codes."""
+
+    numbers: Floats  # (n, p)
+    codes: Codes  # (n, q)
+    number_names: tuple[str, ...]
+    code_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", np.ascontiguousarray(self.numbers, dtype=np.float64))
+        object.__setattr__(self, "codes", np.ascontiguousarray(self.codes, dtype=np.int32))
+        shapes = (self.numbers.shape[1], self.codes.shape[1])
+        if shapes != (len(self.number_names), len(self.code_names)):
+            raise ParameterError("Records need one name for each column of numbers and of codes.")
+
+    @classmethod
+    def of_numbers(cls, matrix: Floats, names: Iterable[str] | None = None) -> Records:
+        """Records of numbers only; named x0, x1, ... unless said."""
+        numbers = np.asarray(matrix, dtype=np.float64)
+        known = tuple(names) if names else tuple(f"x{i}" for i in range(numbers.shape[1]))
+        return cls(numbers, np.empty((len(numbers), 0), np.int32), known, ())
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, each once."""
+        return tuple(dict.fromkeys((*self.number_names, *self.code_names)))
+
+    def take(self, rows: Ints) -> Records:
+        """Some of the records."""
+        return Records(self.numbers[rows], self.codes[rows], self.number_names, self.code_names)
+
+    def only(self, columns: Iterable[str]) -> Records:
+        """Some of the columns."""
+        wanted = set(columns)
+        for name in wanted - set(self.columns):
+            hint = nearest_name(name, self.columns)
+            raise ParameterError(f"The records have no column '{name}': {hint}")
+        numbers = [i for i, name in enumerate(self.number_names) if name in wanted]
+        codes = [i for i, name in enumerate(self.code_names) if name in wanted]
+        return Records(
+            self.numbers[:, numbers],
+            self.codes[:, codes],
+            tuple(self.number_names[i] for i in numbers),
+            tuple(self.code_names[i] for i in codes),
+        )
+
+    def without(self, column: str) -> Records:
+        """All columns but one."""
+        return self.only(name for name in self.columns if name != column)
+
+    def scrambled(self, rng: np.random.Generator) -> Records:
+        """Every column shuffled on its own: the same marginals, but nobody's record."""
+        numbers, codes = self.numbers.copy(), self.codes.copy()
+        for name in self.columns:
+            order = rng.permutation(len(self))
+            for i in (i for i, known in enumerate(self.number_names) if known == name):
+                numbers[:, i] = self.numbers[order, i]
+            for i in (i for i, known in enumerate(self.code_names) if known == name):
+                codes[:, i] = self.codes[order, i]
+        return Records(numbers, codes, self.number_names, self.code_names)
+
+
+def chosen(count: int, attempts: int, rng: np.random.Generator) -> Ints:
+    """The records that are attacked: all of them, or a sample drawn by the generator."""
+    if count <= attempts:
+        return np.arange(count, dtype=np.int64)
+    return np.sort(rng.choice(count, attempts, replace=False)).astype(np.int64)

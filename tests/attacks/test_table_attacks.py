@@ -1,0 +1,170 @@
+"""Calibration: on an unprotected copy every attack must nearly always succeed, on unrelated data
+it must not beat guessing; and it must see the difference between bad and good releases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tulle.attacks import AttackResult
+from tulle.attacks.copies import closest_distances, exact_copies, near_copies
+from tulle.attacks.inference import inference
+from tulle.attacks.linkage import linkage, linkage_one_to_one
+from tulle.attacks.membership import membership
+from tulle.attacks.records import Records
+from tulle.attacks.singling_out import singling_out
+from tulle.errors import DataError
+
+Attack = Callable[[Records, Records, Records, np.random.Generator], AttackResult]
+
+ATTACKS: dict[str, Attack] = {
+    "exact copies": lambda o, r, c, g: exact_copies(o, r, g, control=c),
+    "near copies": lambda o, r, c, g: near_copies(o, r, g, control=c),
+    "linkage": lambda o, r, c, g: linkage(o, r, g, control=c),
+    "linkage, some columns": lambda o, r, c, g: linkage(
+        o, r, g, known=["n0", "n1", "c0"], control=c
+    ),
+    "one to one": lambda o, r, c, g: linkage_one_to_one(o, r, g, control=c),
+    "inference, number": lambda o, r, c, g: inference(o, r, "n2", g, control=c),
+    "inference, category": lambda o, r, c, g: inference(o, r, "c1", g, control=c),
+    "membership": lambda o, r, c, g: membership(o, r, c, g),
+    "singling out": lambda o, r, c, g: singling_out(o, r, g, control=c),
+}
+
+
+def people(rng: np.random.Generator, count: int = 400, shift: float = 0.0) -> Records:
+    numbers = rng.standard_normal((count, 3)) + shift
+    numbers[:, 2] = 0.5 * numbers[:, 0] + numbers[:, 2]
+    codes = np.column_stack([rng.integers(0, 4, count), numbers[:, 1] > 0])
+    return Records(numbers, codes, ("n0", "n1", "n2"), ("c0", "c1"))
+
+
+def shuffled(records: Records, rng: np.random.Generator) -> Records:
+    return records.take(rng.permutation(len(records)))
+
+
+@pytest.fixture
+def data() -> tuple[Records, Records, np.random.Generator]:
+    rng = np.random.default_rng(20)
+    return people(rng), people(rng), rng
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_unprotected_copy_is_nearly_always_broken(name: str, data: tuple) -> None:
+    original, control, rng = data
+    result = ATTACKS[name](original, shuffled(original, rng), control, rng)
+    assert result.rate > 0.95
+    assert not result.failed
+    assert result.rate - result.baseline > 0.3
+    assert result.risk > 0.1 if "category" in name else result.risk > 0.8
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("kind", ["other people", "scrambled", "far away"])
+def test_unrelated_data_do_not_beat_guessing(name: str, kind: str, data: tuple) -> None:
+    original, control, rng = data
+    if kind == "other people":
+        # related in law, though to nobody in the data: the control must see nothing
+        result = ATTACKS[name](original, people(rng), control, rng)
+        assert result.risk_interval.low < 0.02
+        return
+    release = original.scrambled(rng) if kind == "scrambled" else people(rng, shift=20.0)
+    result = ATTACKS[name](original, release, control, rng)
+    assert result.failed
+    assert result.note == "the attack failed: this is no evidence of safety"
+
+
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name != "exact copies"])
+def test_a_whisper_of_noise_protects_nobody(name: str, data: tuple) -> None:
+    original, control, rng = data
+    noise = rng.normal(0, 0.001, original.numbers.shape)
+    release = Records(
+        original.numbers + noise, original.codes, original.number_names, original.code_names
+    )
+    result = ATTACKS[name](original, shuffled(release, rng), control, rng)
+    assert result.rate > 0.9
+    assert not result.failed
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_same_seed_gives_the_same_figures(name: str, data: tuple) -> None:
+    original, control, rng = data
+    release = shuffled(original, rng)
+    first, second = (
+        ATTACKS[name](original, release, control, np.random.default_rng(3)) for _ in range(2)
+    )
+    assert first == second
+
+
+def test_attempts_are_sampled_but_never_the_release(data: tuple) -> None:
+    original, control, rng = data
+    strangers = people(rng, 2000, shift=3.0)
+    last = Records(
+        np.vstack([strangers.numbers, original.numbers]),
+        np.vstack([strangers.codes, original.codes]),
+        original.number_names,
+        original.code_names,
+    )
+    result = linkage(original, last, rng, control=control, attempts=50)
+    assert result.attempts == 50
+    assert result.rate == 1  # each copy is found, wherever it stands
+
+
+def test_a_person_with_a_twin_cannot_be_linked() -> None:
+    twins = Records.of_numbers(np.repeat(np.arange(10.0), 2)[:, None])
+    rng = np.random.default_rng(0)
+    assert linkage(twins, twins, rng).rate == 0
+    assert exact_copies(twins, twins, rng).rate == 1
+
+
+def test_one_to_one_resolves_what_nearest_confuses() -> None:
+    original = Records.of_numbers(np.array([[0.0], [1.0], [5.0], [9.0]]))
+    release = Records.of_numbers(np.array([[0.6], [1.2], [5.1], [9.1]]))
+    rng = np.random.default_rng(0)
+    # 0.6 is nearest to 1 as well as to 0; only 1.2, 5.1 and 9.1 lie near enough to be somebody's
+    assert linkage(original, release, rng).successes == 3
+    assert linkage_one_to_one(original, release, rng).successes == 3
+    crossed = Records.of_numbers(np.array([[0.9], [1.05], [5.1], [9.1]]))
+    assert linkage_one_to_one(original, crossed, rng).successes == 3
+
+
+def test_inference_of_a_number_with_missing_values_reads_missing_too() -> None:
+    rng = np.random.default_rng(5)
+    known, missing = rng.standard_normal(200), rng.random(200) < 0.4
+    records = Records(
+        np.column_stack([np.where(missing, 0.0, known), np.arange(200.0)]),
+        missing[:, None],
+        ("secret", "key"),
+        ("secret",),
+    )
+    result = inference(records, records, "secret", rng)
+    assert result.rate == 1
+    assert result.baseline == pytest.approx(missing.mean())
+
+
+def test_inference_guesses_as_well_as_one_answer_can() -> None:
+    column = np.array([0.0] * 60 + [5.0] * 40)
+    records = Records(column[:, None], np.zeros((100, 0)), ("x",), ())
+    constant = Records(np.column_stack([column, np.zeros(100)]), np.zeros((100, 0)), ("x", "y"), ())
+    result = inference(constant, constant, "x", np.random.default_rng(0))
+    assert result.baseline == pytest.approx(0.6)
+    assert records.columns == ("x",)
+
+
+def test_membership_needs_a_control_worth_the_name(data: tuple) -> None:
+    original, _, rng = data
+    with pytest.raises(DataError, match="at least 20 records, there are 5"):
+        membership(original, original, people(rng, 5), rng)
+
+
+def test_nobody_is_singled_out_where_nobody_is_alone() -> None:
+    alike = Records(np.zeros((20, 1)), np.zeros((20, 1)), ("a",), ("b",))
+    assert singling_out(alike, alike, np.random.default_rng(0)) is None
+
+
+def test_the_closest_released_record_of_a_copy_is_at_no_distance(data: tuple) -> None:
+    original, control, rng = data
+    assert closest_distances(original, original, rng).max() == 0
+    assert closest_distances(control, original, rng).min() > 0

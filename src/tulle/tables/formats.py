@@ -1,0 +1,136 @@
+"""Which format a table has, by its name, and how it may be called in messages."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+from tulle.errors import DataError, TulleError
+
+Source = str | os.PathLike[str]
+
+
+class Format(StrEnum):
+    """The formats that Tulle reads and writes."""
+
+    CSV = "CSV"
+    NDJSON = "NDJSON"
+    PARQUET = "Parquet"
+    ARROW = "Arrow IPC"
+    EXCEL = "Excel"
+    SQL = "SQL"
+
+
+_EXTENSIONS = {
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+    ".ndjson": Format.NDJSON,
+    ".jsonl": Format.NDJSON,
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".feather": Format.ARROW,
+    ".ipc": Format.ARROW,
+    ".xlsx": Format.EXCEL,
+}
+_COMPRESSIBLE = (Format.CSV, Format.NDJSON)
+_SQL = re.compile(r"(sqlite|postgresql|postgres)://", re.IGNORECASE)
+
+
+def format_of(source: Source) -> Format:
+    """The format of a table, from its extension or its URI.
+
+    >>> format_of("people.csv.gz")
+    <Format.CSV: 'CSV'>
+    >>> format_of("sqlite:///clinic.db#visits")
+    <Format.SQL: 'SQL'>
+    """
+    if is_sql(source):
+        return Format.SQL
+    path = Path(split_sheet(source)[0].lower())
+    extension = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    found = _EXTENSIONS.get(extension)
+    if found is None or (path.suffix == ".gz" and found not in _COMPRESSIBLE):
+        raise DataError(
+            f"{display_name(source)}: no known table format. Name it .csv, .csv.gz, .ndjson, "
+            ".ndjson.gz, .parquet, .arrow or .xlsx, or give a URI such as sqlite:///file.db#table"
+        )
+    return found
+
+
+def is_sql(source: Source) -> bool:
+    """Whether a source is a database URI."""
+    return isinstance(source, str) and _SQL.match(source) is not None
+
+
+def split_sheet(source: Source) -> tuple[str, str | None]:
+    """The file and the sheet of a workbook: ``book.xlsx#people``."""
+    name = os.fspath(source)
+    cut = name.lower().find(".xlsx#")
+    return (name, None) if cut < 0 else (name[: cut + 5], name[cut + 6 :])
+
+
+def is_compressed(source: Source) -> bool:
+    """Whether the name asks for gzip."""
+    return os.fspath(source).lower().endswith(".gz")
+
+
+def display_name(source: Source) -> str:
+    """A source as messages, manifests and reports may show it: no password, no query.
+
+    The literals of a query may be cells of the data, the options of a URI may be secrets.
+
+    >>> display_name("postgresql://ann:secret@db.example/clinic?sslpassword=x#visits")
+    'postgresql://ann@db.example/clinic#visits'
+    >>> display_name("sqlite:///clinic.db#SELECT * FROM visits WHERE name = 'Smith'")
+    'sqlite:///clinic.db#query'
+    """
+    if not is_sql(source):
+        return os.fspath(source)
+    uri, _, selection = str(source).partition("#")
+    scheme, _, rest = uri.partition("?")[0].partition("://")
+    user, at, place = rest.rpartition("@")
+    if not at and ":" in rest and "@" in str(source):
+        return f"{scheme}://..."  # a password with an unescaped # or ?: show none of it
+    shown = f"{scheme}://{user.partition(':')[0]}{at}{place}"
+    if not selection:
+        return shown
+    return f"{shown}#{'query' if is_query(selection) else selection}"
+
+
+def is_query(selection: str) -> bool:
+    """Whether what follows the ``#`` of a database URI is a query rather than a table."""
+    return re.match(r"\s*(select|with)\s", selection, re.IGNORECASE) is not None
+
+
+def existing_file(source: Source) -> Path:
+    """The path of a file that can be opened."""
+    path = Path(source)
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: name a file")
+    if not path.exists():
+        raise DataError(f"{path}: there is no such file")
+    if not os.access(path, os.R_OK):
+        raise DataError(f"{path}: no permission to read it")
+    return path
+
+
+@contextmanager
+def readable_as(source: Source, what: Format) -> Iterator[None]:
+    """Turns whatever a reader raises into an error without a cell of the data in it.
+
+    Readers quote the cells that they stumble over, so their words are not passed on.
+    """
+    try:
+        yield
+    except (TulleError, MemoryError, AssertionError):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{display_name(source)}: cannot be read as {what} ({type(error).__name__}): "
+            "the file is damaged, cut short or of another format"
+        ) from None

@@ -1,0 +1,74 @@
+"""What is particular to PostgreSQL: types that Arrow has no like of are cast in the query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from tulle.tables.csv_reader import refuse_doubled
+from tulle.tables.formats import Format
+from tulle.tables.sql import Address, quoted, record_batches
+from tulle.tables.writing import flat
+
+_CASTS = {"numeric": "::double precision", "money": "::numeric::double precision"}
+_TEXT = "::text"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The expression that selects each column, and the type that it has then."""
+
+    address: Address
+    expressions: dict[str, str]
+    schema: pl.Schema
+
+    def batches(self, connection: Any, names: list[str]) -> Iterator[pl.DataFrame]:
+        return record_batches(connection, self.statement(names))
+
+    def statement(self, names: list[str]) -> str:
+        return (
+            f"SELECT {', '.join(self.expressions[n] for n in names)} FROM {self.address.subquery}"
+        )
+
+
+def plan(address: Address, connection: Any) -> Plan:
+    """Finds the types; they are declared, so that no record is read for it."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {address.subquery} LIMIT 0")
+        fields = list(cursor.fetch_arrow_table().schema)
+    refuse_doubled(address.shown, [field.name for field in fields])
+    expressions = {field.name: _selected(field) for field in fields}
+    untyped = Plan(address, expressions, pl.Schema())
+    with connection.cursor() as cursor:
+        cursor.execute(untyped.statement(list(expressions)) + " LIMIT 0")
+        empty = pl.from_arrow(cursor.fetch_arrow_table())
+    assert isinstance(empty, pl.DataFrame)
+    return Plan(address, expressions, empty.schema)
+
+
+def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:
+    """Creates the table and fills it; the caller commits."""
+    schema, name = address.table
+    mode = "create"
+    for frame in frames:
+        with connection.cursor() as cursor:
+            table = flat(frame, Format.SQL).to_arrow()
+            cursor.adbc_ingest(name, table, mode=mode, db_schema_name=schema)
+        mode = "append"
+
+
+def _selected(field: Any) -> str:
+    name = quoted(field.name)
+    metadata = field.metadata or {}
+    declared = metadata.get(b"POSTGRESQL:type", b"").decode()
+    foreign = hasattr(field.type, "extension_name") or str(field.type).endswith("_interval")
+    if declared in _CASTS:
+        cast = _CASTS[declared]
+    elif foreign or declared == "bpchar":  # padded with spaces
+        cast = _TEXT
+    else:
+        return name
+    return f"{name}{cast} AS {name}"

@@ -1,0 +1,172 @@
+"""Text to types, judged by every value of a column and not by the first hundred.
+
+A column becomes a number, a truth value, a date or a time only if *all* of its values are one;
+what would lose something on the way stays text: leading zeros (post codes), a leading plus
+(telephone numbers), more digits than a number can hold (cards, accounts), and days and months
+that could be told either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+# Words that stand for a missing value in a column of numbers, truth values or times. In a column
+# of text they stay: NA may be a country, None a surname.
+MISSING_WORDS = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?", "-", ".")
+
+_EXACT = 2**53  # whole numbers up to here are exact as floating point numbers
+
+
+@dataclass(frozen=True)
+class TextType:
+    """A type that text may have: how to recognise and how to read it."""
+
+    name: str
+    dtype: pl.DataType
+    read: Callable[[pl.Expr], pl.Expr]
+    fits: Callable[[pl.Series], bool]
+
+
+class ColumnGuess:
+    """The types that all values of a column have had so far."""
+
+    def __init__(self, candidates: Iterable[TextType]) -> None:
+        self.candidates = tuple(candidates)
+        self.seen = False
+        self.cleaned = False  # whether spaces or missing words had to be taken away
+
+    def update(self, values: pl.Series) -> None:
+        """Takes the next values (text, null where a field is empty) into account."""
+        missing = values.null_count()
+        if not self.candidates or missing == len(values):
+            return
+        values = values.drop_nulls() if missing else values
+        if not self.seen:  # a short look rules most types out
+            self._narrow(values.head(100))
+        self._narrow(values)
+
+    def _narrow(self, values: pl.Series) -> None:
+        left = _fitting(self.candidates, values)
+        if not left:
+            values = _clean_series(values)
+            if values.is_empty():
+                return
+            left = _fitting(self.candidates, values)
+            self.cleaned = True
+        self.seen, self.candidates = True, left
+
+    @property
+    def result(self) -> TextType | None:
+        """The type of the column; None if it is text, or could be two kinds of date."""
+        if not self.seen or not self.candidates:
+            return None
+        first = self.candidates[0]
+        ambiguous = {"day/month", "month/day"} <= {c.name for c in self.candidates}
+        return None if ambiguous else first
+
+    @property
+    def parsed_as(self) -> pl.DataType:
+        """The type that a parser of text may give the column itself, which is faster."""
+        plain = self.result is not None and self.result.dtype.is_numeric() and not self.cleaned
+        return self.result.dtype if plain and self.result else pl.String()
+
+    def expression(self, name: str) -> pl.Expr:
+        """Turns the column, as ``parsed_as``, into its type."""
+        column = pl.col(name)
+        if self.result is None or self.parsed_as != pl.String():
+            return column
+        return self.result.read(clean(column) if self.cleaned else column)
+
+
+def clean(column: pl.Expr) -> pl.Expr:
+    """Without surrounding spaces; missing words become null."""
+    stripped = column.str.strip_chars(" \t")
+    return pl.when(~stripped.is_in(MISSING_WORDS)).then(stripped)
+
+
+def _clean_series(values: pl.Series) -> pl.Series:
+    name = values.name
+    return values.to_frame().select(clean(pl.col(name))).to_series().drop_nulls()
+
+
+def _fitting(candidates: tuple[TextType, ...], values: pl.Series) -> tuple[TextType, ...]:
+    return tuple(candidate for candidate in candidates if candidate.fits(values))
+
+
+def _is_integer(values: pl.Series) -> bool:
+    if values.cast(pl.Int64, strict=False).null_count():
+        return False
+    return not values.str.contains(r"^(?:\+|-?0[0-9]|-0$)").any()
+
+
+def _is_decimal(values: pl.Series) -> bool:
+    numbers = values.cast(pl.Float64, strict=False)
+    if numbers.null_count() or values.str.contains(r"^(?:\+|-?0[0-9])").any():
+        return False
+    large = numbers.abs() >= _EXACT
+    return not (large.any() and values.filter(large).str.contains(r"^-?[0-9]+$").any())
+
+
+def _is_boolean(values: pl.Series) -> bool:
+    return bool(values.str.to_lowercase().is_in(["true", "false"]).all())
+
+
+def _temporal(name: str, dtype: Any, pattern: str, form: str) -> TextType:
+    def read(column: pl.Expr) -> pl.Expr:
+        return column.str.strptime(dtype, form, strict=False)
+
+    def fits(values: pl.Series) -> bool:
+        if not values.str.contains(f"^(?:{pattern})$").all():
+            return False
+        parsed = values.alias("v").to_frame().select(read(pl.col("v"))).to_series()
+        return not parsed.null_count()
+
+    return TextType(name, dtype, read, fits)
+
+
+_YEAR = r"(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"  # the year 0 does not exist
+
+
+def _time_stamps() -> list[TextType]:
+    """ISO 8601 with T or a space, with or without seconds, fraction and offset (then UTC)."""
+    made = []
+    for unit, digits in (("us", 6), ("ns", 9)):
+        for gap in "T ":
+            for clock, form in (
+                (rf"[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]{{1,{digits}}})?", "%H:%M:%S%.f"),
+                ("[0-9]{2}:[0-9]{2}", "%H:%M"),
+            ):
+                for zone, offset, mark in (
+                    (None, "", ""),
+                    ("UTC", "(?:Z|[+-][0-9]{2}:?[0-9]{2})", "%#z"),
+                ):
+                    dtype = pl.Datetime(unit, zone)  # type: ignore[arg-type]
+                    pattern = f"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}{gap}{clock}{offset}"
+                    name = f"time stamp {gap}{form}{mark}"
+                    made.append(_temporal(name, dtype, pattern, f"%Y-%m-%d{gap}{form}{mark}"))
+    return made
+
+
+_DATE = pl.Date()
+TEMPORAL = (
+    _temporal("date", _DATE, f"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}", "%Y-%m-%d"),
+    *_time_stamps(),
+    _temporal("time", pl.Time(), r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?", "%H:%M:%S%.f"),
+)
+ALL = (
+    TextType("integer", pl.Int64(), lambda c: c.cast(pl.Int64, strict=False), _is_integer),
+    TextType("decimal", pl.Float64(), lambda c: c.cast(pl.Float64, strict=False), _is_decimal),
+    TextType(
+        "boolean", pl.Boolean(), lambda c: c.str.to_lowercase() == pl.lit("true"), _is_boolean
+    ),
+    *TEMPORAL,
+    _temporal("date", _DATE, f"{_YEAR}/[0-9]{{1,2}}/[0-9]{{1,2}}", "%Y/%m/%d"),
+    _temporal("date", _DATE, rf"[0-9]{{1,2}}\.[0-9]{{1,2}}\.{_YEAR}", "%d.%m.%Y"),
+    _temporal("day/month", _DATE, f"[0-9]{{1,2}}/[0-9]{{1,2}}/{_YEAR}", "%d/%m/%Y"),
+    _temporal("month/day", _DATE, f"[0-9]{{1,2}}/[0-9]{{1,2}}/{_YEAR}", "%m/%d/%Y"),
+    _temporal("time", pl.Time(), "[0-9]{2}:[0-9]{2}", "%H:%M"),
+)

@@ -1,0 +1,141 @@
+"""Writing tables: any format, whole or batch by batch, all or nothing.
+
+``put_table`` and ``put_batches`` write into an open binary file, for releases that appear
+atomically; ``write_table`` and ``write_batches`` do that for a name, or for a database table in
+one transaction.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, BinaryIO, cast
+
+import polars as pl
+
+from tulle.errors import DataError
+from tulle.files import atomic_write
+from tulle.tables.formats import Format, Source, format_of, is_compressed
+
+
+def write_table(frame: pl.DataFrame, target: Source, *, force: bool = False) -> None:
+    """Writes a table to a file or database table, in the format that the name says.
+
+    Examples
+    --------
+    >>> import polars as pl, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.parquet"
+    >>> write_table(pl.DataFrame({"age": [40, 41]}), path)
+    >>> write_table(pl.DataFrame({"age": [42]}), path)
+    Traceback (most recent call last):
+    ...
+    tulle.files.OutputExists: ... exists already: pass --force (force=True) to replace it
+    """
+    write_batches([frame], target, force=force)
+
+
+def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool = False) -> None:
+    """Writes frames of one schema as one table, holding one of them at a time."""
+    if format_of(target) is Format.SQL:
+        from tulle.tables.sql import write_rows
+
+        write_rows(_one_schema(frames)[1], str(target), force=force)
+        return
+    with atomic_write(target, force=force) as file:
+        put_batches(frames, file, target)
+
+
+def put_table(frame: pl.DataFrame, file: BinaryIO, name: Source) -> None:
+    """Writes a table into an open file, in the format of ``name``."""
+    put_batches([frame], file, name)
+
+
+def put_batches(frames: Iterable[pl.DataFrame], file: BinaryIO, name: Source) -> None:
+    """Writes frames of one schema into an open file, in the format of ``name``."""
+    kind = format_of(name)
+    first, checked = _one_schema(frames)
+    if kind is Format.EXCEL:
+        from tulle.tables.excel import write_excel
+
+        write_excel(flat(pl.concat(checked), kind), file)
+    elif kind in (Format.CSV, Format.NDJSON):
+        with _packed(file, is_compressed(name)) as stream:
+            _put_lines(checked, stream, kind)
+    elif kind is Format.SQL:
+        raise DataError("a release goes into a file: a database table has no manifest beside it")
+    else:
+        _put_binary(first, checked, file, kind)
+
+
+def flat(frame: pl.DataFrame, kind: Format) -> pl.DataFrame:
+    """The columns with types that a format of flat values knows."""
+    return frame.with_columns(_flat(series, kind) for series in frame)
+
+
+def _flat(series: pl.Series, kind: Format) -> pl.Series:
+    dtype = series.dtype
+    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+        raise DataError(
+            f"the column '{series.name}' holds lists, objects or bytes: {kind} cannot; "
+            "write Parquet or Arrow"
+        )
+    if dtype == pl.Duration:
+        return series.dt.to_string("iso")
+    if dtype in (pl.Categorical, pl.Enum, pl.Null):
+        return series.cast(pl.String)
+    if kind is Format.NDJSON and (dtype.is_float() or dtype.is_decimal()):
+        if dtype.is_float() and series.is_infinite().any():
+            raise DataError(f"the column '{series.name}' holds infinities: JSON has none")
+        return series.cast(pl.Float64) if dtype.is_decimal() else series
+    return series
+
+
+def _one_schema(frames: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, Iterator[pl.DataFrame]]:
+    rest = iter(frames)
+    first = next(rest, None)
+    if first is None or not first.width:
+        raise DataError("a table without columns cannot be written")
+
+    def checked() -> Iterator[pl.DataFrame]:
+        for frame in chain([first], rest):
+            if frame.schema != first.schema:
+                raise DataError("the batches of a table differ in their columns or types")
+            yield frame
+
+    return first, checked()
+
+
+def _put_lines(frames: Iterable[pl.DataFrame], stream: BinaryIO, kind: Format) -> None:
+    for i, frame in enumerate(frames):
+        simple = flat(frame, kind)
+        if kind is Format.CSV:
+            stream.write(simple.write_csv(include_header=i == 0).encode())
+        elif simple.height:
+            stream.write(simple.write_ndjson().encode())
+
+
+def _put_binary(
+    first: pl.DataFrame, frames: Iterator[pl.DataFrame], file: BinaryIO, kind: Format
+) -> None:
+    from polars.io.plugins import register_io_source
+
+    def source(*_: Any) -> Iterator[pl.DataFrame]:
+        yield from frames
+
+    lazy = register_io_source(source, schema=first.schema)
+    if kind is Format.PARQUET:
+        lazy.sink_parquet(file)
+    else:
+        lazy.sink_ipc(file)
+
+
+@contextmanager
+def _packed(file: BinaryIO, compressed: bool) -> Iterator[BinaryIO]:
+    if not compressed:
+        yield file
+        return
+    # neither name nor time: the same table gives the same bytes
+    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as stream:
+        yield cast(BinaryIO, stream)

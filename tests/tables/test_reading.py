@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import datetime
+import gzip
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tulle.errors import DataError
+from tulle.tables import blocks
+from tulle.tables.formats import display_name, format_of
+from tulle.tables.reading import read_batches, read_schema, read_table, rebatched
+
+SECRET = "Wollstonecraft"
+
+
+def file(folder: Path, content: bytes | str, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def column(folder: Path, *values: str) -> pl.Series:
+    lines = "".join(f"{i},{value}\n" for i, value in enumerate(values))
+    return read_table(file(folder, "n,v\n" + lines))["v"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1", "2", ""], [1, 2, None]),
+        (["1"] * 300 + ["1.5"], [1.0] * 300 + [1.5]),
+        (["1"] * 300 + ["x"], ["1"] * 300 + ["x"]),
+        (["01234", "98765"], ["01234", "98765"]),
+        (["0.5", "007.5"], ["0.5", "007.5"]),
+        (["+4930123", "+4930124"], ["+4930123", "+4930124"]),
+        (["12345678901234567890", "1"], ["12345678901234567890", "1"]),
+        (["9007199254740993", "1.5"], ["9007199254740993", "1.5"]),
+        (["9007199254740993", "1"], [9007199254740993, 1]),
+        (["-1", "0", " 7"], [-1, 0, 7]),
+        (["1", "NA", "?", "null"], [1, None, None, None]),
+        (["NA", "NB"], ["NA", "NB"]),
+        (["NA", "NA"], ["NA", "NA"]),
+        (["1e3", "-inf", ".5"], [1000.0, float("-inf"), 0.5]),
+        (["True", "FALSE", ""], [True, False, None]),
+        (["1_000", "2"], ["1_000", "2"]),
+        (['""', "x"], ["", "x"]),
+    ],
+)
+def test_types_come_from_every_value(tmp_path: Path, values: list[str], expected: list) -> None:
+    assert column(tmp_path, *values).to_list() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["2024-02-29", ""], [datetime.date(2024, 2, 29), None]),
+        (["2024-02-29"] * 200 + ["2023-02-29"], None),
+        (["31.12.2023", "1.2.2024"], [datetime.date(2023, 12, 31), datetime.date(2024, 2, 1)]),
+        (["31/12/2023", "01/02/2024"], [datetime.date(2023, 12, 31), datetime.date(2024, 2, 1)]),
+        (["12/31/2023", "01/02/2024"], [datetime.date(2023, 12, 31), datetime.date(2024, 1, 2)]),
+        (["01/02/2024", "03/04/2024"], None),  # day first or month first: nobody can tell
+        (["0000-01-01"], None),
+        (["20-01-01"], None),
+        (
+            ["2024-01-02 03:04:05.25", "2024-01-02 03:04:05"],
+            [
+                datetime.datetime(2024, 1, 2, 3, 4, 5, 250000),
+                datetime.datetime(2024, 1, 2, 3, 4, 5),
+            ],
+        ),
+        (["2024-01-02T03:04"], [datetime.datetime(2024, 1, 2, 3, 4)]),
+        (["23:59:59", "NA"], [datetime.time(23, 59, 59), None]),
+        (["24:00:00"], None),
+    ],
+)
+def test_dates_if_the_whole_column_is_one(
+    tmp_path: Path, values: list[str], expected: list | None
+) -> None:
+    found = column(tmp_path, *values).to_list()
+    assert found == (values if expected is None else expected)
+
+
+def test_time_stamps_with_an_offset_are_utc(tmp_path: Path) -> None:
+    found = column(tmp_path, "2024-01-02T03:04:05+02:00", "2024-01-02T03:04:05Z")
+    assert found.dtype == pl.Datetime("us", "UTC")
+    assert [moment.hour for moment in found] == [1, 3]
+
+
+def test_nanoseconds_are_kept(tmp_path: Path) -> None:
+    found = column(tmp_path, "2024-01-02T03:04:05.123456789")
+    assert found.dtype == pl.Datetime("ns")
+    assert found.dt.nanosecond().item() == 123456789
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separator_is_found(tmp_path: Path, separator: str) -> None:
+    table = f'a{separator}b\n1{separator}"x{separator}y"\n'
+    assert read_table(file(tmp_path, table)).rows() == [(1, f"x{separator}y")]
+
+
+@pytest.mark.parametrize("text", ["Zoë,Größe\n1,Müller\n", "n,name\n1,ascii\n2,Gößmann\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252"])
+def test_encodings(tmp_path: Path, text: str, encoding: str) -> None:
+    found = read_table(file(tmp_path, text.encode(encoding)))
+    assert found.columns == text.split("\n")[0].split(",")
+    assert found.row(-1)[1] == text.strip().split(",")[-1]
+
+
+def test_encodings_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 64)
+    rows = "".join(f"{i},plain\n" for i in range(50)) + "50,Gößmann\n"
+    found = read_table(file(tmp_path, ("n,name\n" + rows).encode("latin-1")))
+    assert found["name"].to_list()[-1] == "Gößmann"
+    mixed = b"n,name\n" + "1,Zoë\n".encode() * 20 + "2,Zoë\n".encode("latin-1") * 20
+    with pytest.raises(DataError, match=r"neither UTF-8 nor Windows-1252.*line 22"):
+        read_table(file(tmp_path, mixed))
+
+
+def refusal(path: Path) -> str:
+    messages = []
+    for read in (read_table, lambda p: list(read_batches(p))):
+        with pytest.raises(DataError) as caught:
+            read(path)
+        messages.append(str(caught.value))
+        assert SECRET not in messages[-1]
+        assert caught.value.__cause__ is None
+    assert messages[0] == messages[1]
+    return messages[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"\n\n", "empty"),
+        (b"\xef\xbb\xbf", "empty"),
+        (f"a,b\n{SECRET},2\n{SECRET}\n3,4\n", "1 record does not have 2 fields.*line 3"),
+        (f"a,b\n1,2\n{SECRET},2,3\n\n{SECRET}\n", "2 records do not have 2 fields.*line 3"),
+        (f'a,b\n"x\ny",2\n{SECRET}\n', "line 4"),
+        (f'a,b\n1,"{SECRET}\n3,4\n', "never closed"),
+        (f'a,b\n1,"{SECRET}"x\n3,4\n', "cannot be read as CSV"),
+        (f"a,b,a\n1,2,{SECRET}\n", "'a' occurs twice"),
+        (f"a,b\r1,{SECRET}\r", "lone CR"),
+        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "UTF-16"),
+        (b"a,b\n1,\0\n", "zero bytes"),
+    ],
+)
+def test_broken_csv_is_refused_without_its_cells(
+    tmp_path: Path, content: bytes | str, words: str
+) -> None:
+    path = file(tmp_path, content)
+    assert str(path) in refusal(path)
+    with pytest.raises(DataError, match=words):
+        read_table(path)
+
+
+def test_ragged_records_are_counted_across_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 32)
+    rows = ["1,2"] * 40
+    rows[7] = rows[30] = "1"
+    with pytest.raises(DataError, match=r"2 records do not have 2 fields.*line 9"):
+        read_table(file(tmp_path, "a,b\n" + "\n".join(rows)))
+
+
+def test_a_record_without_end_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 1000)
+    monkeypatch.setattr(blocks, "LONGEST_RECORD", 10_000)
+    with pytest.raises(DataError, match="line 3 does not end"):
+        read_table(file(tmp_path, 'a,b\n1,2\n1,"' + "x\n" * 20_000))
+
+
+def test_blank_lines_are_no_records_but_a_lone_column_may_be_missing(tmp_path: Path) -> None:
+    assert read_table(file(tmp_path, "a,b\r\n\r\n1,2\r\n\r\n3,4\r\n\r\n")).rows() == [
+        (1, 2),
+        (3, 4),
+    ]
+    assert read_table(file(tmp_path, "a\n1\n\n3\n"))["a"].to_list() == [1, None, 3]
+
+
+def test_header_only_and_unnamed_columns(tmp_path: Path) -> None:
+    frame = read_table(file(tmp_path, "a,b"))
+    assert (frame.shape, frame.columns) == ((0, 2), ["a", "b"])
+    assert read_table(file(tmp_path, ",b\n0,1\n")).columns == ["column_1", "b"]
+
+
+def test_quoted_newlines_at_every_block_boundary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(i, f'line "{i}"\nnext, {"x" * (i % 7)}') for i in range(60)]
+    path = tmp_path / "t.csv"
+    pl.DataFrame(rows, schema=["n", "text"], orient="row").write_csv(path)
+    for size in (40, 41, 43, 64, 1000):
+        monkeypatch.setattr(blocks, "BLOCK", size)
+        assert read_table(path).rows() == rows
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.ndjson", "t.jsonl.gz"])
+def test_batches_have_one_schema_and_all_records(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 200)
+    text = ["1"] * 99 + ["1.5"]
+    if "csv" in name:
+        content = "n,v\n" + "".join(f"{i},{v}\n" for i, v in enumerate(text))
+    else:
+        content = "".join(f'{{"n":{i},"v":{v}}}\n' for i, v in enumerate(text))
+    raw = gzip.compress(content.encode()) if name.endswith("gz") else content
+    path = file(tmp_path, raw, name)
+    batches = list(read_batches(path, rows=30))
+    assert [batch.height for batch in batches] == [30, 30, 30, 10]
+    assert {tuple(batch.schema.items()) for batch in batches} == {
+        (("n", pl.Int64()), ("v", pl.Float64()))
+    }
+    assert pl.concat(batches).equals(read_table(path))
+    assert read_table(path, columns=["v"]).columns == ["v"]
+    assert read_schema(path) == batches[0].schema
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    packed = gzip.compress(os.urandom(40_000).hex().encode())
+    for name in ("t.csv.gz", "t.ndjson.gz"):
+        assert "gzip" in refusal(file(tmp_path, packed[:-2000], name))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "empty"),
+        (f'{{"a": 1}}\n{{"a": "{SECRET}"\n', "line 2 is not valid JSON"),
+        (f'{{"a": "{SECRET}"}}\n\n[1]\n', "line 3 is not a JSON object"),
+        ('{"a": 1}\n{"a": NaN}\n', "line 2 is not valid JSON"),
+        ('{"a": [1]}\n', "'a' holds lists or objects"),
+        ('{"a": 1}\n{"a": {"b": 1}}\n', "'a' holds lists or objects"),
+    ],
+)
+def test_broken_ndjson(tmp_path: Path, content: str, words: str) -> None:
+    path = file(tmp_path, content, "t.ndjson")
+    refusal(path)
+    with pytest.raises(DataError, match=words):
+        read_table(path)
+
+
+def test_ndjson_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (
+        '{"n": 1, "t": "2024-01-01", "m": 1, "b": true, "z": "01234", "big": 12345678901234567890}\n'
+        '{"n": 1.5, "t": null, "m": "x", "b": 1, "late": "2024-01-01"}\n'
+    )
+    for size in (50, 5000):
+        monkeypatch.setattr(blocks, "BLOCK", size)
+        frame = read_table(file(tmp_path, lines, "t.jsonl"))
+        assert dict(frame.schema) == {
+            "n": pl.Float64,
+            "t": pl.Date,
+            "m": pl.String,
+            "b": pl.String,
+            "z": pl.String,
+            "big": pl.String,
+            "late": pl.Date,
+        }
+        assert frame["m"].to_list() == ["1", "x"]
+        assert frame["big"].to_list() == ["12345678901234567890", None]
+
+
+@pytest.mark.parametrize("first", ['"2024-01-01"', "5"])
+def test_ndjson_mixtures_of_dates_and_numbers_lose_nothing(
+    tmp_path: Path, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = "5" if "-" in first else '"2024-01-01"'
+    content = f'{{"v": {first}}}\n' * 5 + f'{{"v": {second}}}\n' * 5
+    for size in (16, 20, 5000):
+        monkeypatch.setattr(blocks, "BLOCK", size)
+        found = read_table(file(tmp_path, content, "t.jsonl"))["v"].to_list()
+        assert found == [first.strip('"')] * 5 + [second.strip('"')] * 5
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather", "t.xlsx"])
+def test_binary_files_that_are_not_what_they_say(tmp_path: Path, name: str) -> None:
+    assert "cannot be read as" in refusal(file(tmp_path, SECRET * 50, name))
+    assert "cannot be read as" in refusal(file(tmp_path, b"", name))
+
+
+def test_unknown_names(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no known table format"):
+        read_table(file(tmp_path, "x", "table.doc"))
+    with pytest.raises(DataError, match="no known table format"):
+        read_table(tmp_path / "table.parquet.gz")
+    with pytest.raises(DataError, match="no such file"):
+        read_table(tmp_path / "none.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match="is a folder"):
+        read_table(tmp_path / "folder.csv")
+    with pytest.raises(DataError, match="has no column 'agee': did you mean 'age'"):
+        read_table(file(tmp_path, "age\n1\n"), columns=["agee"])
+
+
+def test_formats_by_name() -> None:
+    assert str(format_of("A.CSV.GZ")) == "CSV"
+    assert str(format_of("book.xlsx#Sheet 2")) == "Excel"
+    assert str(format_of("POSTGRESQL://host/db#t")) == "SQL"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "postgresql://ann:hunter2@host/db#t",
+        "postgresql://ann:hunter2@host/db?password=hunter2#t",
+        "postgresql://host/db?user=ann&password=hunter2#t",
+        "postgresql://ann:hun#hunter2@host/db#t",
+        "postgresql://ann:hun?hunter2@host/db#t",
+        "postgresql://host/db#SELECT * FROM t WHERE name = 'hunter2'",
+        "postgresql://ann:hunter2@host/db#with x as (select 'hunter2') select * from x",
+    ],
+)
+def test_no_password_or_query_is_shown(source: str) -> None:
+    assert "hunter2" not in display_name(source)
+    assert display_name(source).startswith("postgresql://")
+
+
+def test_rebatched_keeps_every_record() -> None:
+    frames = [pl.DataFrame({"n": range(start, stop)}) for start, stop in ((0, 3), (3, 3), (3, 20))]
+    for rows in (1, 4, 5, 20, 50):
+        batches = list(rebatched(frames, rows))
+        assert pl.concat(batches)["n"].to_list() == list(range(20))
+        assert {batch.height for batch in batches[:-1]} <= {rows}
+    assert [b.height for b in rebatched([frames[0].clear()], 4)] == [0]

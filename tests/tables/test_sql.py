@@ -1,0 +1,192 @@
+"""Databases: SQLite files, and a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tulle.errors import DataError, TulleError
+from tulle.files import OutputExists
+from tulle.tables.reading import read_batches, read_schema, read_table
+from tulle.tables.sql import connected, execute, open_query, parse
+from tulle.tables.writing import write_batches, write_table
+
+FRAME = pl.DataFrame(
+    {
+        "n": [1, None, -3],
+        "x": [1.5, None, 2.0],
+        "whole": [1.0, 2.0, 3.0],
+        "t": ["01234", None, 'a "b"; DROP'],
+        "truth": [True, None, False],
+        "day": [datetime.date(2024, 2, 29), None, datetime.date(1850, 1, 1)],
+        "moment": [datetime.datetime(2024, 1, 2, 3, 4, 5, 123456), None, None],
+        "zoned": pl.Series([datetime.datetime(2024, 1, 1), None, None]).dt.replace_time_zone("UTC"),
+        "clock": [datetime.time(23, 59, 59, 250000), None, None],
+        'Odd "name"': ["a", "b", "c"],
+        "void": pl.Series([None] * 3, dtype=pl.String),
+    }
+)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URI of an empty database, to which ``#table`` can be added."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/data base.db"
+        return
+    server = request.getfixturevalue("postgres")
+    with connected(parse(server), writing=True) as connection:
+        execute(connection, "DROP SCHEMA public CASCADE")
+        execute(connection, "CREATE SCHEMA public")
+        connection.commit()
+    yield server
+
+
+def test_types_and_missing_values_survive(database: str) -> None:
+    write_table(FRAME, f"{database}#people")
+    found = read_table(f"{database}#people")
+    assert found.schema == FRAME.schema
+    assert found.equals(FRAME)
+    assert read_schema(f"{database}#people") == FRAME.schema
+    assert read_table(f"{database}#people", columns=["t", "n"]).equals(FRAME.select("t", "n"))
+
+
+def test_queries(database: str) -> None:
+    write_table(FRAME, f"{database}#people")
+    found = read_table(
+        f"{database}#SELECT t, n + 1 AS m FROM people WHERE n IS NOT NULL ORDER BY n;"
+    )
+    assert found.rows() == [('a "b"; DROP', -2), ("01234", 2)]
+    with pytest.raises(DataError, match="'t' occurs twice"):
+        read_table(f"{database}#SELECT t, t FROM people")
+
+
+def test_batches(database: str) -> None:
+    frames = [pl.DataFrame({"n": range(i, i + 700), "t": [f"r{i}"] * 700}) for i in (0, 700, 1400)]
+    write_batches(iter(frames), f"{database}#many")
+    batches = list(read_batches(f"{database}#many", rows=1000))
+    assert [batch.height for batch in batches] == [1000, 1000, 100]
+    assert pl.concat(batches).equals(pl.concat(frames))
+
+
+def test_empty_tables(database: str) -> None:
+    write_table(FRAME.clear(), f"{database}#none")
+    assert read_table(f"{database}#none").columns == FRAME.columns
+    assert [batch.height for batch in read_batches(f"{database}#none")] == [0]
+
+
+def test_one_transaction(database: str) -> None:
+    target = f"{database}#people"
+
+    def broken() -> Iterator[pl.DataFrame]:
+        yield pl.DataFrame({"n": [8, 9]})
+        raise KeyError("the source failed")
+
+    with pytest.raises(KeyError):
+        write_batches(broken(), target)
+    with pytest.raises(DataError, match=r"no such (file|table)"):
+        read_table(target)
+    write_table(pl.DataFrame({"n": [1]}), target)
+    with pytest.raises(OutputExists):
+        write_table(pl.DataFrame({"n": [2]}), target)
+    with pytest.raises(KeyError):
+        write_batches(broken(), target, force=True)
+    assert read_table(target)["n"].to_list() == [1]
+    write_table(pl.DataFrame({"other": [2]}), target, force=True)
+    assert read_table(target).to_dict(as_series=False) == {"other": [2]}
+
+
+def test_a_failed_first_table_leaves_no_database_file(tmp_path: Path) -> None:
+    frames = [pl.DataFrame({"n": [1]}), pl.DataFrame({"n": ["x"]})]
+    with pytest.raises(DataError, match="differ in their columns"):
+        write_batches(frames, f"sqlite:///{tmp_path}/new.db#t")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_tables_and_queries(database: str) -> None:
+    write_table(FRAME, f"{database}#people")
+    with pytest.raises(DataError, match="did you mean 'people'"):
+        read_table(f"{database}#poeple")
+    with pytest.raises(DataError, match="name a table after a #; there are: 'people'"):
+        read_table(database)
+    with pytest.raises(DataError, match="name the table to write"):
+        write_table(FRAME, database)
+    with pytest.raises(DataError, match="#query: the database refused") as caught:
+        read_table(f"{database}#SELECT nothing FROM people WHERE t = 'hunter2'")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_reading_never_makes_or_changes_a_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read_table(f"sqlite:///{tmp_path}/none.db#t")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DataError, match="three slashes"):
+        read_table("sqlite://file.db#t")
+
+
+def test_sqlite_types_of_every_value_decide(tmp_path: Path) -> None:
+    path = tmp_path / "loose.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE t (mixed, number, late, flag BOOLEAN, no BOOLEAN, day)")
+    rows = [(1, 1, None, 1, 1, "2024-01-01")] * 3000 + [("x", 1.5, "y", None, 7, "2024-02-30")]
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
+    connection.execute("CREATE VIEW v AS SELECT mixed FROM t")
+    connection.execute("CREATE TABLE b (image BLOB)")
+    connection.execute("INSERT INTO b VALUES (x'00')")
+    connection.commit()
+    connection.close()
+    found = read_table(f"sqlite:///{path}#t")
+    types = [pl.String, pl.Float64, pl.String, pl.Boolean, pl.Int64, pl.String]
+    assert found.dtypes == types
+    assert found.row(-1) == ("x", 1.5, "y", None, 7, "2024-02-30")
+    assert found.height == 3001
+    assert read_table(f"sqlite:///{path}#v").height == 3001
+    with pytest.raises(DataError, match="'image' holds bytes"):
+        read_table(f"sqlite:///{path}#b")
+
+
+def test_postgresql_types(postgres: str) -> None:
+    with connected(parse(postgres), writing=True) as connection:
+        execute(connection, "DROP SCHEMA IF EXISTS lab CASCADE")
+        execute(connection, "CREATE SCHEMA lab")
+        execute(connection, "CREATE TYPE lab.mood AS ENUM ('fine', 'ill')")
+        execute(
+            connection,
+            "CREATE TABLE lab.odd AS SELECT 12.5::numeric AS amount, 'fine'::lab.mood AS mood, "
+            "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS id, '3.5'::money AS cost, "
+            "'{\"a\": 1}'::jsonb AS doc, 'x'::char(4) AS code, '1 day'::interval AS span",
+        )
+        connection.commit()
+    found = read_table(f"{postgres}#lab.odd").row(0, named=True)
+    assert found == {
+        "amount": 12.5,
+        "mood": "fine",
+        "id": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "cost": 3.5,
+        "doc": '{"a": 1}',
+        "code": "x",
+        "span": "1 day",
+    }
+    write_table(FRAME, f"{postgres}#lab.people")
+    assert read_table(f"{postgres}#lab.people").equals(FRAME)
+
+
+def test_the_password_is_never_told() -> None:
+    with pytest.raises(DataError, match="cannot connect") as caught:
+        open_query("postgresql://ann:hunter2@127.0.0.1:1/clinic#visits")
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
+    (tmp_path / "x.db").touch()
+    with pytest.raises(TulleError, match=r"pip install 'tulle\[db\]'"):
+        read_table(f"sqlite:///{tmp_path}/x.db#t")

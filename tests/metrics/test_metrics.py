@@ -1,0 +1,147 @@
+"""Measures against SciPy, scikit-learn, NumPy and small tables worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import wasserstein_distance
+from scipy.stats.contingency import association as scipy_association
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.neighbors import KNeighborsClassifier
+
+from tulle.metrics.covariance import association, covariance_compatibility
+from tulle.metrics.groups import group_facts, group_rows
+from tulle.metrics.loss import information_loss, interval_width, interval_widths
+from tulle.metrics.marginals import range_coverage, total_variation, wasserstein
+from tulle.metrics.mining import MiningScores, train_on_release
+from tulle.metrics.propensity import propensity
+
+values = st.lists(st.integers(-20, 20), min_size=1, max_size=30)
+
+
+@settings(max_examples=50, deadline=None)
+@given(values, values)
+def test_wasserstein_agrees_with_scipy(left: list[int], right: list[int]) -> None:
+    first, second = np.array(left, dtype=float), np.array(right, dtype=float)
+    expected = wasserstein_distance(first, second)
+    assert wasserstein(first, second) == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(values, values)
+def test_total_variation_is_a_distance_between_shares(left: list[int], right: list[int]) -> None:
+    found = total_variation(np.array(left), np.array(right))
+    names = set(left) | set(right)
+    expected = sum(abs(left.count(v) / len(left) - right.count(v) / len(right)) for v in names) / 2
+    assert found == pytest.approx(expected)
+    assert total_variation(np.array(left), np.array(left)) == 0
+
+
+def test_range_coverage_of_constant_and_disjoint_columns() -> None:
+    five = np.array([5.0, 5.0])
+    assert range_coverage(five, five) == 1
+    assert range_coverage(five, np.array([4.0])) == 0
+    assert range_coverage(np.array([0.0, 1.0]), np.array([2.0, 3.0])) == 0
+
+
+def test_covariance_compatibility_by_hand() -> None:
+    original = np.array([[0.0, 0.0], [2.0, 1.0]])
+    opposite = np.array([[0.0, 1.0], [2.0, 0.0]])
+    entries, changed = np.array([1.0, 0.5, 0.25]), np.array([1.0, -0.5, 0.25])
+    expected = np.corrcoef(entries, changed)[0, 1]
+    assert covariance_compatibility(original, opposite) == pytest.approx(expected)
+    assert math.isnan(covariance_compatibility(original[:, :1], original[:, :1]))
+
+
+def test_association_agrees_with_the_textbook_for_each_pair_of_kinds() -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(200, 2))
+    codes = np.column_stack([rng.integers(0, 3, 200), rng.integers(0, 4, 200)])
+    codes[:, 1] = np.where(rng.random(200) < 0.5, codes[:, 0], codes[:, 1])
+    found = association(numbers, codes)
+    assert found[0, 1] == pytest.approx(np.corrcoef(numbers.T)[0, 1])
+    table = np.zeros((3, 4), dtype=int)
+    np.add.at(table, (codes[:, 0], codes[:, 1]), 1)
+    assert found[2, 3] == pytest.approx(scipy_association(table))
+    between = sum(
+        (codes[:, 0] == c).sum() * (numbers[codes[:, 0] == c, 0].mean() - numbers[:, 0].mean()) ** 2
+        for c in range(3)
+    )
+    assert found[0, 2] == pytest.approx(np.sqrt(between / 200 / numbers[:, 0].var()))
+    assert (found == found.T).all()
+    assert found[3, 3] == pytest.approx(1)
+
+
+def test_association_with_a_constant_column_is_unknown() -> None:
+    found = association(np.ones((5, 1)), np.zeros((5, 1), dtype=int))
+    assert np.isnan(found).all()
+    assert association(np.empty((5, 0)), np.arange(5)[:, None]).shape == (1, 1)
+
+
+def test_information_loss_of_group_means_is_the_literature_figure() -> None:
+    matrix = np.array([[0.0, 5.0], [1.0, 5.0], [10.0, 5.0], [11.0, 5.0]])
+    means = np.array([[0.5, 5.0], [0.5, 5.0], [10.5, 5.0], [10.5, 5.0]])
+    assert information_loss(matrix, means) == pytest.approx(100 * 1.0 / 101.0)
+    assert information_loss(matrix, matrix) == 0
+    assert information_loss(np.ones((3, 1)), np.ones((3, 1))) == 0
+
+
+def test_interval_width_is_relative_to_the_range() -> None:
+    rng = np.random.default_rng(0)
+    original = np.column_stack([np.linspace(0, 100, 4001), np.ones(4001)])
+    moved = original + np.column_stack([rng.uniform(-10, 10, 4001), np.zeros(4001)])
+    widths = interval_widths(original, moved)
+    assert widths[0] == pytest.approx(0.19, abs=0.005)
+    assert math.isnan(widths[1])
+    assert interval_width(original, moved) == widths[0]
+    assert interval_width(original, original) == 0
+
+
+def test_a_copy_trains_as_well_as_the_original_and_noise_does_not() -> None:
+    iris = load_iris()
+    rng = np.random.default_rng(0)
+    order = rng.permutation(150)
+    train, test = order[:100], order[100:]
+    original, held = (iris.data[train], iris.target[train]), (iris.data[test], iris.target[test])
+    one = KNeighborsClassifier(1)
+    same = train_on_release(original, original, held, estimator=one)
+    assert same.original == same.release == one.fit(*original).score(*held)
+    assert same.ratio == 1
+    noise = (rng.permutation(original[0]), original[1])
+    assert train_on_release(original, noise, held, estimator=one).ratio < 0.8
+    assert train_on_release(original, original, held).ratio == 1
+    single = (original[0], np.zeros(100, dtype=int))
+    assert train_on_release(original, single, held).release == np.mean(held[1] == 0)
+
+
+def test_numbers_are_scored_by_r2() -> None:
+    sugar = load_diabetes()
+    part = (sugar.data[:300], sugar.target[:300])
+    held = (sugar.data[300:], sugar.target[300:])
+    scores = train_on_release(part, part, held, classes=False)
+    assert scores.original == scores.release
+    assert math.isnan(MiningScores(-0.1, 0.2).ratio)
+
+
+def test_propensity_tells_strangers_and_not_brothers() -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(600, 3)), rng.normal(size=(600, 3))
+    brothers = propensity(left, right, np.random.default_rng(1))
+    assert brothers.auc == pytest.approx(0.5, abs=0.06)
+    strangers = propensity(left, right + 3, np.random.default_rng(1))
+    assert strangers.auc > 0.99
+    assert strangers.pmse > 0.2
+    assert propensity(left[:1], right[:1], rng).auc == 0.5
+
+
+def test_groups_by_size_and_level() -> None:
+    assert group_facts([4, 6])["undersized_groups"] == 0
+    rows = group_rows([4, 4, 6], [3, 3, 5])
+    assert rows == [
+        {"size": 4, "level": 3, "groups": 2, "count": 8},
+        {"size": 6, "level": 5, "groups": 1, "count": 6},
+    ]

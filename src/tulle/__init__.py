@@ -12,7 +12,13 @@ __version__ = "0.1.0"
 
 # name -> the module that defines it
 _HOMES = {
+    "ClassCondenser": "tulle.condense.class_condenser",
+    "Condenser": "tulle.condense.condenser",
     "SecretKey": "tulle.keys",
+    "Sketcher": "tulle.sketch.sketcher",
+    "SiteAgreement": "tulle.sites.agreement",
+    "SiteCodec": "tulle.sites.codec",
+    "SiteSummary": "tulle.sites.summary",
 }
 __all__ = sorted([*_HOMES, "__version__"])
 

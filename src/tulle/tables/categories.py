@@ -106,6 +106,15 @@ class CategoryCodec:
         picked = np.where(states == self.top, self.top + ranks, states) if self.tail else states
         return self._typed(picked, states == len(indicators) if self.missing else None)
 
+    def merge(self, other: CategoryCodec) -> None:
+        """Takes in the counts of another part of the same column."""
+        if not self.domain.equals(other.domain):
+            raise DataError(
+                f"column '{self.name}' has other categories, or in another order of frequency, "
+                "in the two tables: fit both with one encoder"
+            )
+        self.counts = self.counts + other.counts
+
     def rare(self, k: int) -> int:
         """How many categories are held by fewer than ``k`` records."""
         return int((self.counts < k).sum())
@@ -229,6 +238,11 @@ class BooleanCodec:
         if not self.missing:
             return series
         return series.zip_with(pl.Series(states != 2), pl.Series([None], dtype=pl.Boolean))
+
+    def merge(self, other: BooleanCodec) -> None:
+        """Takes in another part of the same column."""
+        self.observed += other.observed
+        self.constant = self.constant and other.constant
 
 
 def _total(parts: list[Floats], length: int) -> Floats:

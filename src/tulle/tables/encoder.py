@@ -8,15 +8,16 @@ then has a total variance of its weight squared, whatever the number of its dime
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tulle.checks import check_int, check_real
-from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.checks import check_int
+from tulle.errors import DataError, nearest_name
 from tulle.random import as_generator
+from tulle.tables.column_options import bounds_of, by_name, weights_of
 from tulle.tables.frames import Columns, Container, count_rows, is_plain, open_table
 from tulle.tables.kinds import Codec, codec_for
 from tulle.tables.quotas import Floats, Grouped, Ints
@@ -90,11 +91,19 @@ class TableEncoder:
 
     def fit(self, X: Any) -> TableEncoder:
         """Learns kinds, ranges, domains and scales from a table."""
-        max_width = check_int("TableEncoder", "max_width", self.max_width, 2)
+        return self.fit_opened(*open_table(X))
+
+    def fit_encode(self, X: Any) -> Floats:
+        """Fits and encodes, opening the table once."""
         cells, container = open_table(X)
-        known = _by_name(self.columns, cells)
-        weights = _weights(self.weights, known, list(cells))
-        bounds = _bounds(self.bounds, known, cells)
+        return self.fit_opened(cells, container).encode_opened(cells)
+
+    def fit_opened(self, cells: Columns, container: Container) -> TableEncoder:
+        """Learns from the columns of a table that is open already."""
+        max_width = check_int("TableEncoder", "max_width", self.max_width, 2)
+        known = by_name(self.columns, cells)
+        weights = weights_of(self.weights, known, list(cells))
+        bounds = bounds_of(self.bounds, known, cells)
 
         kept = [name for name in cells if name not in known or known[name].role not in _LEFT_OUT]
         if not kept:
@@ -116,7 +125,10 @@ class TableEncoder:
 
     def encode(self, X: Any) -> Floats:
         """The matrix of a table, (n, d), in natural units."""
-        cells = self._matching(X)
+        return self.encode_opened(self._matching(X))
+
+    def encode_opened(self, cells: Columns) -> Floats:
+        """The matrix of the columns of a table that is open already."""
         matrix = np.empty((count_rows(cells), len(self.feature_names_)))
         for codec, place in zip(self._codecs, self.slices_.values()):
             codec.encode(cells[codec.name], matrix[:, place])
@@ -173,6 +185,21 @@ class TableEncoder:
                 codec.widen(cells[codec.name])
         return self
 
+    def merged(self, other: TableEncoder) -> TableEncoder:
+        """An encoder for the data of both: the same dimensions, ranges that hold both."""
+        if self.feature_names_ != other.feature_names_ or [c.kind for c in self.columns_] != [
+            c.kind for c in other.columns_
+        ]:
+            raise DataError(
+                "the two were fitted on different columns or categories: fit both on tables "
+                "with the same columns, categories and missing states"
+            )
+        joined = copy.deepcopy(self)
+        for mine, theirs in zip(joined._codecs, other._codecs):
+            mine.merge(theirs)
+        joined._collect()
+        return joined
+
     def _store(
         self,
         names: list[str],
@@ -183,9 +210,14 @@ class TableEncoder:
         self._container = container
         self._codecs = codecs
         self._names = names
-        self.columns_ = [codec_column(codec, known.get(codec.name)) for codec in codecs]
+        self.columns_ = [_described(codec, known.get(codec.name)) for codec in codecs]
         kept = {codec.name for codec in codecs}
         self.dropped_ = [name for name in names if name not in kept]
+        self._collect()
+
+    def _collect(self) -> None:
+        """Gathers what the codes of the columns know."""
+        codecs = self._codecs
         self.feature_names_ = [word for codec in codecs for word in codec.feature_names]
         edges = np.cumsum([0, *(codec.width for codec in codecs)]).tolist()
         self.slices_ = {
@@ -215,67 +247,8 @@ class TableEncoder:
         return cells
 
 
-def codec_column(codec: Codec, known: Column | None) -> Column:
+def _described(codec: Codec, known: Column | None) -> Column:
     """What is known of a column after fitting."""
     if known is None:
         return Column(codec.name, codec.kind)
     return Column(codec.name, codec.kind, known.role, known.weight, known.bounds, known.reason)
-
-
-def _by_name(
-    columns: Sequence[Column] | Mapping[str, Column] | None, cells: Columns
-) -> dict[str, Column]:
-    if columns is None:
-        return {}
-    listed = list(columns.values()) if isinstance(columns, Mapping) else list(columns)
-    known: dict[str, Column] = {}
-    for column in listed:
-        _known_name(column.name, cells, "the policy")
-        if column.name in known:
-            raise DataError(f"the policy names column '{column.name}' twice")
-        known[column.name] = column
-    return known
-
-
-def _weights(
-    weights: Mapping[str, float] | Sequence[float] | NDArray[Any] | None,
-    known: Mapping[str, Column],
-    names: list[str],
-) -> dict[str, float]:
-    chosen = {name: known[name].weight if name in known else 1.0 for name in names}
-    if weights is None:
-        given: dict[str, float] = {}
-    elif isinstance(weights, Mapping):
-        given = {str(name): weight for name, weight in weights.items()}
-    else:
-        if len(weights) != len(names):
-            raise ParameterError(
-                f"'weights' has {len(weights)} entries, the table {len(names)} columns"
-            )
-        given = dict(zip(names, weights))
-    for name, weight in given.items():
-        _known_name(name, names, "'weights'")
-        chosen[name] = check_real("TableEncoder", "weights", weight, 0, closed="neither")
-    return chosen
-
-
-def _bounds(
-    bounds: Mapping[str, tuple[float, float]] | None,
-    known: Mapping[str, Column],
-    cells: Columns,
-) -> dict[str, tuple[float, float]]:
-    chosen = {name: column.bounds for name, column in known.items() if column.bounds is not None}
-    for name, pair in (bounds or {}).items():
-        _known_name(name, cells, "'bounds'")
-        chosen[name] = pair
-    for name, (low, high) in chosen.items():
-        if not low <= high:
-            raise ParameterError(f"the bounds of column '{name}' are in the wrong order")
-    return chosen
-
-
-def _known_name(name: str, names: Columns | list[str], owner: str) -> None:
-    if name not in names:
-        raise DataError(
-            f"{owner} names column '{name}', which is not in the table: {nearest_name(name, names)}"
-        )

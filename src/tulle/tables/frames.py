@@ -93,6 +93,41 @@ def count_rows(columns: Columns) -> int:
     return len(next(iter(columns.values())))
 
 
+def take_rows(X: Any, rows: NDArray[Any]) -> Any:
+    """Some rows of a table or a column, in the order asked for, in the same container."""
+    family = _family(X)
+    if family == "pandas":
+        return X.iloc[rows].reset_index(drop=True)
+    if family == "pyarrow":
+        return X.take(rows)
+    if isinstance(X, list | tuple):
+        return [X[row] for row in rows.tolist()]
+    return X[rows]
+
+
+def stack_rows(tables: Sequence[Any]) -> Any:
+    """Tables (or columns) of one kind, one below the other."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    family = _family(first)
+    if family == "pandas":
+        import pandas as pd
+
+        return pd.concat(tables, ignore_index=True)
+    if family == "polars":
+        import polars as pl
+
+        return pl.concat(tables)
+    if family == "pyarrow":
+        import pyarrow as pa
+
+        return pa.concat_tables(tables)
+    if isinstance(first, list):
+        return [row for table in tables for row in table]
+    return np.concatenate(tables)
+
+
 def is_plain(container: Container) -> bool:
     """Whether a table came as a NumPy array or a list: numbers without a declared precision."""
     return isinstance(container, _Array | _Rows)

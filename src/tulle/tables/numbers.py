@@ -126,6 +126,22 @@ class NumberCodec:
             self.high = max(known[1], float(present.max()))
         self.observed += len(present)
 
+    def merge(self, other: NumberCodec) -> None:
+        """Takes in the range of another part of the same column."""
+        if (self.origin, self.tick) != (other.origin, other.tick) and other.observed:
+            raise DataError(
+                f"column '{self.name}' counts time from another start or in another unit in the "
+                "two tables: fit both with one encoder"
+            )
+        if other.observed:
+            low, high = (self.low, self.high) if self.observed else (np.inf, -np.inf)
+            self.low, self.high = min(low, other.low), max(high, other.high)
+        if self.decimals is not None and other.decimals is not None:
+            self.decimals = max(self.decimals, other.decimals)
+        else:
+            self.decimals = None
+        self.observed += other.observed
+
     # -- from values to numbers ----------------------------------------------------------------
 
     def _split(self, cells: Cells) -> tuple[Floats, NDArray[np.int8]]:

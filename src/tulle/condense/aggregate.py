@@ -1,0 +1,63 @@
+"""The groups of several condensers, seen as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tulle.condense.condenser import information_loss
+from tulle.condense.levels import LevelSummary, join_summaries
+from tulle.moments import Floats, GroupMoments, Ints
+
+
+class Aggregated:
+    """Fitted attributes over the parts in ``condensers_``, in the scales of the whole table."""
+
+    condensers_: list[Any]
+    _scales: Floats
+
+    @property
+    def counts_(self) -> Ints:
+        return np.concatenate([part.counts_ for part in self.condensers_])
+
+    @property
+    def levels_(self) -> Ints:
+        return np.concatenate([part.levels_ for part in self.condensers_])
+
+    @property
+    def means_(self) -> Floats:
+        width = len(self._scales)  # a pool has its labels in further dimensions
+        return np.concatenate([part.means_[:, :width] for part in self.condensers_])
+
+    @property
+    def covariances_(self) -> Floats:
+        width = len(self._scales)
+        return np.concatenate([part.covariances_[:, :width, :width] for part in self.condensers_])
+
+    @property
+    def information_loss_(self) -> float:
+        """100 SSQ / SST on the columns as standardised over the whole table."""
+        counts, levels = self.counts_, self.levels_
+        scatters = self.covariances_ * counts[:, None, None] / self._scales[:, None] / self._scales
+        means = self.means_ / self._scales
+        return information_loss(GroupMoments(counts, means, scatters, levels, levels))
+
+    @property
+    def level_summary_(self) -> list[LevelSummary]:
+        return join_summaries(*(part.level_summary_ for part in self.condensers_))
+
+    @property
+    def n_verbatim_(self) -> int:
+        return self._total("n_verbatim_")
+
+    @property
+    def n_degenerate_(self) -> int:
+        return self._total("n_degenerate_")
+
+    @property
+    def n_singular_(self) -> int:
+        return self._total("n_singular_")
+
+    def _total(self, name: str) -> int:
+        return sum(int(getattr(part, name, 0)) for part in self.condensers_)

@@ -1,0 +1,292 @@
+"""Condensation of each class on its own, so that no group mixes classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tulle.checks import check_choice, check_int
+from tulle.condense.aggregate import Aggregated
+from tulle.condense.classes import Labels, LabelSchema, Unit, read_labels, units_of
+from tulle.condense.condenser import Condenser
+from tulle.condense.gcd import approximate_gcd
+from tulle.condense.levels import check_levels, locate_levels
+from tulle.condense.notes import warn_weaker
+from tulle.errors import DataError
+from tulle.moments import Ints
+from tulle.random import RandomState, as_generator, spawn
+from tulle.tables.encoder import TableEncoder
+from tulle.tables.frames import stack_rows, take_rows
+from tulle.tables.quotas import allot
+
+_DEFAULT_MIN_GROUP = 10
+
+
+def _streams(estimator: ClassCondenser) -> bool:
+    return hasattr(estimator.condenser, "partial_fit")
+
+
+class ClassCondenser(Aggregated, BaseEstimator):
+    """A training set: each class condensed on its own, labels exact.
+
+    Parameters
+    ----------
+    condenser : Condenser (or StreamCondenser), optional
+        Gives grouping, synthesis, weights and policy; a plain ``Condenser()`` by default.
+    k : int, optional
+        The smallest group, the same in all classes. By default that of the given condenser; if
+        none is given, or ``min_group`` is, the approximate GCD of the class sizes.
+    min_group : int, optional
+        The smallest group size acceptable (``t`` in paper 001; 10 by default): the approximate
+        GCD is a multiple of it, and smaller classes are what ``small_classes`` says.
+    small_classes : {"error", "suppress", "pool"}
+        What to do with classes that have fewer records than a group needs: stop, withhold them,
+        or condense them together (joined by the next smallest class if they are still too few);
+        the labels of a pool come out at each group's own rates.
+    random_state : int, Generator, RandomState or None
+        None takes the operating system's entropy.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    class_counts_ : ndarray
+        Records of each class that were condensed; 0 for suppressed ones.
+    k_ : int or None
+        The group size used; None where ``fit`` got levels.
+    condensers_ : list
+        The fitted condenser of each class (the pool's last).
+    counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_, \
+n_verbatim_, n_degenerate_, n_singular_, notes_
+        As in :class:`Condenser`, over all classes. Scales are those of the whole table.
+
+    What may leave
+    --------------
+    What ``sample`` returns, with the limits of :class:`Condenser`. Class sizes are released
+    exactly, except for suppressed classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tulle import ClassCondenser
+    >>> X, y = load_iris(return_X_y=True)
+    >>> condenser = ClassCondenser(k=10, random_state=0)
+    >>> X_new, y_new = condenser.fit_resample(X, y)
+    >>> X_new.shape, condenser.class_counts_.tolist()
+    ((150, 4), [50, 50, 50])
+    """
+
+    def __init__(
+        self,
+        condenser: Any = None,
+        *,
+        k: int | None = None,
+        min_group: int | None = None,
+        small_classes: str = "error",
+        random_state: RandomState = None,
+    ) -> None:
+        self.condenser = condenser
+        self.k = k
+        self.min_group = min_group
+        self.small_classes = small_classes
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, levels: Any = None) -> Self:
+        """Condenses each class.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+        y : array-like
+            The class of each record.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            The smallest group that each record accepts, in place of ``k``.
+        """
+        self._check_parameters()
+        validate_data(self, X, skip_check_array=True)
+        template = Condenser() if self.condenser is None else self.condenser
+        levels, columns = locate_levels(X, levels, template.columns)
+
+        encoder = TableEncoder(columns, weights=template.weights)
+        n_records = len(encoder.fit_encode(X))
+        labels = read_labels(y, n_records)
+        demands = None if levels is None else check_levels(levels, n_records)
+        units, self.k_ = self._plan(labels, demands)
+
+        rng = as_generator(self.random_state)
+        self.condensers_ = [
+            self._fit_unit(unit, template, X, labels, demands, encoder, child)
+            for unit, child in zip(units, spawn(rng, len(units)))
+        ]
+
+        self._rng = rng
+        self._units = [unit.classes for unit in units]
+        self._labels = labels.schema
+        self._scales = encoder.scales_
+        self.classes_ = labels.schema.classes
+        released = np.concatenate([unit.rows for unit in units])
+        self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
+        self._withheld = n_records - int(self.class_counts_.sum())
+        warn_weaker(self)
+        return self
+
+    @available_if(_streams)
+    def partial_fit(self, X: Any, y: Any, levels: Any = None) -> Self:
+        """Hands each record of a batch to the stream condenser of its class."""
+        self._check_parameters()
+        labels = read_labels(y)
+        if not hasattr(self, "condensers_"):
+            self._begin_stream(X, labels)
+        self._meet_classes(labels.schema)
+        demands = None if levels is None else check_levels(levels, len(labels.codes))
+        names = self.classes_.tolist()
+        for code, label in enumerate(labels.schema.classes.tolist()):
+            rows = np.flatnonzero(labels.codes == code)
+            place = names.index(label)
+            self.condensers_[place].partial_fit(
+                take_rows(X, rows), levels=None if demands is None else demands[rows]
+            )
+            self.class_counts_[place] += len(rows)
+        return self
+
+    def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
+        """New records and their labels, in random order, ``n_samples`` or as many as condensed."""
+        check_is_fitted(self, "condensers_")
+        totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
+        sizes: list[int | None] = [None] * len(totals)
+        if n_samples is not None:
+            wanted = np.array([check_int("sample", "n_samples", n_samples, 1)])
+            sizes = allot(totals[None, :].astype(float), wanted, self._rng)[0].tolist()
+        parts = [
+            self._sample_unit(condenser, classes, size)
+            for condenser, classes, total, size in zip(self.condensers_, self._units, totals, sizes)
+            if total and size != 0
+        ]
+        if not parts:
+            raise DataError("no group is complete yet: there is nothing to release")
+        X_new = stack_rows([table for table, _ in parts])
+        codes = np.concatenate([part for _, part in parts])
+        order = self._rng.permutation(len(codes))
+        return take_rows(X_new, order), self._labels.restore(codes[order])
+
+    def fit_resample(self, X: Any, y: Any, levels: Any = None) -> tuple[Any, Any]:
+        """Fits and samples: ``(X_new, y_new)``."""
+        return self.fit(X, y, levels).sample()
+
+    @property
+    def n_suppressed_(self) -> int:
+        return self._withheld + self._total("n_suppressed_")
+
+    @property
+    def notes_(self) -> list[str]:
+        """The notes of all classes, each said once with the class it is about."""
+        notes = []
+        if self._withheld:
+            few = int((self.class_counts_ == 0).sum())
+            notes.append(f"{self._withheld} records of {few} small classes are withheld")
+        for part, classes in zip(self.condensers_, self._units):
+            names = ", ".join(f"'{self.classes_[place]}'" for place in classes)
+            notes += [f"class {names}: {note}" for note in part.notes_]
+        return notes
+
+    # -- steps of fit -----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        if self.k is not None:
+            check_int("ClassCondenser", "k", self.k, 2)
+        if self.min_group is not None:
+            check_int("ClassCondenser", "min_group", self.min_group, 2)
+        choices = ("error", "suppress", "pool")
+        check_choice("ClassCondenser", "small_classes", self.small_classes, choices)
+
+    def _plan(self, labels: Labels, demands: Ints | None) -> tuple[list[Unit], int | None]:
+        """The classes (and the pool) to condense, and the group size."""
+        if demands is not None:
+            return units_of(labels, demands, self.small_classes, "its highest level"), None
+        k = self.k
+        if k is None and self.min_group is None and self.condenser is not None:
+            k = check_int("ClassCondenser", "condenser.k", self.condenser.k, 2)
+        if k is not None:
+            return units_of(labels, k, self.small_classes, f"k={k}"), k
+        t = self.min_group or _DEFAULT_MIN_GROUP
+        units = units_of(labels, t, self.small_classes, f"min_group={t}")
+        return units, approximate_gcd([len(unit.rows) for unit in units], t)
+
+    def _fit_unit(
+        self,
+        unit: Unit,
+        template: Any,
+        X: Any,
+        labels: Labels,
+        demands: Ints | None,
+        encoder: TableEncoder,
+        rng: np.random.Generator,
+    ) -> Any:
+        part = clone(template).set_params(random_state=rng)
+        if self.k_ is not None:
+            part.set_params(k=self.k_)
+        rows = take_rows(X, unit.rows)
+        target = None
+        if len(unit.classes) > 1:
+            # as a category, whatever the labels are, so that each group keeps its rates
+            words = [str(code) for code in labels.codes[unit.rows].tolist()]
+            target = pl.Series("label", words, dtype=pl.Categorical)
+        levels = None if demands is None else demands[unit.rows]
+        part._fit(rows, target, levels, encoder)
+        return part
+
+    def _sample_unit(
+        self, condenser: Any, classes: Sequence[int], size: int | None
+    ) -> tuple[Any, Ints]:
+        drawn = condenser.sample(size)
+        if len(classes) == 1:
+            total = int(np.sum(condenser.counts_)) if size is None else size
+            return drawn, np.full(total, classes[0], dtype=np.int64)
+        table, words = drawn
+        return table, words.cast(pl.String).cast(pl.Int64).to_numpy()
+
+    # -- steps of partial_fit ---------------------------------------------------------------------
+
+    def _begin_stream(self, X: Any, labels: Labels) -> None:
+        validate_data(self, X, skip_check_array=True)
+        self._rng = as_generator(self.random_state)
+        self._encoder = TableEncoder(
+            getattr(self.condenser, "columns", None),
+            weights=getattr(self.condenser, "weights", None),
+        ).fit(X)
+        self._scales = self._encoder.scales_
+        self._labels = labels.schema
+        self._units = []
+        self._withheld = 0
+        self.class_counts_ = np.zeros(0, dtype=np.int64)
+        self.condensers_ = []
+        self.k_ = self.k
+
+    def _meet_classes(self, schema: LabelSchema) -> None:
+        """A stream condenser for each class that is new."""
+        self._labels = self._labels.extended(schema)
+        self.classes_ = self._labels.classes
+        for place in range(len(self.condensers_), len(self.classes_)):
+            part = clone(self.condenser).set_params(random_state=spawn(self._rng, 1)[0])
+            if self.k is not None:
+                part.set_params(k=self.k)
+            if hasattr(part, "with_encoder"):
+                part.with_encoder(self._encoder)
+            self.condensers_.append(part)
+            self._units.append([place])
+            self.class_counts_ = np.append(self.class_counts_, 0)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.target_tags.required = True
+        return tags

@@ -1,0 +1,152 @@
+"""Class labels, and which classes are condensed alone, together or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tulle.errors import DataError, PrivacyError
+from tulle.moments import Ints
+from tulle.tables.frames import Container, as_series, open_column
+
+_SHOWN = 12  # classes named in a message
+_MANY = 50  # from here on, mostly different labels are no classes
+
+
+@dataclass(frozen=True)
+class LabelSchema:
+    """The labels that there are, and the container to write them in."""
+
+    name: str
+    domain: pl.Series
+    container: Container
+    as_array: bool
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return np.asarray(self.domain.to_list()) if self._plain else self.domain.to_numpy()
+
+    @property
+    def _plain(self) -> bool:
+        return self.domain.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+
+    def restore(self, codes: Ints) -> Any:
+        """Labels in the container that they came in."""
+        labels = self.domain.gather(pl.Series(codes))
+        return self.container.restore({self.name: labels.to_numpy() if self.as_array else labels})
+
+    def extended(self, others: LabelSchema) -> LabelSchema:
+        """With the labels of another batch added at the end."""
+        new = others.domain.filter(~others.domain.is_in(self.domain.implode()))
+        return LabelSchema(self.name, self.domain.append(new), self.container, self.as_array)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The class of each record, as its place in the schema."""
+
+    codes: Ints
+    schema: LabelSchema
+
+
+def read_labels(y: Any, n_records: int | None = None) -> Labels:
+    """Labels of any type: numbers, text, categories, truth values; none may be missing."""
+    if y is None:
+        raise DataError("requires y to be passed, but the target y is None: give the classes")
+    columns, container = open_column(y, "y")
+    (name, cells), *_ = columns.items()
+    series = as_series(name, cells)
+    if n_records is not None and len(series) != n_records:
+        raise DataError(
+            f"y has {len(series)} entries, but X has {n_records} records: inconsistent numbers "
+            "of samples"
+        )
+    floating = series.dtype.is_float()
+    missing = series.null_count() + (int(series.is_nan().sum()) if floating else 0)
+    if missing:
+        raise DataError(
+            f"y is missing (null or NaN) in {missing} records: every record needs a class"
+        )
+    if floating and not series.is_finite().all():
+        raise DataError("y holds infinity: classes must be finite numbers or words")
+    domain = series.unique().sort()
+    if len(domain) >= _MANY and len(domain) > len(series) / 2:
+        raise DataError(
+            f"Unknown label type: y has {len(domain)} different values in {len(series)} records, "
+            "which are no classes; to condense a continuous target with the features, use "
+            "Condenser().fit(X, y)"
+        )
+    codes = (
+        series.replace_strict(
+            domain, pl.Series(np.arange(len(domain))), return_dtype=pl.Int64
+        ).to_numpy()
+        if len(domain)
+        else np.zeros(0, dtype=np.int64)
+    )
+    return Labels(codes, LabelSchema(name, domain, container, isinstance(cells, np.ndarray)))
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Records that are condensed together: a class, or the pool of small ones."""
+
+    classes: list[int]
+    rows: Ints
+
+
+def units_of(labels: Labels, demands: Ints | int, small_classes: str, asked: str) -> list[Unit]:
+    """The classes that are large enough, and what becomes of the others.
+
+    ``demands`` is the smallest group, or the level of each record; a class is small if it has
+    fewer records than its highest demand.
+    """
+    levels = np.broadcast_to(np.asarray(demands), labels.codes.shape)
+    units = [
+        Unit([place], np.flatnonzero(labels.codes == place))
+        for place in range(len(labels.schema.domain))
+    ]
+    small = [unit for unit in units if _short(unit, levels)]
+    large = [unit for unit in units if not _short(unit, levels)]
+    if not small:
+        return units
+    if small_classes == "error" or (small_classes == "suppress" and not large):
+        raise PrivacyError(_complaint(labels, small, len(units), asked))
+    if small_classes == "suppress":
+        return large
+    return _pooled(small, large, levels, labels, asked)
+
+
+def _pooled(
+    small: list[Unit], large: list[Unit], levels: Ints, labels: Labels, asked: str
+) -> list[Unit]:
+    """Small classes as one unit, joined by the smallest others until they are enough."""
+    pool = Unit(
+        [place for unit in small for place in unit.classes],
+        np.concatenate([unit.rows for unit in small]),
+    )
+    others = sorted(large, key=lambda unit: len(unit.rows))
+    while _short(pool, levels):
+        if not others:
+            raise PrivacyError(_complaint(labels, small, len(small) + len(large), asked))
+        joined = others.pop(0)
+        pool = Unit(pool.classes + joined.classes, np.concatenate([pool.rows, joined.rows]))
+    return [*sorted(others, key=lambda unit: unit.classes), pool]
+
+
+def _short(unit: Unit, levels: Ints) -> bool:
+    return len(unit.rows) < int(levels[unit.rows].max())
+
+
+def _complaint(labels: Labels, small: list[Unit], total: int, asked: str) -> str:
+    names = labels.schema.domain.to_list()
+    listed = ", ".join(f"{names[unit.classes[0]]!r}: {len(unit.rows)}" for unit in small[:_SHOWN])
+    more = f" and {len(small) - _SHOWN} more" if len(small) > _SHOWN else ""
+    return (
+        f"{len(small)} of {total} classes (n_samples={len(labels.codes)}) have fewer records than "
+        f"{asked} ({listed}{more}): lower it, or withhold them with small_classes='suppress', or "
+        "condense them together with small_classes='pool'"
+    )

@@ -1,0 +1,300 @@
+"""Condensation of a table: groups, their statistics, and pseudo-data drawn from them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tulle.checks import check_choice, check_flag, check_int, check_real
+from tulle.condense.joint import JointEncoder
+from tulle.condense.levels import (
+    check_levels,
+    feasible,
+    join_summaries,
+    locate_levels,
+    summarise_levels,
+)
+from tulle.condense.notes import privacy_notes, table_notes, warn_weaker
+from tulle.condense.synthesis import DISTRIBUTIONS, count_degenerate, synthesize
+from tulle.errors import PrivacyError
+from tulle.moments import Floats, GroupMoments, Ints
+from tulle.random import RandomState, as_generator
+from tulle.tables.encoder import TableEncoder
+from tulle.tables.quotas import allot
+from tulle.tables.schema import Column
+
+GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
+
+
+class Condenser(BaseEstimator):
+    """A look-alike table: groups of at least ``k`` records, and new records with their moments.
+
+    Records are put into groups of similar ones. Of each group only the count, the mean and the
+    covariance are kept, and new records are drawn from these. Categories, truth values and
+    missing values come out at each group's own rates; every column keeps its type, range,
+    precision and domain.
+
+    Parameters
+    ----------
+    k : int
+        The smallest group. Not used where ``fit`` gets ``levels``: those are then the only demand.
+    grouping : {"fast", "best", "levels", "modified", "original", "mdav"}
+        How groups are found. ``"fast"`` loses least for its time, ``"best"`` searches on until
+        ``time_budget`` ends; the others are those of the papers, for comparison.
+    time_budget : float
+        Seconds for ``grouping="best"``.
+    synthesis : {"uniform", "normal", "mean"}
+        How records are drawn along a group's eigenvectors; ``"mean"`` repeats the group's mean
+        (plain microaggregation).
+    exact_moments : bool
+        Give each group's records exactly its mean and covariance instead of on average. Decimals
+        are then neither rounded nor clipped; whole numbers, dates and categories still are.
+    weights : mapping of column to float, or sequence
+        How much columns count when records are compared (1 by default).
+    columns : sequence of :class:`~tulle.tables.schema.Column`
+        What a policy says of the columns: kinds, roles, weights, public bounds. Identifiers and
+        ignored columns are left out of the release; a column with the role level gives the levels.
+    on_infeasible : {"error", "suppress"}
+        What to do if records ask for a larger group than there are records: stop, or withhold
+        those records and count them in ``n_suppressed_``.
+    random_state : int, Generator, RandomState or None
+        None takes the operating system's entropy.
+
+    Attributes
+    ----------
+    counts_ : ndarray (g,)
+        Records in each group.
+    means_, covariances_ : ndarray (g, d) and (g, d, d)
+        In the units of the encoded columns: an array's own units.
+    levels_ : ndarray (g,)
+        The largest level in each group; never above its count.
+    moments_ : GroupMoments
+        The same, on standardised columns.
+    information_loss_ : float
+        100 SSQ / SST on standardised columns.
+    level_summary_ : list of LevelSummary
+        For each level: its records, and the smallest group that holds one of them.
+    n_suppressed_ : int
+        Records withheld.
+    n_verbatim_ : int
+        Records alone in a group (they asked for level 1): released as they are.
+    n_degenerate_ : int
+        Groups whose records are all alike: they disclose what their members share.
+    n_singular_ : int
+        Groups of no more records than dimensions: their pseudo-records lie in the plane that
+        the group's records span.
+    notes_ : list of str
+        What a reader of the release should know, in sentences without data.
+    encoded_names_ : list of str
+        The names of the ``d`` dimensions.
+
+    What may leave
+    --------------
+    What ``sample`` returns. The fitted object holds no row, but statistics of groups, ranges and
+    domains: it is for the owner of the data. Not protected: the range of each column and the
+    domain of categories (give public bounds), what all records of a group share
+    (``n_degenerate_``), and that many draws from one fit average to its means. Group sizes bound
+    what can be linked to a person, they are no proof against an attacker with other knowledge:
+    audit a release.
+
+    Notes
+    -----
+    Readings of the papers: a group that stays undersized merges into its nearest; a column's
+    scale is its standard deviation; eigenvectors are those of the standardised columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tulle import Condenser
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> condenser = Condenser(k=20, random_state=0).fit(X)
+    >>> bool(condenser.counts_.min() >= 20)
+    True
+    >>> condenser.sample().shape
+    (200, 3)
+    """
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        grouping: str = "fast",
+        time_budget: float | None = None,
+        synthesis: str = "uniform",
+        exact_moments: bool = False,
+        weights: Mapping[str, float] | Sequence[float] | None = None,
+        columns: Sequence[Column] | None = None,
+        on_infeasible: str = "error",
+        random_state: RandomState = None,
+    ) -> None:
+        self.k = k
+        self.grouping = grouping
+        self.time_budget = time_budget
+        self.synthesis = synthesis
+        self.exact_moments = exact_moments
+        self.weights = weights
+        self.columns = columns
+        self.on_infeasible = on_infeasible
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
+        """Groups the records and keeps the groups' statistics.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+        y : array-like, optional
+            A regression target to condense together with the features.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            The smallest group that each record accepts, in place of ``k``.
+        """
+        self._fit(X, y, levels)
+        warn_weaker(self)
+        return self
+
+    def sample(self, n_samples: int | None = None) -> Any:
+        """New records, in random order: as many as were condensed, or ``n_samples``.
+
+        Returns the kind of table that was fitted, and a pair ``(X_new, y_new)`` if it was fitted
+        with a target.
+        """
+        check_is_fitted(self, "moments_")
+        self._verify()
+        sizes = None
+        if n_samples is not None:
+            total = np.array([check_int("sample", "n_samples", n_samples, 1)])
+            sizes = allot(self.counts_[None, :].astype(float), total, self._rng)[0]
+        matrix, groups = synthesize(
+            self.moments_,
+            self._rng,
+            distribution=self.synthesis,
+            exact=self.exact_moments,
+            sizes=sizes,
+        )
+        order = self._rng.permutation(len(groups))
+        matrix, groups = matrix[order], groups[order]
+        matrix *= self._encoder.scales
+        snap = not self.exact_moments
+        return self._encoder.decode(matrix, groups, self._rng, self.means_, snap=snap)
+
+    def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
+        """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
+        return self.fit(X, y, levels).sample()
+
+    def merge(self, other: Condenser) -> Condenser:
+        """A condenser with the groups of both, which must be fitted on the same columns."""
+        check_is_fitted(self, "moments_")
+        check_is_fitted(other, "moments_")
+        merged = copy.deepcopy(self)
+        merged._encoder = self._encoder.merged(other._encoder)
+        merged.level_summary_ = join_summaries(self.level_summary_, other.level_summary_)
+        merged.n_suppressed_ = self.n_suppressed_ + other.n_suppressed_
+        ratio = other._encoder.scales / self._encoder.scales
+        merged._store(self.moments_.stacked(_rescaled(other.moments_, ratio)))
+        warn_weaker(merged)
+        return merged
+
+    @property
+    def means_(self) -> Floats:
+        return self.moments_.means * self._encoder.scales
+
+    @property
+    def covariances_(self) -> Floats:
+        scales = self._encoder.scales
+        return self.moments_.covariances * scales[:, None] * scales
+
+    @property
+    def encoded_names_(self) -> list[str]:
+        return self._encoder.feature_names
+
+    def _fit(self, X: Any, y: Any, levels: Any, encoder: TableEncoder | None = None) -> None:
+        """Fits without a word; ``encoder`` is a fitted one that parts of a table share."""
+        self._check_parameters()
+        validate_data(self, X, skip_check_array=True)
+        levels, columns = locate_levels(X, levels, self.columns)
+
+        joint = JointEncoder(columns, self.weights, encoder)
+        matrix = joint.fit_encode(X, y)
+        matrix /= joint.scales
+        demands = check_levels(self.k if levels is None else levels, len(matrix))
+
+        rng = as_generator(self.random_state)
+        kept = feasible(demands, self.on_infeasible, "k" if levels is None else "level")
+        if not kept.all():
+            matrix, demands = matrix[kept], demands[kept]
+        groups = self._group(matrix, demands, rng)
+
+        self._encoder = joint
+        self._rng = rng
+        self.level_summary_ = summarise_levels(demands, groups)
+        self.n_suppressed_ = int((~kept).sum())
+        self._store(GroupMoments.of(matrix, groups, demands))
+
+    def _check_parameters(self) -> None:
+        check_int("Condenser", "k", self.k, 2)
+        check_choice("Condenser", "grouping", self.grouping, GROUPINGS)
+        if self.time_budget is not None:
+            check_real("Condenser", "time_budget", self.time_budget, 0, closed="neither")
+        check_choice("Condenser", "synthesis", self.synthesis, DISTRIBUTIONS)
+        check_flag("Condenser", "exact_moments", self.exact_moments)
+        check_choice("Condenser", "on_infeasible", self.on_infeasible, ("error", "suppress"))
+
+    def _group(self, matrix: Floats, demands: Ints, rng: np.random.Generator) -> Ints:
+        from tulle.condense.groupings import group_records
+        from tulle.condense.validity import check_groups
+
+        groups = group_records(
+            matrix, demands, rng, method=self.grouping, time_budget=self.time_budget
+        )
+        check_groups(groups, demands)
+        return groups
+
+    def _store(self, moments: GroupMoments) -> None:
+        """Sets what follows from the groups' statistics."""
+        self.moments_ = moments
+        self.counts_ = moments.counts
+        self.levels_ = moments.levels
+        self.information_loss_ = information_loss(moments)
+        self.n_verbatim_ = int((moments.counts == 1).sum())
+        self.n_degenerate_ = count_degenerate(moments)
+        self.n_singular_ = int((moments.counts <= moments.means.shape[1]).sum())
+        self.notes_ = privacy_notes(self) + table_notes(self)
+
+    def _verify(self) -> None:
+        """The guarantee once more, before anything leaves."""
+        small = int((self.moments_.counts < self.moments_.levels).sum())
+        if small:
+            raise PrivacyError(
+                f"{small} groups are smaller than the level of a record in them: nothing is "
+                "released. Fit again"
+            )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = False
+        return tags
+
+
+def information_loss(moments: GroupMoments) -> float:
+    """100 SSQ / SST: the share of the variation that groups do not keep."""
+    total = float(moments.pooled().within.sum())
+    return 100.0 * float(moments.within.sum()) / total if total > 0 else 0.0
+
+
+def _rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
+    return GroupMoments(
+        moments.counts,
+        moments.means * ratio,
+        moments.scatters * ratio[:, None] * ratio,
+        moments.levels,
+        moments.level_sums,
+    )

@@ -1,0 +1,99 @@
+"""A table and a target encoded side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tulle.errors import DataError
+from tulle.moments import Floats, Ints
+from tulle.tables.encoder import TableEncoder
+from tulle.tables.frames import open_column
+from tulle.tables.schema import Column
+
+
+class JointEncoder:
+    """The features' encoder and, where there is a target, one of its own for the target."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column] | None = None,
+        weights: Mapping[str, float] | Sequence[float] | None = None,
+        shared: TableEncoder | None = None,
+    ) -> None:
+        self.shared = shared is not None
+        self.features = shared or TableEncoder(columns, weights=weights)
+        self.target: TableEncoder | None = None
+
+    def fit_encode(self, X: Any, y: Any = None) -> Floats:
+        """Learns both from the data and returns the joint matrix, in natural units."""
+        matrix = self.features.encode(X) if self.shared else self.features.fit_encode(X)
+        if y is None:
+            return matrix
+        cells, container = open_column(y)
+        self.target = TableEncoder().fit_opened(cells, container)
+        column = self.target.encode_opened(cells)
+        if len(column) != len(matrix):
+            raise DataError(
+                f"y has {len(column)} entries, but X has {len(matrix)} records: inconsistent "
+                "numbers of samples"
+            )
+        return np.hstack([matrix, column])
+
+    def decode(
+        self,
+        matrix: Floats,
+        groups: Ints,
+        rng: np.random.Generator,
+        means: Floats,
+        *,
+        snap: bool,
+    ) -> Any:
+        """``X``, or ``(X, y)`` where there is a target."""
+        width = len(self.features.feature_names_)
+        options: dict[str, Any] = {"snap": snap}
+        X = self.features.decode(matrix[:, :width], groups, rng, means=means[:, :width], **options)
+        if self.target is None:
+            return X
+        y = self.target.decode(matrix[:, width:], groups, rng, means=means[:, width:], **options)
+        return X, y
+
+    def merged(self, other: JointEncoder) -> JointEncoder:
+        """An encoder for the data of both, which must have the same columns and domains."""
+        if (self.target is None) != (other.target is None):
+            raise DataError("one condenser has a target and the other has none")
+        joined = JointEncoder()
+        joined.features = self.features.merged(other.features)
+        if self.target is not None and other.target is not None:
+            joined.target = self.target.merged(other.target)
+        return joined
+
+    @property
+    def parts(self) -> list[TableEncoder]:
+        return [self.features] if self.target is None else [self.features, self.target]
+
+    @property
+    def scales(self) -> Floats:
+        return np.concatenate([part.scales_ for part in self.parts])
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [name for part in self.parts for name in part.feature_names_]
+
+    @property
+    def constant(self) -> list[str]:
+        return [name for part in self.parts for name in part.constant_]
+
+    @property
+    def empty(self) -> list[str]:
+        return [name for part in self.parts for name in part.empty_]
+
+    @property
+    def dropped(self) -> list[str]:
+        return self.features.dropped_
+
+    def rare_categories(self, k: int) -> dict[str, int]:
+        """For each column of categories, how many are held by fewer than ``k`` records."""
+        return {n: c for part in self.parts for n, c in part.rare_categories(k).items()}

@@ -1,0 +1,129 @@
+"""The k nearest neighbours (cosine) of sparse records.
+
+``exact`` compares every record with every other; ``partition`` first cuts the records into parts
+of some thousands by a tree of random pairs of records, and looks for neighbours inside a record's
+part only: linear in the number of records, and approximate. Ties go to the record that comes
+first. Rows must not be empty.
+
+Ranking uses dot products in single precision, times one over the length of the other record: for
+whole numbers the dot products are exact, so both paths below give the same neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.progress import bar
+
+_WORK_FOR_KERNEL = 2e8  # multiply-adds from which the compiled path pays for its start
+_BLOCK = 4096  # records compared with all others at once: their sums stay in the cache
+_PART = 4096  # records of a part, at most
+_DENSE = 0.15  # share of a block from which a column is added as a whole
+
+Indices = npt.NDArray[np.int64]
+
+
+class Graph(NamedTuple):
+    """``neighbours[i]`` are the k records nearest to i, nearest first, with their cosines."""
+
+    neighbours: npt.NDArray[np.int32]
+    similarities: npt.NDArray[np.float32]
+
+
+def nearest(matrix: Any, k: int, method: str, rng: np.random.Generator) -> Graph:
+    """The k nearest neighbours of every row, by cosine."""
+    rows = matrix.astype(np.float32)
+    if method == "exact" or rows.shape[0] <= _PART:
+        return _exact(rows, k, _BLOCK)
+    neighbours = np.empty((rows.shape[0], k), np.int32)
+    similarities = np.empty((rows.shape[0], k), np.float32)
+    parts = _parts(rows, max(k + 1, _PART), rng)
+    with bar("neighbours", len(parts)) as advance:
+        for part in parts:
+            found = _exact(rows[part], k, _BLOCK)
+            neighbours[part] = part[found.neighbours]
+            similarities[part] = found.similarities
+            advance()
+    return Graph(neighbours, similarities)
+
+
+def _exact(rows: Any, k: int, block: int) -> Graph:
+    inverse = (1.0 / np.sqrt(_squares(rows))).astype(np.float32)
+    frequencies = np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64)
+    if frequencies @ frequencies < _WORK_FOR_KERNEL:
+        scores, neighbours = _by_scipy(rows, inverse, k)
+    else:
+        scores, neighbours = _by_kernel(rows, inverse, k, block)
+    return Graph(neighbours, scores * inverse[:, None])
+
+
+def _squares(rows: Any) -> npt.NDArray[np.float64]:
+    squares = rows.data.astype(np.float64) ** 2
+    return np.add.reduceat(squares, rows.indptr[:-1])
+
+
+def _by_scipy(rows: Any, inverse: npt.NDArray[np.float32], k: int) -> tuple[Any, Any]:
+    """The twin of the kernel: blocks of the Gram matrix, then the best k of each row."""
+    n = rows.shape[0]
+    scores, neighbours = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
+    transposed = rows.T.tocsc()
+    step = max(1, 4_000_000 // n)
+    for start in range(0, n, step):
+        block = (rows[start : start + step] @ transposed).toarray() * inverse
+        own = np.arange(len(block))
+        block[own, own + start] = -np.inf
+        # the k-th best score, then all ties with it, so that the first ones can be taken
+        worst = -np.partition(-block, k - 1, axis=1)[:, k - 1]
+        for row, limit in enumerate(worst):
+            candidates = np.flatnonzero(block[row] >= limit)
+            order = np.argsort(-block[row, candidates], kind="stable")[:k]
+            neighbours[start + row] = candidates[order]
+            scores[start + row] = block[row, candidates[order]]
+    return scores, neighbours
+
+
+def _by_kernel(rows: Any, inverse: npt.NDArray[np.float32], k: int, block: int) -> tuple[Any, Any]:
+    from tulle.sketch._kernels import LANE, compare_block
+
+    n = rows.shape[0]
+    indptr, indices = rows.indptr.astype(np.int64), rows.indices.astype(np.uint32)
+    scores = np.full((n, k), -np.inf, np.float32)
+    neighbours = np.full((n, k), -1, np.int32)
+    with bar("neighbours", float(n) * n / 2) as advance:
+        for start in range(0, n, block):
+            size = min(block, n - start)
+            postings = rows[start : start + size].tocsc()
+            frequent = np.flatnonzero(np.diff(postings.indptr) > _DENSE * size)
+            dense_row = np.full(rows.shape[1], -1, np.int32)
+            dense_row[frequent] = np.arange(len(frequent), dtype=np.int32)
+            dense = np.zeros((len(frequent), -(-size // LANE) * LANE), np.float32)
+            dense[:, :size] = postings[:, frequent].T.toarray()
+            compare_block(
+                indptr, indices, rows.data, inverse, start, size,
+                postings.indptr.astype(np.int64), postings.indices.astype(np.uint16),
+                postings.data, dense_row, dense, scores, neighbours,
+            )  # fmt: skip
+            advance(size * (n - start - size / 2))
+    return scores, neighbours
+
+
+def _parts(rows: Any, size: int, rng: np.random.Generator) -> list[Indices]:
+    """Parts of size/2 to size records: each cut at the median along the line of two records."""
+    scale = 1.0 / np.sqrt(_squares(rows))
+    waiting = [np.arange(rows.shape[0])]
+    parts = []
+    while waiting:
+        part = waiting.pop()
+        if len(part) <= size:
+            parts.append(np.sort(part))
+            continue
+        one, other = rng.choice(part, 2, replace=False)
+        direction = (rows[[one]] * scale[one] - rows[[other]] * scale[other]).toarray().ravel()
+        places = (rows[part] @ direction) * scale[part]
+        order = np.argsort(places, kind="stable")
+        middle = len(part) // 2
+        waiting += [part[order[:middle]], part[order[middle:]]]
+    return parts

@@ -1,0 +1,244 @@
+"""Miners that work on sketches: nearest neighbours and k-means, as scikit-learn estimators.
+
+They take :class:`Sketches`, whose records may have different lengths, or a plain array, whose
+rows then all have as many components as it has columns. They see the release only, never the key
+or a record, so what they keep in their fitted state is as public as the release.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from tulle.checks import check_choice, check_int
+from tulle.errors import DataError
+from tulle.random import RandomState, as_generator
+from tulle.sketch.sketches import Sketches
+
+_CELLS = 1 << 22  # distances held at once
+_SHRINKAGE = 50  # components at which an estimated cosine is trusted by half
+
+
+class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
+    """The vote of the nearest sketches.
+
+    Suppressed training records are left out; a suppressed record has no neighbours, and gets the
+    shares of the classes in the training data (so ``predict`` gives the most frequent class).
+
+    Parameters
+    ----------
+    n_neighbors
+        Number of neighbours that vote; more than for exact records, since noise must average out.
+    metric
+        ``"cosine"``: the estimated cosine times m / (m + 50), for m shared components: of many
+        candidates the short sketches would otherwise win by their noise. ``"euclidean"``: the
+        estimated distance.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Class labels.
+    sketches_ : Sketches
+        The training sketches that are not suppressed.
+
+    What may leave
+    --------------
+    All of it is made from the release.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> S = Sketches(np.array([[2., 2.], [2., 3.], [-4., 1.]]), np.array([2, 2, 2]))
+    >>> SketchKNeighborsClassifier(n_neighbors=1).fit(S, ["a", "a", "b"]).predict(S)
+    array(['a', 'a', 'b'], dtype='<U1')
+    """
+
+    def __init__(self, n_neighbors: int = 25, *, metric: str = "cosine") -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+
+    def fit(self, X: Any, y: Any) -> SketchKNeighborsClassifier:
+        """Keeps the sketches and their classes."""
+        check_int(type(self).__name__, "n_neighbors", self.n_neighbors, 1)
+        check_choice(type(self).__name__, "metric", self.metric, ("cosine", "euclidean"))
+        sketches, y = _training(self, X, y)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self._priors = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
+        kept = ~sketches.suppressed
+        if not kept.any():
+            raise DataError("every training record is suppressed: weaken the guarantee")
+        self.sketches_, self._codes = sketches[kept], codes[kept]
+        return self
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Shares of the classes among the nearest sketches."""
+        check_is_fitted(self)
+        sketches = _given(self, X)
+        shares = np.tile(self._priors, (len(sketches), 1))
+        seen = np.flatnonzero(~sketches.suppressed)
+        step = max(1, _CELLS // len(self.sketches_))
+        for start in range(0, len(seen), step):
+            part = seen[start : start + step]
+            shares[part] = self._votes(sketches[part])
+        return shares
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class with the largest share; of equal ones the first."""
+        shares = self.predict_proba(X)
+        return self.classes_[np.argmax(shares, axis=1)]
+
+    def _votes(self, sketches: Sketches) -> npt.NDArray[np.float64]:
+        if self.metric == "cosine":
+            shared = np.minimum(sketches.lengths[:, None], self.sketches_.lengths)
+            far = sketches.cosines(self.sketches_) * (-shared / (shared + _SHRINKAGE))
+        else:
+            far = sketches.distances(self.sketches_, squared=True)
+        count = min(self.n_neighbors, far.shape[1])
+        nearest = np.argpartition(far, count - 1, axis=1)[:, :count]
+        votes = self._codes[nearest]
+        return np.stack([(votes == c).mean(axis=1) for c in range(len(self.classes_))], axis=1)
+
+
+class SketchKMeans(ClusterMixin, BaseEstimator):
+    """k-means on sketches.
+
+    A centre is the mean of its members, each component over the members that have it; a record is
+    compared with a centre over its own components. With equal lengths this is Lloyd's algorithm
+    on the sketches. Suppressed records get the label -1.
+
+    Parameters
+    ----------
+    n_clusters
+        Number of clusters.
+    n_init
+        Number of starts (k-means++); the best is kept.
+    max_iter
+        Rounds of one start, at most.
+    random_state
+        Seed or generator.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, components)
+        Sketches of the mean records.
+    labels_ : ndarray
+        Cluster of each sketch: rows of the release, as public as it is.
+    inertia_ : float
+        Sum of the estimated squared distances to the nearest centre.
+
+    What may leave
+    --------------
+    All of it is made from the release.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> S = Sketches(np.array([[9., 8.], [-9., -8.], [9., 0.]]), np.array([2, 2, 1]))
+    >>> labels = SketchKMeans(n_clusters=2, random_state=0).fit(S).labels_
+    >>> bool(labels[0] == labels[2] != labels[1])
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_init: int = 4,
+        max_iter: int = 100,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> SketchKMeans:
+        """Finds the centres."""
+        for name in ("n_clusters", "n_init", "max_iter"):
+            check_int(type(self).__name__, name, getattr(self, name), 1)
+        sketches = _given(self, X, reset=True)
+        seen = sketches[~sketches.suppressed]
+        if len(seen) < self.n_clusters:
+            raise DataError(
+                f"n_samples={len(seen)} (that are not suppressed) should be >= "
+                f"n_clusters={self.n_clusters}: ask for fewer clusters"
+            )
+        rng = as_generator(self.random_state)
+        runs = [self._run(seen, rng) for _ in range(self.n_init)]
+        self.cluster_centers_, self.inertia_, self.n_iter_ = min(runs, key=lambda run: run[1])
+        self.labels_ = _nearest_centre(sketches, self.cluster_centers_)[0]
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+        """The nearest centre of each sketch; -1 for suppressed ones."""
+        check_is_fitted(self)
+        sketches = _given(self, X)
+        return _nearest_centre(sketches, self.cluster_centers_)[0]
+
+    def _run(self, sketches: Sketches, rng: np.random.Generator) -> tuple[Any, float, int]:
+        present = np.arange(sketches.shape[1]) < sketches.lengths[:, None]
+        centres = _spread_out(sketches, self.n_clusters, rng)
+        labels, far = _nearest_centre(sketches, centres)
+        rounds, moved = 0, True
+        while moved and rounds < self.max_iter:
+            member = (labels[:, None] == np.arange(self.n_clusters)).astype(np.float64)
+            weight = member.T @ present
+            sums = member.T @ sketches.values
+            # a centre keeps its old value in components that no member has
+            centres = np.where(weight > 0, sums / np.maximum(weight, 1), centres)
+            before = labels
+            labels, far = _nearest_centre(sketches, centres)
+            rounds, moved = rounds + 1, not np.array_equal(before, labels)
+        return centres, float(far.sum()), rounds
+
+
+def _spread_out(sketches: Sketches, count: int, rng: np.random.Generator) -> Any:
+    """Starting centres far from each other (k-means++)."""
+    first = int(rng.integers(len(sketches)))
+    chosen = [first]
+    far = sketches.distances(sketches[first], squared=True)[:, 0]
+    while len(chosen) < count:
+        total = far.sum()
+        weights = far / total if total > 0 else None
+        chosen.append(int(rng.choice(len(sketches), p=weights)))
+        far = np.minimum(far, sketches.distances(sketches[chosen[-1]], squared=True)[:, 0])
+    return sketches.values[chosen].astype(np.float64)
+
+
+def _nearest_centre(sketches: Sketches, centres: Any) -> tuple[Any, Any]:
+    """Label and estimated squared distance of the nearest centre, over each record's length."""
+    width = min(sketches.shape[1], centres.shape[1])
+    lengths = np.minimum(sketches.lengths, width)
+    energy = np.pad(np.cumsum(centres[:, :width] ** 2, axis=1), ((0, 0), (1, 0)))
+    cross = sketches.values[:, :width] @ centres[:, :width].T
+    score = energy[:, lengths].T - 2 * cross
+    labels = np.argmin(score, axis=1).astype(np.int32)
+    own = np.einsum("ij,ij->i", sketches.values[:, :width], sketches.values[:, :width])
+    best = np.maximum(own + score[np.arange(len(labels)), labels], 0.0)
+    labels[lengths == 0] = -1
+    return labels, best / np.maximum(lengths, 1)
+
+
+def _training(estimator: Any, X: Any, y: Any) -> tuple[Sketches, Any]:
+    if isinstance(X, Sketches):
+        y = np.asarray(y)
+        check_consistent_length(X.values, y)
+        estimator.n_features_in_ = X.shape[1]
+        return X, y
+    X, y = validate_data(estimator, X, y, dtype=("float64", "float32"))
+    return Sketches(X, np.full(len(X), X.shape[1])), y
+
+
+def _given(estimator: Any, X: Any, *, reset: bool = False) -> Sketches:
+    if isinstance(X, Sketches):
+        if reset:
+            estimator.n_features_in_ = X.shape[1]
+        return X
+    X = validate_data(estimator, X, reset=reset, dtype=("float64", "float32"))
+    return Sketches(X, np.full(len(X), X.shape[1]))

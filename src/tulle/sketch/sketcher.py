@@ -1,0 +1,235 @@
+"""The estimator of the family: sparse records in, sketches out, row for row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tulle.checks import check_choice, check_int, check_real
+from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.keys import SecretKey
+from tulle.sketch import _delta, _kvariance
+from tulle.sketch._build import build
+from tulle.sketch._neighbours import nearest
+from tulle.sketch._signs import Points, coefficients, sign_table, term_points
+from tulle.sketch.records import Records, as_records, canonical
+from tulle.sketch.sketches import Sketches
+
+_DEFAULT_DELTA = 0.5
+
+
+class Sketcher(TransformerMixin, BaseEstimator):
+    """Short vectors instead of sparse records, with bounded accuracy, from a secret key.
+
+    A record x becomes m sums of its entries under random signs. They estimate dot products,
+    lengths and distances without the key, and single attributes with it; fewer components hide
+    more. How many a record gets is the model's choice:
+
+    * ``delta``: so many that the variance of every estimated attribute is ``delta`` or more.
+      Looks at one record alone, so it works on streams, on blocks and on a cluster.
+    * ``k-variance``: so few that a record's estimated similarity to each of its ``k`` nearest
+      neighbours (cosine) has a standard deviation of at least the bound of ``criterion``. Looks
+      at all records of one call of :meth:`transform` together.
+
+    A record for which even one component is too much is suppressed: it stays as a row of length
+    0, and is counted. So are all-zero records and records with one non-zero entry, whose
+    components would each show the entry's value.
+
+    Parameters
+    ----------
+    model
+        ``"delta"`` or ``"k-variance"``.
+    delta
+        Least variance of an estimated attribute. For ``delta`` None means 0.5; for
+        ``k-variance`` None means no such floor, and a number combines both models.
+    k
+        Number of neighbours (``k-variance`` only).
+    criterion
+        ``"definition"``: the bound sqrt(|x||y| - |x.y|) as the paper prints it; the longer the
+        records, the weaker. ``"gap"``: the bound |x||y| - |x.y|: a neighbour cannot be told from
+        a record that points the same way; free of scale, and much stricter.
+    max_components
+        No record gets more components than this.
+    graph
+        ``"exact"``: the k nearest neighbours of all records; time grows with the square of
+        their number. ``"partition"``: nearest within parts of some thousand records; linear, and
+        approximate: the promise is then about the neighbours found.
+    key
+        The secret of the data owner. None: a new one at each ``fit``, in ``key_``.
+    text
+        Field of JSON-lines and CSV files that holds the text.
+
+    Attributes
+    ----------
+    key_ : SecretKey
+        The key in use. Keep it with ``key_.save(path)`` to make comparable sketches later or to
+        :meth:`reconstruct`. It is never shown and never pickled, so neither is a fitted
+        Sketcher.
+    n_features_in_ : int
+        Columns seen by ``fit``; not there if the records are texts or baskets.
+
+    What may leave
+    --------------
+    The :class:`Sketches`, never the key. Whoever has the key can estimate attributes of every
+    record. Real-valued weights (tf-idf) may betray a record to somebody who knows its exact
+    weights: sketch counts, or rounded weights.
+
+    Examples
+    --------
+    >>> sketcher = Sketcher(delta=0.5).fit(["a cat and a cat sat", "the dog sat"])
+    >>> sketcher.transform(["a cat and the dog sat", "dog"])
+    Sketches(2 records, 1 suppressed, 8 to 8 components)
+    """
+
+    def __init__(
+        self,
+        model: str = "delta",
+        *,
+        delta: float | None = None,
+        k: int = 10,
+        criterion: str = "definition",
+        max_components: int = 256,
+        graph: str = "exact",
+        key: SecretKey | None = None,
+        text: str = "text",
+    ) -> None:
+        self.model = model
+        self.delta = delta
+        self.k = k
+        self.criterion = criterion
+        self.max_components = max_components
+        self.graph = graph
+        self.key = key
+        self.text = text
+
+    def fit(self, X: Any, y: Any = None) -> Sketcher:
+        """Checks parameters and records, and takes or makes the key; keeps nothing of X."""
+        self._check_parameters()
+        self._records(X, reset=True)
+        self.key_ = SecretKey.generate() if self.key is None else self.key
+        return self
+
+    def transform(self, X: Any) -> Sketches:
+        """The sketches of the records of X, verified before they are returned.
+
+        X: a scipy sparse matrix (a vectoriser's output), an array, Transactions, a list of texts
+        (see :mod:`tulle.sketch.text`), of bags of words or of mappings word -> weight, or the
+        path of a file (``.dat`` baskets; ``.jsonl``, ``.csv``, ``.txt`` documents).
+        """
+        check_is_fitted(self, "key_")
+        self._check_parameters()
+        records = self._records(X, reset=False)
+        if self.model == "delta":
+            lengths, verified = self._delta_lengths(records.matrix)
+        else:
+            lengths, verified = self._k_variance_lengths(records.matrix)
+        values = build(records.matrix, self._points(records), lengths, self.key_)
+        return Sketches(values, lengths, self._provenance(verified))
+
+    def reconstruct(self, sketches: Sketches, columns: Any = None) -> Any:
+        """Estimates of attributes, for the holder of the key: records x columns.
+
+        ``columns`` are column numbers, or terms if the records were texts or baskets; None means
+        all columns that ``fit`` saw. Rows of suppressed records are NaN.
+        """
+        check_is_fitted(self, "key_")
+        if columns is None:
+            if not hasattr(self, "n_features_in_"):
+                raise ParameterError("records without fixed columns: name the terms in 'columns'")
+            columns = np.arange(self.n_features_in_)
+        columns = np.atleast_1d(columns)
+        if columns.dtype.kind in "iu":
+            points = columns.astype(np.uint64)
+        else:
+            points = term_points(self.key_, columns.astype(str).tolist())
+        signs = sign_table(coefficients(self.key_, 0, sketches.shape[1]), points)
+        sums = sketches.values.astype(np.float64) @ signs.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return sums / np.where(sketches.suppressed, np.nan, sketches.lengths)[:, None]
+
+    # --- the two models -------------------------------------------------------------------
+
+    def _delta_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
+        delta = _DEFAULT_DELTA if self.delta is None else self.delta
+        lengths = _delta.delta_lengths(matrix, delta, self.max_components)
+        _refuse(_delta.broken_records(matrix, lengths, delta), "records")
+        return lengths, {"every attribute's variance is delta or more": True}
+
+    def _k_variance_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
+        lengths = np.zeros(matrix.shape[0], np.int64)
+        filled = np.flatnonzero(np.diff(matrix.indptr) > 0)
+        if self.k >= len(filled):
+            raise DataError(
+                f"k={self.k} neighbours need more than {len(filled)} records with entries "
+                f"(of {matrix.shape[0]}): lower k or add records"
+            )
+        rows = matrix[filled]
+        seed = np.frombuffer(self.key_.derive("sketch/partition", 32), np.uint64)
+        graph = nearest(rows, self.k, self.graph, np.random.default_rng(seed))
+        pairs = _kvariance.pairs_of(rows, graph, self.criterion)
+        most = np.where(_delta.spread(rows) > 0, self.max_components, 0)
+        if self.delta is not None:
+            most = _delta.delta_lengths(rows, self.delta, self.max_components)
+        found = _kvariance.k_variance_lengths(pairs, graph.similarities[:, -1], most)
+        _refuse(_kvariance.broken_pairs(pairs, found), "pairs")
+        verified = {f"every pair of the {self.graph} neighbour graph holds the bound": True}
+        if self.delta is not None:
+            _refuse(_delta.broken_records(rows, found, self.delta), "records")
+            verified["every attribute's variance is delta or more"] = True
+        lengths[filled] = found
+        return lengths, verified
+
+    # --- the rest -------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        check_choice(owner, "model", self.model, ("delta", "k-variance"))
+        if self.delta is not None:
+            check_real(owner, "delta", self.delta, 0, closed="neither")
+        check_int(owner, "k", self.k, 1)
+        check_choice(owner, "criterion", self.criterion, _kvariance.CRITERIA)
+        check_int(owner, "max_components", self.max_components, 1)
+        check_choice(owner, "graph", self.graph, ("exact", "partition"))
+        if self.key is not None and not isinstance(self.key, SecretKey):
+            raise ParameterError(
+                "The 'key' parameter of Sketcher must be a SecretKey: SecretKey.generate(), "
+                f"SecretKey.load(path). Got a {type(self.key).__name__} instead."
+            )
+
+    def _records(self, X: Any, *, reset: bool) -> Records:
+        records = as_records(X, self.text)
+        if records is not None:
+            return records
+        matrix = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+        )
+        return Records(canonical(matrix))
+
+    def _points(self, records: Records) -> Points:
+        if records.terms is None:
+            return np.arange(records.matrix.shape[1], dtype=np.uint64)
+        return term_points(self.key_, records.terms)
+
+    def _provenance(self, verified: dict[str, Any]) -> dict[str, Any]:
+        names = ["model", "delta", "max_components"]
+        if self.model == "k-variance":
+            names += ["k", "criterion", "graph"]
+        parameters = {name: getattr(self, name) for name in names}
+        if self.model == "delta" and self.delta is None:
+            parameters["delta"] = _DEFAULT_DELTA
+        asked = {name: parameters[name] for name in names if name != "max_components"}
+        return {"parameters": parameters, "guarantee": asked, "verified": verified}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _refuse(broken: int, what: str) -> None:
+    if broken:
+        raise PrivacyError(f"{broken} {what} break the promise: nothing is released")

@@ -1,0 +1,256 @@
+"""The release of the sketch family: short vectors that estimate what the records would say.
+
+Record i has ``lengths[i]`` components, zero-padded in ``values``. Whatever two records are asked,
+the components that both have answer: their first min(m_i, m_j). No key is needed for any of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.errors import DataError, ParameterError
+from tulle.releases import Manifest, manifest_path, read_manifest, write_release
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sketches:
+    """Sketches of records, made by :class:`tulle.Sketcher`; row i is the sketch of record i.
+
+    Parameters
+    ----------
+    values
+        Components, one row a record, zeros after the record's length.
+    lengths
+        Number of components of each record; 0 means that the record is suppressed.
+    provenance
+        What the maker says for the manifest: ``parameters``, ``guarantee``, ``verified``.
+
+    What may leave
+    --------------
+    Everything in here: it is the release. Suppressed records are rows of length 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> S = Sketches(np.array([[1., 3., 1.], [1., 1., 0.], [0., 0., 0.]]), np.array([3, 2, 0]))
+    >>> S
+    Sketches(3 records, 1 suppressed, 2 to 3 components)
+    >>> float(S.dot()[0, 1])
+    2.0
+    >>> S.norms(squared=True)[:2]
+    array([3.666..., 1.        ])
+    """
+
+    values: npt.NDArray[Any]
+    lengths: npt.NDArray[np.int64]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        values, lengths = np.asarray(self.values), np.asarray(self.lengths, np.int64)
+        if values.ndim != 2 or lengths.shape != values.shape[:1]:
+            raise DataError("Sketches need a matrix of values and one length for each of its rows")
+        if lengths.size and not 0 <= lengths.min() <= lengths.max() <= values.shape[1]:
+            raise DataError("a length is negative, or larger than the number of components there")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "lengths", lengths)
+
+    # --- looking --------------------------------------------------------------------------
+
+    @property
+    def suppressed(self) -> npt.NDArray[np.bool_]:
+        """True for the records that could not be released."""
+        return self.lengths == 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Records and components."""
+        return self.values.shape[0], self.values.shape[1]
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __getitem__(self, rows: Any) -> Sketches:
+        if isinstance(rows, int | np.integer):
+            rows = [rows]
+        return Sketches(self.values[rows], self.lengths[rows], self.provenance)
+
+    def __repr__(self) -> str:
+        released = self.lengths[~self.suppressed]
+        span = f"{released.min()} to {released.max()}" if len(released) else "no"
+        hidden = int(self.suppressed.sum())
+        return f"Sketches({len(self)} records, {hidden} suppressed, {span} components)"
+
+    # --- asking ---------------------------------------------------------------------------
+
+    def dot(self, other: Sketches | None = None) -> Floats:
+        """Estimated dot products of all records with all others; NaN where one is suppressed."""
+        other = self if other is None else other
+        return _per_component(_products(self, other), _common(self, other))
+
+    def norms(self, *, squared: bool = False) -> Floats:
+        """Estimated lengths of the records; ``squared`` gives the unbiased estimate of |x|²."""
+        sums = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
+        estimates = _per_component(sums, self.lengths)
+        return estimates if squared else np.sqrt(estimates)
+
+    def distances(self, other: Sketches | None = None, *, squared: bool = False) -> Floats:
+        """Estimated Euclidean distances; ``squared`` gives the unbiased estimate of |x - y|².
+
+        It is |x|² + |y|² - 2 x.y with all three estimated from the components that both records
+        have, so never negative; for equal lengths this is the formula of the paper.
+        """
+        other = self if other is None else other
+        common = _common(self, other)
+        mine = np.take_along_axis(_energy(self), common, axis=1)
+        theirs = np.take_along_axis(_energy(other), common.T, axis=1).T
+        sums = np.maximum(mine + theirs - 2 * _products(self, other), 0.0)
+        estimates = _per_component(sums, common)
+        return estimates if squared else np.sqrt(estimates)
+
+    def cosines(self, other: Sketches | None = None) -> Floats:
+        """Estimated cosines: the dot product over both lengths, from the shared components."""
+        other = self if other is None else other
+        common = _common(self, other)
+        mine = np.take_along_axis(_energy(self), common, axis=1)
+        theirs = np.take_along_axis(_energy(other), common.T, axis=1).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cosines = _products(self, other) / np.sqrt(mine * theirs)
+        cosines[(mine == 0) | (theirs == 0)] = 0.0  # a sketch of zeros points nowhere
+        cosines[common == 0] = np.nan
+        return cosines
+
+    def centroid(self, rows: Any = None) -> Sketches:
+        """The sketch of the mean record, over the components that all the rows have."""
+        chosen = self if rows is None else self[rows]
+        chosen = chosen[~chosen.suppressed]
+        if not len(chosen):
+            raise DataError("a centroid needs at least one record that is not suppressed")
+        length = int(chosen.lengths.min())
+        mean = chosen.values[:, :length].mean(axis=0, keepdims=True, dtype=np.float64)
+        return Sketches(mean.astype(self.dtype), np.array([length]), self.provenance)
+
+    # --- keeping --------------------------------------------------------------------------
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        source: Mapping[str, Any] | None = None,
+        sources: tuple[str | os.PathLike[str], ...] = (),
+        force: bool = False,
+    ) -> Manifest:
+        """Writes ``.parquet`` or ``.npz`` with a manifest beside it, or nothing at all."""
+        writers = {".parquet": self._write_parquet, ".npz": self._write_npz}
+        kind = Path(path).suffix.lower()
+        if kind not in writers:
+            raise ParameterError(f"sketches are saved as .parquet or .npz. Got '{kind}'.")
+        manifest = Manifest(
+            method="sketch",
+            parameters=self.provenance.get("parameters", {}),
+            guarantee=self.provenance.get("guarantee", {}),
+            verified=self.provenance.get("verified", {}),
+            counts=self.counts(),
+            source=dict(source or {}),
+            seed="key",
+        )
+        return write_release(path, writers[kind], manifest, sources=sources, force=force)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Sketches:
+        """Reads what :meth:`save` wrote; the manifest may be missing."""
+        if not Path(path).is_file():
+            raise DataError(f"the file {path} does not exist")
+        kind = Path(path).suffix.lower()
+        values, lengths = _read_npz(path) if kind == ".npz" else _read_parquet(path)
+        provenance: dict[str, Any] = {}
+        if manifest_path(path).exists():
+            found = read_manifest(path)
+            provenance = {
+                "parameters": found.parameters,
+                "guarantee": found.guarantee,
+                "verified": found.verified,
+            }
+        return cls(values, lengths, provenance)
+
+    def counts(self) -> dict[str, Any]:
+        """Records, suppressed ones, and the spread of the lengths of the others."""
+        released = self.lengths[~self.suppressed]
+        marks = [0, 0.25, 0.5, 0.75, 1]
+        spread = np.quantile(released, marks, method="lower").tolist() if len(released) else []
+        return {
+            "records": len(self),
+            "suppressed": int(self.suppressed.sum()),
+            "components (min, quartiles, max)": spread,
+        }
+
+    def _write_npz(self, file: BinaryIO) -> None:
+        np.savez_compressed(file, values=self.values, lengths=self.lengths)
+
+    def _write_parquet(self, file: BinaryIO) -> None:
+        import polars as pl
+
+        frame = pl.DataFrame({"length": self.lengths.astype(np.int32), "sketch": self.values})
+        ragged = pl.col("sketch").arr.to_list().list.head(pl.col("length"))
+        frame.with_columns(sketch=ragged).write_parquet(file)
+
+
+def _read_npz(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return stored["values"], stored["lengths"]
+    except (ValueError, KeyError, OSError):
+        raise DataError(f"{path} holds no sketches") from None
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(Path(path)).select("length", "sketch")
+    except (pl.exceptions.PolarsError, OSError):
+        raise DataError(f"{path} holds no sketches") from None
+    lengths = frame["length"].to_numpy().astype(np.int64)
+    flat = frame.filter(pl.col("length") > 0)["sketch"].explode().to_numpy()
+    values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
+    values[np.arange(values.shape[1]) < lengths[:, None]] = flat
+    return values, lengths
+
+
+def _common(one: Sketches, other: Sketches) -> npt.NDArray[np.int64]:
+    return np.minimum(one.lengths[:, None], other.lengths[None, :])
+
+
+def _products(one: Sketches, other: Sketches) -> Floats:
+    width = min(one.shape[1], other.shape[1])
+    return (one.values[:, :width] @ other.values[:, :width].T).astype(np.float64)
+
+
+def _energy(sketches: Sketches) -> Floats:
+    """Sum of squares of the first 0, 1, 2, ... components of each record."""
+    squares = np.cumsum(np.square(sketches.values, dtype=np.float64), axis=1)
+    return np.pad(squares, ((0, 0), (1, 0)))
+
+
+def _per_component(sums: Floats, lengths: Any) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(lengths > 0, sums / lengths, np.nan)

@@ -7,6 +7,8 @@ interrupted or not. Nothing is dropped: seen = condensed + waiting.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tulle.condense.stream.engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
@@ -18,6 +20,16 @@ from tulle.moments import Floats, GroupMoments, Ints
 
 SMALL = 10_000  # records: below, NumPy is faster than loading compiled code
 FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
+
+
+def check_reach(records: Floats) -> None:
+    """Refuses records so far away that distances lose their meaning (and what is not finite)."""
+    far = int((~(np.abs(records) < FARTHEST)).any(axis=1).sum())
+    if far:
+        raise DataError(
+            f"{far} records lie more than 1e15 standard deviations from the initial ones: check "
+            "their units, or give the scales"
+        )
 
 
 class StreamState:
@@ -45,11 +57,7 @@ class StreamState:
 
     def absorb(self, records: Floats, levels: Ints, numbers: Ints) -> None:
         """Condenses standardised records; ``numbers`` are theirs in the whole stream."""
-        if len(records) and not np.abs(records).max() < FARTHEST:
-            raise DataError(
-                "a record lies more than 1e15 standard deviations from the initial records: "
-                "check its units, or give the scales"
-            )
+        check_reach(records)
         records = np.ascontiguousarray(records, dtype=np.float64)
         levels = np.ascontiguousarray(levels, dtype=np.int64)
         self._choose_engine(len(records))
@@ -74,6 +82,18 @@ class StreamState:
         for waiting in ((records, levels, numbers), more):
             self._run(*waiting)
         self.seen += other.seen
+
+    def rescaled(self, ratio: Floats, shift: Floats) -> StreamState:
+        """A copy of groups and waiting records in other units: ``record * ratio + shift``."""
+        moments = self.groups.moments()
+        other = StreamState(self.groups.dimensions, strict=self.strict)
+        scatters = moments.scatters * ratio[:, None] * ratio
+        means = moments.means * ratio + shift
+        other.groups.append(replace(moments, means=means, scatters=scatters))
+        for waiter in self.waiting.waiters:
+            other.waiting.add(waiter.record * ratio + shift, waiter.level, waiter.number)
+        other.seen = self.seen
+        return other
 
     def check(self) -> None:
         """Fails closed if a record is lost, doubled, or (strict) in too small a group."""

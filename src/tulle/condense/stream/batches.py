@@ -1,0 +1,132 @@
+"""What one call of ``partial_fit`` brings: opened columns, a target, levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tulle.condense.joint import JointEncoder
+from tulle.condense.levels import check_levels
+from tulle.errors import DataError
+from tulle.moments import Floats, Ints
+from tulle.tables.encoder import TableEncoder
+from tulle.tables.frames import (
+    Cells,
+    Columns,
+    Container,
+    as_series,
+    count_rows,
+    is_plain,
+    open_column,
+    open_table,
+)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some records of the stream, not encoded yet."""
+
+    cells: Columns
+    container: Container
+    target: Columns | None
+    target_container: Container | None
+    levels: Ints
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self)} hidden)"
+
+    @classmethod
+    def of(cls, X: Any, y: Any, levels: Any, k: int, names: Sequence[str] | None) -> Batch:
+        """Opens a table; an array takes the names of the columns known so far."""
+        cells, container = open_table(X)
+        rows = count_rows(cells)
+        if names is not None and is_plain(container) and len(names) == len(cells):
+            cells = dict(zip(names, cells.values()))
+        target, target_container = (None, None) if y is None else open_column(y)
+        if target is not None and count_rows(target) != rows:
+            raise DataError(
+                f"y has {count_rows(target)} entries, but X has {rows} records: inconsistent "
+                "numbers of samples"
+            )
+        demands = check_levels(k if levels is None else levels, rows)
+        return cls(cells, container, target, target_container, demands)
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Some of the records."""
+        rows = slice(start, stop)
+        target = None
+        if self.target is not None:
+            target = {name: cells[rows] for name, cells in self.target.items()}
+        cells = {name: column[rows] for name, column in self.cells.items()}
+        return Batch(cells, self.container, target, self.target_container, self.levels[rows])
+
+    @classmethod
+    def joined(cls, batches: list[Batch]) -> Batch:
+        """Batches one after the other."""
+        first = batches[0]
+        if len(batches) == 1:
+            return first
+        target = None
+        if first.target is not None:
+            target = _stacked([batch.target or {} for batch in batches])
+        return cls(
+            _stacked([batch.cells for batch in batches]),
+            first.container,
+            target,
+            first.target_container,
+            np.concatenate([batch.levels for batch in batches]),
+        )
+
+    def classes(self) -> list[Any]:
+        """The class of each record; none may be missing."""
+        assert self.target is not None
+        name, cells = next(iter(self.target.items()))
+        series = as_series(name, cells)
+        if series.dtype.is_float():
+            series = series.fill_nan(None)
+        missing = series.null_count()
+        if missing:
+            raise DataError(f"the class is missing in {missing} records: drop or label them")
+        return series.to_list()
+
+
+def fit_encoder(encoder: JointEncoder, batch: Batch, *, with_target: bool) -> None:
+    """Learns columns, scales and domains from the initial records."""
+    if not encoder.shared:
+        encoder.features.fit_opened(batch.cells, batch.container)
+    if with_target and batch.target is not None and batch.target_container is not None:
+        encoder.target = TableEncoder().fit_opened(batch.target, batch.target_container)
+
+
+def encode(encoder: JointEncoder, batch: Batch) -> Floats:
+    """The records as numbers, in natural units."""
+    matrix = encoder.features.encode_opened(batch.cells)
+    if encoder.target is None:
+        return matrix
+    return np.hstack([matrix, encoder.target.encode_opened(batch.target or {})])
+
+
+def widen(encoder: JointEncoder, batch: Batch) -> None:
+    """Lets the ranges that decoded numbers are clipped to grow with the stream."""
+    for part, cells in zip(encoder.parts, (batch.cells, batch.target or {})):
+        names = [column.name for column in part.columns_]
+        part.widen(pl.DataFrame([as_series(name, cells[name]).alias(name) for name in names]))
+
+
+def _stacked(parts: list[Columns]) -> Columns:
+    return {name: _concatenated([part[name] for part in parts]) for name in parts[0]}
+
+
+def _concatenated(cells: list[Cells]) -> Cells:
+    if all(isinstance(part, np.ndarray) for part in cells):
+        return np.concatenate(cells)
+    series = [as_series("", part) for part in cells]
+    frame = pl.concat([part.alias("cells").to_frame() for part in series], how="vertical_relaxed")
+    return frame.to_series(0).alias(series[0].name)

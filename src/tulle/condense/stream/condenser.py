@@ -1,0 +1,408 @@
+"""Condensation of a stream: groups that follow it, pseudo-data at any moment."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from tulle.checks import check_choice, check_flag, check_int
+from tulle.condense.joint import JointEncoder
+from tulle.condense.levels import locate_levels
+from tulle.condense.stream.batches import Batch, encode, fit_encoder, widen
+from tulle.condense.stream.described import Described
+from tulle.condense.stream.drawing import draw, labelled
+from tulle.condense.stream.scales import fix_scales
+from tulle.condense.stream.snapshots import publish
+from tulle.condense.stream.state import StreamState, check_reach
+from tulle.condense.synthesis import DISTRIBUTIONS
+from tulle.errors import DataError, PrivacyError
+from tulle.keys import SecretKey
+from tulle.moments import Floats, GroupMoments, Ints
+from tulle.random import RandomState, as_generator
+from tulle.tables.encoder import TableEncoder
+from tulle.tables.schema import Column
+
+SPLITS = ("paper", "strict")
+_GROUPING, _DRAWING = 0, 1  # what a derived generator is for
+
+
+class StreamCondenser(Described, BaseEstimator):
+    """A look-alike of a stream, at any moment, from statistics of groups that follow it.
+
+    The first ``init_size`` records are grouped as a table is. Every later record joins the
+    nearest group that has at least its level minus one members; a group that has grown to twice
+    the mean level of its members splits in two. Records that no group may take yet wait, and are
+    not released. Batches of any size give the same groups as single records do.
+
+    Parameters
+    ----------
+    k : int
+        The smallest group, where ``partial_fit`` gets no ``levels``.
+    init_size : int or None
+        Records to collect before the first groups are made; ``10 * k`` by default. Column
+        kinds, scales and the domains of categories come from them.
+    split : {"paper", "strict"}
+        When a group splits. ``"paper"``: when it has twice the mean level of its members; as
+        statistics are split and not people, the paper holds that nobody's level is violated.
+        ``"strict"``: only if, in addition, both halves are as large as the largest level.
+    grouping : str
+        How the initial records are grouped, as in :class:`~tulle.Condenser`.
+    classwise : bool
+        Treat ``y`` as classes and never let a group mix them; otherwise ``y`` is a number that
+        is condensed with the features.
+    synthesis : {"uniform", "normal", "mean"}
+        How records are drawn along a group's eigenvectors.
+    scales : mapping of column to float, or sequence, or None
+        What one standard deviation of each column of numbers is; from the initial records by
+        default.
+    weights : mapping of column to float, or sequence
+        How much columns count when records are compared.
+    columns : sequence of :class:`~tulle.tables.schema.Column`
+        What a policy says of the columns.
+    random_state : int, Generator, RandomState or None
+        None takes the operating system's entropy.
+
+    Attributes
+    ----------
+    counts_, levels_ : ndarray (g,)
+        Records in each group, and the largest level that ever joined it.
+    means_, covariances_ : ndarray (g, d) and (g, d, d)
+        In the units of the encoded columns.
+    n_seen_, n_waiting_ : int
+        Records that came, and those that no group may take yet: seen = condensed + waiting.
+    n_small_ : int
+        Groups with fewer members than the largest level in them; 0 with ``split="strict"``.
+    n_verbatim_, n_degenerate_ : int
+        Groups of one record (of level 1), and groups whose records are all alike.
+    notes_ : list of str
+        What a reader of a release should know, in sentences without data.
+    classes_ : list
+        With ``classwise``, the classes seen so far.
+    history_ : list of dict
+        How it went: ``seen``, ``groups``, ``waiting`` and ``drift`` (the distance of recent
+        records from the first, in standard deviations) every thousand records or more.
+
+    What may leave
+    --------------
+    What ``sample`` and ``snapshot`` return. The object holds statistics of groups, ranges and
+    domains, and the waiting records themselves (fewer than the largest level asks for): it is
+    for the owner of the data. Of two samples, whoever holds both can subtract them and learn of
+    the records in between: where more than one release of a stream leaves, take ``snapshot``.
+
+    Notes
+    -----
+    Readings of the paper: groups within ``d2 <= 1e-8 * d`` of a record (standardised units) are
+    equally near and the oldest takes it; a group of odd size splits into fractions
+    ceil(n/2)/n and floor(n/2)/n; s waiting records of level s or less form a group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tulle import StreamCondenser
+    >>> rng = np.random.default_rng(0)
+    >>> stream = StreamCondenser(k=10, random_state=0)
+    >>> for _ in range(20):
+    ...     stream = stream.partial_fit(rng.normal(size=(50, 3)))
+    >>> stream.n_seen_, stream.n_waiting_, int(stream.counts_.sum())
+    (1000, 0, 1000)
+    >>> stream.sample().shape
+    (1000, 3)
+    """
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        init_size: int | None = None,
+        split: str = "paper",
+        grouping: str = "fast",
+        classwise: bool = False,
+        synthesis: str = "uniform",
+        scales: Mapping[str, float] | Sequence[float] | None = None,
+        weights: Mapping[str, float] | Sequence[float] | None = None,
+        columns: Sequence[Column] | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.k = k
+        self.init_size = init_size
+        self.split = split
+        self.grouping = grouping
+        self.classwise = classwise
+        self.synthesis = synthesis
+        self.scales = scales
+        self.weights = weights
+        self.columns = columns
+        self.random_state = random_state
+
+    # -- records in ----------------------------------------------------------------------------
+
+    def partial_fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
+        """Takes more records; all of them, or none if one is refused.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+        y : array-like, optional
+            A number to condense with the features or, with ``classwise``, the class; given in
+            every batch or in none.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            The smallest group that each record accepts, in place of ``k``.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "n_seen_")
+        validate_data(self, X, skip_check_array=True, reset=first)
+        levels, columns = locate_levels(X, levels, self.columns)
+        batch = Batch.of(X, y, levels, self.k, None if first else self._names)
+        if self.classwise and batch.target is None:
+            raise DataError("classwise=True needs the class of each record: pass y")
+        if first:
+            self._begin(batch, columns)
+        elif (batch.target is not None) != self._has_target:
+            raise DataError("y must be given in every batch of a stream or in none")
+        if self._pending is None:
+            self._absorb(batch, self.n_seen_)
+        else:
+            self._collect(batch)
+        self.n_seen_ += len(batch)
+        return self
+
+    def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
+        """Forgets what was seen and takes these records as the whole stream so far."""
+        self._fit(X, y, levels)
+        return self
+
+    def merge(self, other: StreamCondenser) -> StreamCondenser:
+        """A condenser that has seen both streams, which must have the same columns."""
+        for part in (self, other):
+            part._require_groups()
+        if self.classwise != other.classwise:
+            raise DataError("one stream is condensed class by class and the other is not")
+        merged = copy.deepcopy(self)
+        merged._encoder = self._encoder.merged(other._encoder)
+        for label, state in other._states.items():
+            merged._state_of(label).take_over(other._rescaled(state, self))
+        merged.n_seen_ = self.n_seen_ + other.n_seen_
+        return merged
+
+    # -- pseudo-data out -----------------------------------------------------------------------
+
+    def sample(self, n_samples: int | None = None) -> Any:
+        """New records, in random order: as many as are condensed, or ``n_samples``.
+
+        Returns the kind of table that came in, and a pair ``(X_new, y_new)`` if there is a
+        target.
+        """
+        self._require_groups()
+        if n_samples is not None:
+            check_int("sample", "n_samples", n_samples, 1)
+        return self._drawn([state.groups for state in self._states.values()], n_samples)
+
+    def snapshot(self) -> Any:
+        """New records that may leave beside earlier snapshots.
+
+        A group's statistics are shown anew only when as many records have joined it, or what has
+        split off it, as the largest level in it asks for: the difference between two snapshots
+        then speaks of a valid group of newcomers, never of one of them.
+        """
+        self._require_groups()
+        for state in self._states.values():
+            state.published = publish(state.groups, state.published)
+        return self._drawn([state.published for state in self._states.values()], None)
+
+    def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
+        """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
+        return self.fit(X, y, levels).sample()
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: SecretKey | None = None,
+        waiting: str = "seal",
+        force: bool = False,
+    ) -> None:
+        """Writes the state: a zip of NumPy arrays with a JSON header, a version and a digest.
+
+        Records that wait are sealed by ``key``. Without a key, saving is refused while records
+        wait, unless ``waiting="plain"`` allows to write them as they are.
+        """
+        from tulle.condense.stream.saving import save
+
+        save(self, path, key=key, waiting=waiting, force=force)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, key: SecretKey | None = None) -> StreamCondenser:
+        """The condenser that was saved; it goes on as if it had never stopped.
+
+        Frames come back as polars until the next ``partial_fit`` shows another kind.
+        """
+        from tulle.condense.stream.saving import load
+
+        return load(cls, path, key=key)
+
+    # -- the work ------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check_int("StreamCondenser", "k", self.k, 2)
+        if self.init_size is not None:
+            check_int("StreamCondenser", "init_size", self.init_size, 2)
+        check_choice("StreamCondenser", "split", self.split, SPLITS)
+        check_choice("StreamCondenser", "synthesis", self.synthesis, DISTRIBUTIONS)
+        check_flag("StreamCondenser", "classwise", self.classwise)
+
+    def _fit(self, X: Any, y: Any, levels: Any, encoder: TableEncoder | None = None) -> None:
+        """Fits anew; ``encoder`` is a fitted one that parts of a table share."""
+        if hasattr(self, "n_seen_"):
+            del self.n_seen_
+        self._shared = encoder
+        self.partial_fit(X, y, levels)
+
+    def _begin(self, batch: Batch, columns: Sequence[Column]) -> None:
+        self._names = list(batch.cells)
+        self._has_target = batch.target is not None
+        self._target_container = batch.target_container
+        self._target_name = next(iter(batch.target)) if batch.target else ""
+        self._encoder = JointEncoder(columns, self.weights, getattr(self, "_shared", None))
+        self._states: dict[Any, StreamState] = {}
+        self._pending: list[Batch] | None = []
+        self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
+        self._draws = 0
+        self.n_seen_ = 0
+
+    def _collect(self, batch: Batch) -> None:
+        """Keeps records until the initial batch is complete, then starts the groups."""
+        assert self._pending is not None
+        wanted = 10 * self.k if self.init_size is None else self.init_size
+        collected = Batch.joined([*self._pending, batch]) if self._pending else batch
+        if len(collected) < wanted:
+            self._pending.append(batch)
+            return
+        initial = collected.part(0, wanted)
+        encoder = copy.deepcopy(self._encoder)
+        fit_encoder(encoder, initial, with_target=not self.classwise)
+        fix_scales(encoder.features, self.scales)
+        self._encoder = encoder
+        matrix = encode(encoder, initial)
+        self._location = matrix.mean(axis=0)
+        rest = collected.part(wanted, len(collected))
+        later = encode(encoder, rest)  # refuses bad records before anything has changed
+        matrix, later = self._standardised(matrix), self._standardised(later)
+        self._start(initial, matrix)
+        self._pending = None
+        self._insert(rest, later, wanted)
+        widen(encoder, rest)
+
+    def _start(self, initial: Batch, matrix: Floats) -> None:
+        """Static groups of the initial records, class by class; who fits in none is absorbed."""
+        numbers = np.arange(len(initial))
+        for label, rows in self._by_class(initial):
+            state = self._state_of(label)
+            grouped = _largest_feasible(initial.levels[rows])
+            if grouped.any():
+                inside = rows[grouped]
+                state.start(self._grouped(matrix[inside], initial.levels[inside]))
+            left = rows[~grouped]
+            state.absorb(matrix[left], initial.levels[left], numbers[left])
+
+    def _grouped(self, matrix: Floats, levels: Ints) -> GroupMoments:
+        from tulle.condense.groupings import group_records
+
+        groups = group_records(matrix, levels, self._generator(_GROUPING), method=self.grouping)
+        moments = GroupMoments.of(matrix, groups, levels)
+        if (moments.counts < moments.levels).any():
+            raise PrivacyError("the initial grouping is not valid: nothing is kept")
+        return moments
+
+    def _absorb(self, batch: Batch, number: int) -> None:
+        if getattr(self, "_fresh_container", False):
+            self._encoder.features._container = batch.container
+            self._target_container = batch.target_container
+            self._fresh_container = False
+        self._insert(batch, self._standardised(encode(self._encoder, batch)), number)
+        widen(self._encoder, batch)
+
+    def _insert(self, batch: Batch, matrix: Floats, number: int) -> None:
+        numbers = number + np.arange(len(batch))
+        for label, rows in self._by_class(batch):
+            self._state_of(label).absorb(matrix[rows], batch.levels[rows], numbers[rows])
+
+    def _by_class(self, batch: Batch) -> list[tuple[Any, Ints]]:
+        if not self.classwise:
+            return [(None, np.arange(len(batch)))]
+        places: dict[Any, list[int]] = {}
+        for place, label in enumerate(batch.classes()):
+            places.setdefault(label, []).append(place)
+        return [(label, np.array(rows)) for label, rows in places.items()]
+
+    def _state_of(self, label: Any) -> StreamState:
+        if label not in self._states:
+            dimensions = len(self._encoder.scales)
+            self._states[label] = StreamState(dimensions, strict=self.split == "strict")
+        return self._states[label]
+
+    def _standardised(self, matrix: Floats) -> Floats:
+        standardised: Floats = (matrix - self._location) / self._encoder.scales
+        check_reach(standardised)
+        return standardised
+
+    def _rescaled(self, state: StreamState, onto: StreamCondenser) -> StreamState:
+        """Another stream's state in the units of ``onto``."""
+        ratio = self._encoder.scales / onto._encoder.scales
+        shift = (self._location - onto._location) / onto._encoder.scales
+        return state.rescaled(ratio, shift)
+
+    def _require_groups(self) -> None:
+        if not hasattr(self, "n_seen_"):
+            raise NotFittedError("this StreamCondenser has seen nothing yet: call partial_fit")
+        for state in self._states.values():
+            state.check()
+        if not any(len(state.groups) for state in self._states.values()):
+            raise PrivacyError(
+                f"no group exists yet: {self.n_waiting_} records wait for the initial "
+                f"{10 * self.k if self.init_size is None else self.init_size}, or for enough "
+                "records of their level; nothing is released"
+            )
+
+    def _drawn(self, shown: list[Any], n_samples: int | None) -> Any:
+        rng = self._generator(_DRAWING, self._draws)
+        self._draws += 1
+        table, owners = draw(
+            self._encoder,
+            self._location,
+            shown,
+            rng,
+            distribution=self.synthesis,
+            n_samples=n_samples,
+        )
+        if not self.classwise or self._target_container is None:
+            return table
+        return table, labelled(self.classes_, owners, self._target_container, self._target_name)
+
+    def _generator(self, *purpose: int) -> np.random.Generator:
+        return np.random.default_rng([*self._seed, *purpose])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = False
+        return tags
+
+
+def _largest_feasible(levels: Ints) -> Any:
+    """Which of some records a valid grouping can hold; the most demanding ones are left out."""
+    order = np.argsort(-levels, kind="stable")
+    enough = levels[order] <= len(levels) - np.arange(len(levels))
+    kept = np.zeros(len(levels), dtype=bool)
+    if enough.any():
+        kept[order[np.argmax(enough) :]] = True
+    return kept

@@ -1,0 +1,96 @@
+"""What can be read from a stream condenser at any moment; all of it is statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tulle.condense.joint import JointEncoder
+from tulle.condense.notes import privacy_notes
+from tulle.condense.stream.batches import Batch
+from tulle.condense.stream.drawing import stacked
+from tulle.condense.stream.state import StreamState
+from tulle.condense.synthesis import count_degenerate
+from tulle.moments import Floats, GroupMoments, Ints
+
+
+class Described:
+    """Fitted attributes, computed from the states of all classes when they are asked for."""
+
+    classwise: bool
+    n_seen_: int
+    n_features_in_: int
+    _states: dict[Any, StreamState]
+    _pending: list[Batch] | None
+    _encoder: JointEncoder
+    _location: Floats
+
+    @property
+    def counts_(self) -> Ints:
+        return self._moments.counts
+
+    @property
+    def levels_(self) -> Ints:
+        return self._moments.levels
+
+    @property
+    def means_(self) -> Floats:
+        if not self._states:
+            return self._moments.means
+        return self._moments.means * self._encoder.scales + self._location
+
+    @property
+    def covariances_(self) -> Floats:
+        if not self._states:
+            return self._moments.covariances
+        scales = self._encoder.scales
+        return self._moments.covariances * scales[:, None] * scales
+
+    @property
+    def n_waiting_(self) -> int:
+        pending = 0 if self._pending is None else sum(len(batch) for batch in self._pending)
+        return pending + sum(len(state.waiting) for state in self._states.values())
+
+    @property
+    def n_small_(self) -> int:
+        return int((self.counts_ < self.levels_).sum())
+
+    @property
+    def n_verbatim_(self) -> int:
+        return int((self.counts_ == 1).sum())
+
+    @property
+    def n_degenerate_(self) -> int:
+        return count_degenerate(self._moments)
+
+    @property
+    def notes_(self) -> list[str]:
+        notes = privacy_notes(self)
+        if self.n_small_:
+            notes.append(
+                f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
+                "largest level in them, because their statistics were split; split='strict' "
+                "prevents it"
+            )
+        if self.n_waiting_:
+            notes.append(f"{self.n_waiting_} records wait for enough others and are not released")
+        return notes
+
+    @property
+    def classes_(self) -> list[Any]:
+        return list(self._states) if self.classwise else []
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        shown = ("seen", "groups", "waiting", "drift")
+        rows = []
+        for label, state in self._states.items():
+            named = {"class": label} if self.classwise else {}
+            rows += [named | {name: row[name] for name in shown} for row in state.history.rows]
+        return rows
+
+    @property
+    def _moments(self) -> GroupMoments:
+        if not hasattr(self, "n_seen_"):
+            raise AttributeError("this StreamCondenser has seen nothing yet: call partial_fit")
+        states = list(self._states.values()) or [StreamState(self.n_features_in_)]
+        return stacked([state.groups.moments() for state in states])

@@ -1,0 +1,235 @@
+"""A stream's state to bytes and back: statistics, schema, seed words, and who waits."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from tulle.checks import check_choice
+from tulle.condense.joint import JointEncoder
+from tulle.condense.stream.archive import Arrays, from_bytes, seal, to_bytes, unseal
+from tulle.condense.stream.groups import GroupArrays, Groups
+from tulle.condense.stream.history import History
+from tulle.condense.stream.state import StreamState
+from tulle.condense.stream.waiting import Waiter, Waiting
+from tulle.errors import DataError, KeyMaterialError
+from tulle.files import atomic_write
+from tulle.keys import SecretKey
+from tulle.tables.frames import open_column
+from tulle.tables.saving import encoder_from_json, encoder_to_json
+from tulle.tables.schema import Column, Kind, Role
+
+if TYPE_CHECKING:
+    from tulle.condense.stream.condenser import StreamCondenser
+
+_PARAMETERS = ("k", "init_size", "split", "grouping", "classwise", "synthesis", "weights", "scales")
+_STATE = ("n_seen_", "n_features_in_", "_names", "_has_target", "_target_name", "_seed", "_draws")
+
+
+def save(
+    condenser: StreamCondenser,
+    path: str | os.PathLike[str],
+    *,
+    key: SecretKey | None,
+    waiting: str,
+    force: bool,
+) -> None:
+    """Writes a state file, readable by its owner only."""
+    check_choice("save", "waiting", waiting, ("seal", "plain"))
+    condenser._require_groups()
+    if waiting == "seal" and key is None and condenser.n_waiting_:
+        raise KeyMaterialError(
+            f"{condenser.n_waiting_} records wait: pass a key to seal them, or waiting='plain' to "
+            "write them as they are"
+        )
+    content = state_to_bytes(condenser, waiting=waiting, key=key)
+    with atomic_write(path, force=force, mode=0o600) as file:
+        file.write(content)
+
+
+def load(
+    cls: type[StreamCondenser], path: str | os.PathLike[str], *, key: SecretKey | None
+) -> StreamCondenser:
+    """Reads a state file."""
+    condenser, _, owed = state_from_bytes(cls, Path(path).read_bytes(), key=key, origin=str(path))
+    if owed:
+        raise KeyMaterialError(
+            f"{len(owed)} records wait in {path}, sealed or left out: pass the key that sealed them"
+        )
+    return condenser
+
+
+def state_to_bytes(
+    condenser: StreamCondenser,
+    *,
+    waiting: str,
+    key: SecretKey | None = None,
+    extra: dict[str, Any] | None = None,
+) -> bytes:
+    """The state; ``waiting`` records are "seal"ed, written "plain", or "omit"ted.
+
+    Omitted or sealed, they are still counted, by their numbers in the stream and their levels.
+    """
+    arrays: Arrays = {}
+    for place, state in enumerate(condenser._states.values()):
+        _put(arrays, f"{place}.groups", state.groups)
+        if state.published is not None:
+            _put(arrays, f"{place}.published", state.published)
+    records = _waiting_arrays(condenser)
+    if records and waiting == "plain":
+        arrays |= records
+    elif records and waiting == "seal" and key is not None:
+        arrays["sealed"] = seal(records, key)
+    return to_bytes(_header(condenser) | {"extra": extra or {}}, arrays)
+
+
+def state_from_bytes(
+    cls: type[StreamCondenser], content: bytes, *, key: SecretKey | None, origin: str
+) -> tuple[StreamCondenser, dict[str, Any], list[dict[str, Any]]]:
+    """The condenser, what was saved beside it, and the waiting records that are owed to it.
+
+    Each owed record is ``{"state": place, "number": ..., "level": ...}``; hand them to
+    :func:`give_back` in this order.
+    """
+    header, arrays = from_bytes(content, origin=origin)
+    condenser = _restored(cls, header)
+    records = arrays
+    if "sealed" in arrays and key is not None:
+        records = unseal(arrays["sealed"], key)
+    owed = []
+    for place, (entries, label) in enumerate(zip(header["states"], _labels(header))):
+        state = _state(entries, arrays, place, len(condenser._encoder.scales))
+        waiting = [{"state": place, **waiter} for waiter in entries["waiting"]]
+        if f"{place}.waiting" in records:
+            give_back(state, waiting, records[f"{place}.waiting"])
+        else:
+            owed += waiting
+        condenser._states[label] = state
+    return condenser, header["extra"], owed
+
+
+def give_back(state: StreamState, waiting: list[dict[str, Any]], records: Any) -> None:
+    """Puts waiting records (standardised) back where they were."""
+    state.waiting = Waiting(
+        [
+            Waiter(np.array(record), int(waiter["level"]), int(waiter["number"]))
+            for waiter, record in zip(waiting, records, strict=True)
+        ]
+    )
+
+
+def _header(condenser: StreamCondenser) -> dict[str, Any]:
+    columns = [asdict(column) for column in condenser.columns or []]
+    return {
+        "parameters": {name: _plain(getattr(condenser, name)) for name in _PARAMETERS},
+        "columns": columns,
+        "fitted": {name: getattr(condenser, name) for name in _STATE},
+        "feature_names": _plain(getattr(condenser, "feature_names_in_", None)),
+        "location": condenser._location.tolist(),
+        "encoders": [encoder_to_json(part) for part in condenser._encoder.parts],
+        "classes": _as_ipc(condenser.classes_) if condenser.classwise else None,
+        "states": [
+            {
+                "seen": state.seen,
+                "strict": state.strict,
+                "history": asdict(state.history),
+                "waiting": [
+                    {"number": waiter.number, "level": waiter.level}
+                    for waiter in state.waiting.waiters
+                ],
+            }
+            for state in condenser._states.values()
+        ],
+    }
+
+
+def _restored(cls: type[StreamCondenser], header: dict[str, Any]) -> StreamCondenser:
+    columns = [
+        Column(
+            **entries
+            | {
+                "kind": Kind(entries["kind"]),
+                "role": Role(entries["role"]),
+                "bounds": tuple(entries["bounds"]) if entries["bounds"] else None,
+            }
+        )
+        for entries in header["columns"]
+    ]
+    condenser = cls(**header["parameters"], columns=columns or None)
+    for name, value in header["fitted"].items():
+        setattr(condenser, name, value)
+    if header["feature_names"] is not None:
+        condenser.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    condenser._encoder = JointEncoder(columns, condenser.weights)
+    parts = [encoder_from_json(part) for part in header["encoders"]]
+    condenser._encoder.features = parts[0]
+    condenser._encoder.target = parts[1] if len(parts) > 1 else None
+    condenser._location = np.array(header["location"])
+    condenser._pending = None
+    condenser._states = {}
+    condenser._fresh_container = True
+    if header["classes"] is not None:
+        condenser._target_container = open_column(_from_ipc(header["classes"]))[1]
+    return condenser
+
+
+def _state(entries: dict[str, Any], arrays: Arrays, place: int, dimensions: int) -> StreamState:
+    state = StreamState(dimensions, strict=entries["strict"])
+    state.groups = _get(arrays, f"{place}.groups", dimensions)
+    if f"{place}.published.counts" in arrays:
+        state.published = _get(arrays, f"{place}.published", dimensions)
+    state.history = History(**entries["history"])
+    state.seen = entries["seen"]
+    return state
+
+
+def _put(arrays: Arrays, prefix: str, groups: Groups) -> None:
+    for name, array in groups.view()._asdict().items():
+        arrays[f"{prefix}.{name}"] = array
+
+
+def _get(arrays: Arrays, prefix: str, dimensions: int) -> Groups:
+    parts = GroupArrays._make(arrays[f"{prefix}.{name}"] for name in GroupArrays._fields)
+    if parts.means.shape != (len(parts.counts), dimensions):
+        raise DataError("the saved groups do not fit the saved columns")
+    groups = Groups(dimensions, capacity=max(64, len(parts.counts)))
+    groups.size = len(parts.counts)
+    for target, saved in zip(groups.arrays, parts, strict=True):
+        target[: groups.size] = saved
+    return groups
+
+
+def _waiting_arrays(condenser: StreamCondenser) -> Arrays:
+    states = enumerate(condenser._states.values())
+    return {
+        f"{place}.waiting": state.waiting.arrays(state.groups.dimensions)[0]
+        for place, state in states
+        if len(state.waiting)
+    }
+
+
+def _labels(header: dict[str, Any]) -> list[Any]:
+    return [None] if header["classes"] is None else _from_ipc(header["classes"]).to_list()
+
+
+def _as_ipc(values: list[Any]) -> str:
+    buffer = io.BytesIO()
+    pl.Series("class", values).to_frame().write_ipc(buffer)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _from_ipc(text: str) -> pl.Series:
+    return pl.read_ipc(io.BytesIO(base64.b64decode(text))).to_series(0)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return dict(value) if hasattr(value, "items") else value

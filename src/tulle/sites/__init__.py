@@ -1,1 +1,7 @@
-"""sites"""
+"""Several sites, one untrusted miner: codes that mine alike and mean nothing outside."""
+
+from tulle.sites.agreement import SiteAgreement
+from tulle.sites.codec import SiteCodec
+from tulle.sites.summary import SiteSummary
+
+__all__ = ["SiteAgreement", "SiteCodec", "SiteSummary"]

@@ -1,0 +1,71 @@
+"""Dates, time stamps and times of day as numbers: days and microseconds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from tulle.errors import ParameterError
+from tulle.sites.columns import ValueType
+
+_EPOCH = dt.date(1970, 1, 1)
+_START = dt.datetime(1970, 1, 1)
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def type_of_end(value: Any) -> ValueType:
+    """What kind of moment the end of a public range is.
+
+    >>> type_of_end("2020-03-01"), type_of_end("2020-03-01 12:00"), type_of_end("08:30")
+    (<ValueType.DATE: 'date'>, <ValueType.TIMESTAMP: 'timestamp'>, <ValueType.TIME: 'time'>)
+    """
+    moment = _moment(value)
+    if isinstance(moment, dt.datetime):
+        return ValueType.TIMESTAMP
+    return ValueType.DATE if isinstance(moment, dt.date) else ValueType.TIME
+
+
+def as_number(value: Any, type: ValueType) -> int:
+    """Days since 1970 of a date, microseconds since 1970 (UTC) or midnight of a time.
+
+    >>> as_number("1970-01-03", ValueType.DATE), as_number("00:01", ValueType.TIME)
+    (2, 60000000)
+    """
+    moment = _moment(value)
+    if isinstance(moment, dt.time):
+        return (dt.datetime.combine(_EPOCH, moment) - _START) // _MICROSECOND
+    if type is ValueType.DATE:
+        return (_date(moment) - _EPOCH).days
+    if not isinstance(moment, dt.datetime):
+        moment = dt.datetime(moment.year, moment.month, moment.day)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return (moment - _START) // _MICROSECOND
+
+
+def as_moment(number: float, type: ValueType) -> dt.date | dt.datetime | dt.time:
+    """The way back; a date of a number with a fraction is the day it falls in.
+
+    >>> as_moment(2.5, ValueType.DATE), as_moment(60000000, ValueType.TIME)
+    (datetime.date(1970, 1, 3), datetime.time(0, 1))
+    """
+    if type is ValueType.DATE:
+        return _EPOCH + dt.timedelta(days=number // 1)
+    moment = _START + dt.timedelta(microseconds=number)
+    return moment.time() if type is ValueType.TIME else moment
+
+
+def _moment(value: Any) -> dt.date | dt.datetime | dt.time:
+    if isinstance(value, dt.date | dt.time):  # a datetime is a date
+        return value
+    text = str(value).strip()
+    for read in (dt.date.fromisoformat, dt.datetime.fromisoformat, dt.time.fromisoformat):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise ParameterError(f"{text!r} is not a date such as 2020-03-01 or 2020-03-01T12:00")
+
+
+def _date(moment: dt.date | dt.datetime) -> dt.date:
+    return moment.date() if isinstance(moment, dt.datetime) else moment

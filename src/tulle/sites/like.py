@@ -1,0 +1,87 @@
+"""The same kind of table out as came in, index and types kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tulle.tables.frames import Container
+
+
+@dataclass(frozen=True, repr=False)
+class Shape:
+    """What kind of table a site works with: its types, none of its rows."""
+
+    example: str = ""
+    container: Container | None = None
+    dtypes: dict[str, Any] = field(default_factory=dict)
+
+    def fits(self, kind: str, frame: pl.DataFrame) -> bool:
+        """Whether decoded columns can be put back exactly as they came."""
+        return (
+            self.container is not None
+            and self.example == kind
+            and all(self.dtypes.get(name) == dtype for name, dtype in frame.schema.items())
+        )
+
+
+def kind_of_table(X: Any) -> str:
+    """The library and class of a table."""
+    return f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
+
+
+def rebuild(X: Any, frame: pl.DataFrame, shape: Shape | None = None) -> Any:
+    """A polars frame as the kind of table that X is; exactly as before if ``shape`` knows how."""
+    kind = kind_of_table(X)
+    if kind == "polars.DataFrame":
+        return frame
+    if shape is not None and shape.container is not None and shape.fits(kind, frame):
+        restored = shape.container.restore({series.name: series for series in frame})
+    elif kind.startswith("pyarrow."):
+        restored = frame.to_arrow()
+    elif kind.startswith("pandas."):
+        restored = _to_pandas(frame)
+    else:
+        restored = _to_array(frame)
+        return restored.tolist() if isinstance(X, list | tuple) else restored
+    if kind == "pandas.DataFrame":
+        restored.index = X.index
+    if kind == "pyarrow.RecordBatch" and hasattr(restored, "combine_chunks"):
+        return restored.combine_chunks().to_batches()[0]
+    return restored
+
+
+def _to_pandas(frame: pl.DataFrame) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({series.name: _cells(series) for series in frame})
+
+
+def _to_array(frame: pl.DataFrame) -> Any:
+    if all(dtype.is_float() for dtype in frame.dtypes):
+        return frame.to_numpy()
+    cells = np.empty(frame.shape, dtype=object)
+    for place, series in enumerate(frame):
+        cells[:, place] = series.to_list()
+    return cells
+
+
+def _cells(series: pl.Series) -> Any:
+    """One column as pandas likes it: no pyarrow needed."""
+    import pandas as pd
+
+    if series.dtype == pl.String or isinstance(series.dtype, pl.Categorical | pl.Enum):
+        return np.array(series.cast(pl.String).to_list() or [], dtype=object)
+    if series.dtype.is_integer() and series.null_count():
+        return pd.array(series.to_list(), dtype="Int64")
+    if series.dtype == pl.Boolean and series.null_count():
+        return pd.array(series.to_list(), dtype="boolean")
+    if series.dtype in (pl.Date, pl.Time):
+        return np.array(series.to_list() or [], dtype=object)
+    if isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone:
+        naive = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+        return pd.Series(naive).dt.tz_localize("UTC").dt.tz_convert(series.dtype.time_zone)
+    return series.to_numpy()

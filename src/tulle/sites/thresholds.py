@@ -85,7 +85,8 @@ def _interval_text(column: Graded, match: re.Match[str]) -> str:
 def _pandas_interval(interval: Any, column: Graded) -> Any:
     left = "[" if interval.closed in ("left", "both") else "("
     right = "]" if interval.closed in ("right", "both") else ")"
-    text = decode_interval(column, left, repr(interval.left), repr(interval.right), right)
+    ends = (repr(float(interval.left)), repr(float(interval.right)))
+    text = decode_interval(column, left, *ends, right)
     closed = {"[)": "left", "(]": "right", "[]": "both", "()": "neither"}[text[0] + text[-1]]
     low, high = decode_intervals((interval.left, interval.right), column)
     return type(interval)(low, high, closed=closed)
@@ -96,7 +97,7 @@ def _digits(column: Graded, code: str) -> int:
     mantissa, _, exponent = code.lower().partition("e")
     shown = len(mantissa.partition(".")[2]) - int(exponent or 0)
     width = float(np.diff(column.scale.limits).max())
-    return min(10, max(0, math.floor(shown - math.log10(width))))
+    return min(8, max(0, math.ceil(shown - math.log10(width)) + 1))
 
 
 def _shown(column: Graded, number: float, operator: str, digits: int, decimals: int | None) -> str:

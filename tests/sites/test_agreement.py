@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tulle import SecretKey, SiteAgreement, SiteCodec
+from tulle.errors import DataError, KeyMaterialError, ParameterError
+from tulle.sites import SiteSummary, sealed
+
+KEY = SecretKey(bytes(range(32)))
+TABLE = pl.DataFrame({"age": [34, 51], "illness": ["Flu", "Gastritis"]})
+
+
+def make(**choices: Any) -> SiteAgreement:
+    return SiteAgreement.create(
+        {"age": "integer", "illness": "category"}, **{"ranges": {"age": (0, 120)}, **choices}
+    )
+
+
+def saved(tmp_path: Path) -> tuple[SiteAgreement, Path]:
+    agreement = make()
+    agreement.save(tmp_path / "agreement", KEY)
+    return agreement, tmp_path / "agreement"
+
+
+def test_agreement_comes_back_equal_and_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
+    agreement, path = saved(tmp_path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    loaded = SiteAgreement.load(path, KEY)
+    assert loaded == agreement
+    assert loaded.fingerprint == agreement.fingerprint
+    assert SiteCodec(loaded).transform(TABLE).equals(SiteCodec(agreement).transform(TABLE))
+    content = path.read_bytes()
+    assert b"illness" not in content
+    assert agreement._key._secret not in content
+
+
+def test_passphrase_opens_what_it_sealed_and_no_other_does(tmp_path: Path) -> None:
+    agreement, path = make(), tmp_path / "agreement"
+    agreement.save(path, "correct horse")
+    assert SiteAgreement.load(path, "correct horse") == agreement
+    with pytest.raises(KeyMaterialError, match="the passphrase does not open") as error:
+        SiteAgreement.load(path, "battery staple")
+    assert "battery" not in str(error.value)
+    with pytest.raises(KeyMaterialError, match="sealed with a passphrase, not with a key file"):
+        SiteAgreement.load(path, KEY)
+    with pytest.raises(KeyMaterialError, match="empty"):
+        agreement.save(tmp_path / "other", "")
+    assert os.listdir(tmp_path) == ["agreement"]
+
+
+def test_wrong_key_file(tmp_path: Path) -> None:
+    _, path = saved(tmp_path)
+    with pytest.raises(KeyMaterialError, match="the key file does not open"):
+        SiteAgreement.load(path, SecretKey.generate())
+    with pytest.raises(KeyMaterialError, match="sealed with a key file, not with a passphrase"):
+        SiteAgreement.load(path, "passphrase")
+
+
+def test_any_changed_byte_of_the_sealed_part_is_noticed(tmp_path: Path) -> None:
+    _, path = saved(tmp_path)
+    content = path.read_bytes()
+    start = content.index(b"\n") + 1
+    for at in (start, (start + len(content)) // 2, len(content) - 1):
+        changed = bytearray(content)
+        changed[at] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(KeyMaterialError, match="was changed after it was sealed"):
+            SiteAgreement.load(path, KEY)
+
+
+def test_any_changed_byte_of_the_first_line_is_noticed(tmp_path: Path) -> None:
+    _, path = saved(tmp_path)
+    content = path.read_bytes()
+    for at in range(content.index(b"\n")):
+        changed = bytearray(content)
+        changed[at] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(KeyMaterialError):
+            SiteAgreement.load(path, KEY)
+
+
+@pytest.mark.parametrize("left", [0, 1, 50, 400, -1])
+def test_truncated_file_is_said_to_be_cut(tmp_path: Path, left: int) -> None:
+    _, path = saved(tmp_path)
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(KeyMaterialError, match="cut off|not a sealed file|damaged"):
+        SiteAgreement.load(path, KEY)
+
+
+def change_header(path: Path, **changes: Any) -> None:
+    line, _, rest = path.read_bytes().partition(b"\n")
+    path.write_bytes(json.dumps({**json.loads(line), **changes}).encode() + b"\n" + rest)
+
+
+def test_other_versions_costs_and_contents_are_refused_before_any_work(tmp_path: Path) -> None:
+    _, path = saved(tmp_path)
+    original = path.read_bytes()
+    for changes, words in [
+        ({"version": 2}, "has version 2: this Tulle reads version 1"),
+        ({"format": "zip"}, "not a sealed file"),
+        ({"content": "site vocabulary"}, "holds a site vocabulary, not a site agreement"),
+        ({"kdf": {"name": "scrypt", "n": 2**30, "r": 8, "p": 1}}, "a way to make its key"),
+        ({"salt": "xx"}, "damaged"),
+    ]:
+        change_header(path, **changes)
+        with pytest.raises(KeyMaterialError, match=words):
+            SiteAgreement.load(path, KEY)
+        path.write_bytes(original)
+    with pytest.raises(KeyMaterialError, match="cannot read"):
+        SiteAgreement.load(tmp_path / "absent", KEY)
+
+
+def test_agreement_of_a_later_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "agreement"
+    sealed.write_sealed(path, b'{"format": 9}', "site agreement", KEY)
+    with pytest.raises(KeyMaterialError, match="agreement of format 9"):
+        SiteAgreement.load(path, KEY)
+    sealed.write_sealed(path, b"{}", "site agreement", KEY, force=True)
+    with pytest.raises(KeyMaterialError, match="no agreement that Tulle can read"):
+        SiteAgreement.load(path, KEY)
+
+
+def test_fingerprint_follows_every_secret() -> None:
+    key = SecretKey.generate()
+    same = [make(key=key), make(key=key)]
+    assert same[0] == same[1]
+    others = [
+        make(),
+        make(key=key, groups=6),
+        make(key=key, cuts="uneven"),
+        make(key=key, ranges={"age": (0, 121)}),
+        make(key=key, categories={"illness": ["Flu"]}),
+        make(key=key, plain=["illness"]),
+    ]
+    prints = {agreement.fingerprint for agreement in [same[0], *others]}
+    assert len(prints) == 7
+    assert all(len(p) == 39 and p.count("-") == 7 for p in prints)
+
+
+def test_rotation_changes_every_code_and_leaves_the_old_readable(tmp_path: Path) -> None:
+    old, path = saved(tmp_path)
+    new = old.rotate()
+    assert new.generation == 2
+    assert new.previous == old.fingerprint
+    old_codes, new_codes = (SiteCodec(a).transform(TABLE) for a in (old, new))
+    for name in TABLE.columns:
+        assert not set(old_codes[name]) & set(new_codes[name])
+    codec = SiteCodec(SiteAgreement.load(path, KEY)).learn(TABLE)
+    assert codec.inverse_transform(old_codes).equals(TABLE)
+
+
+def test_releases_of_one_agreement_have_nothing_in_common() -> None:
+    agreement = make()
+    spring, again = agreement.for_release("spring"), agreement.for_release("spring")
+    assert spring == again
+    assert agreement.for_release("autumn") != spring
+    assert not set(SiteCodec(spring).transform(TABLE)["illness"]) & set(
+        SiteCodec(agreement).transform(TABLE)["illness"]
+    )
+
+
+def test_given_cut_points_stay_when_rotated() -> None:
+    agreement = make(limits={"age": [0, 60, 120]}, values={"age": [2, 5]})
+    assert agreement.rotate()["age"] == agreement["age"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ({"ranges": {}}, "'age': numbers and dates need a public range"),
+        ({"ranges": {"agee": (0, 1)}}, "'ranges' names no column 'agee': did you mean 'age'"),
+        ({"ranges": {"age": (5, 5)}}, "from a lower to a higher"),
+        ({"ranges": {"age": ("a", "b")}}, "must be numbers"),
+        ({"ranges": {"age": (0, 1e17)}}, "beyond 2"),
+        ({"cuts": "even"}, "did you mean 'uneven'"),
+        ({"groups": 0}, r"\[1, 256\]"),
+        ({"values": {"age": [1, 2]}}, "need its 'limits' too"),
+        ({"limits": {"age": [0, 9]}, "values": {"age": [1, 2]}}, "1 groups need as many"),
+        ({"other": ["illness"]}, "has no 'categories'"),
+        ({"split": {"illness": 0}}, "split"),
+        ({"split": {"age": 0.1}}, "'split' is for aliases"),
+        ({"joint": [("age", "age")]}, "two different columns"),
+        ({"categories": {"illness": []}}, "lists no value"),
+        ({"categories": {"illness": ["a"]}, "split": {"illness": 0.1}}, "both split"),
+    ],
+)
+def test_wrong_choices_are_named(choices: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        make(**choices)
+
+
+def test_wrong_schemas_are_named() -> None:
+    with pytest.raises(ParameterError, match="schema must be"):
+        SiteAgreement.create([])
+    with pytest.raises(ParameterError, match="did you mean 'integer'"):
+        SiteAgreement.create({"age": "interger"})
+    with pytest.raises(ParameterError, match="must be dates"):
+        SiteAgreement.create({"born": "date"}, ranges={"born": (0, 1)})
+    with pytest.raises(ParameterError, match="not a date such as"):
+        SiteAgreement.create({"born": "date"}, ranges={"born": ("soon", "later")})
+
+
+def test_whole_numbers_too_wide_for_exact_codes_are_refused() -> None:
+    with pytest.raises(ParameterError, match="too wide for exact codes: alias it"):
+        make(ranges={"age": (0, 2**53)}, groups=3)
+
+
+def test_describe_tells_no_secret() -> None:
+    rows = make(categories={"illness": ["Flu"]}).describe()
+    assert rows[0] == {
+        "column": "age", "type": "integer", "role": "quasi-identifier",
+        "coded": "graded, equal groups",
+    }  # fmt: skip
+    assert rows[1]["coded"] == "aliases by table"
+
+
+def test_summaries_show_no_category_and_no_extreme(tmp_path: Path) -> None:
+    summary = SiteSummary.of(TABLE.with_columns(weight=pl.Series([61.37, 93.2])))
+    summary.save(tmp_path / "one.json")
+    content = (tmp_path / "one.json").read_text()
+    for secret in ("Flu", "Gastritis", "34", "51", "61.37", "93.2"):
+        assert secret not in content
+    assert SiteSummary.load(tmp_path / "one.json") == summary
+    (tmp_path / "two.json").write_text("{}")
+    with pytest.raises(DataError, match="not a site summary"):
+        SiteSummary.load(tmp_path / "two.json")
+
+
+def test_agreement_from_summaries_fits_every_site() -> None:
+    other = pl.DataFrame({"age": [5, 99], "illness": ["Mumps", None]})
+    agreement = SiteAgreement.from_summaries([SiteSummary.of(TABLE), SiteSummary.of(other)])
+    for table in (TABLE, other):
+        codec = SiteCodec(agreement)
+        assert codec.inverse_transform(codec.transform(table)).equals(table)
+
+
+def test_summaries_of_different_tables_are_refused() -> None:
+    one = SiteSummary.of(TABLE)
+    with pytest.raises(DataError, match="sites 1 and 2 have different columns: 'sex'"):
+        SiteAgreement.from_summaries([one, SiteSummary.of(TABLE.with_columns(sex=pl.lit("f")))])
+    texts = SiteSummary.of(TABLE.with_columns(pl.col("age").cast(pl.String)))
+    with pytest.raises(DataError, match="'age' is category and integer at different sites"):
+        SiteAgreement.from_summaries([one, texts])
+    with pytest.raises(DataError, match="at least one site"):
+        SiteAgreement.from_summaries([])
+    decimals = SiteSummary.of(TABLE.with_columns(age=pl.Series([1.5, 2])))
+    assert SiteAgreement.from_summaries([one, decimals])["age"].type == "decimal"
+
+
+def test_summary_takes_kinds_and_roles_from_a_policy() -> None:
+    from tulle.tables.schema import Column, Kind, Role
+
+    policy = [Column("age", Kind.CATEGORY, Role.TARGET), Column("illness", Kind.TEXT, Role.IGNORED)]
+    columns = SiteSummary.of(TABLE, policy).columns
+    assert [(c.kind, c.role, c.low) for c in columns] == [
+        ("category", "target", None),
+        ("text", "ignored", None),
+    ]
+
+
+def test_dates_are_summarised_too() -> None:
+    import datetime as dt
+
+    born = pl.DataFrame({"born": [dt.date(1951, 3, 4), dt.date(1999, 5, 6)]})
+    (column,) = SiteSummary.of(born).columns
+    assert str(column.low) < "1951-03-04" < "1999-05-06" < str(column.high)
+    agreement = SiteAgreement.from_summaries([SiteSummary.of(born)])
+    codec = SiteCodec(agreement)
+    assert codec.inverse_transform(codec.transform(born)).equals(born)

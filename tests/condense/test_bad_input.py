@@ -1,0 +1,180 @@
+"""Every wrong input has its own word, says what to do, and shows no value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tulle import ClassCondenser, Condenser
+from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"k": 1}, r"'k' parameter of Condenser must be an int in the range \[2, inf\). Got 1"),
+        ({"k": 0}, "'k'"),
+        ({"k": 2.5}, "'k'"),
+        ({"k": None}, "'k'"),
+        ({"grouping": "fats"}, "did you mean 'fast'"),
+        ({"synthesis": "gauss"}, "'uniform', 'normal', 'mean'"),
+        ({"time_budget": -1}, "'time_budget'"),
+        ({"exact_moments": "yes"}, "'exact_moments'.*True or False"),
+        ({"on_infeasible": "drop"}, "'error', 'suppress'"),
+        ({"random_state": -3}, "random_state must not be negative"),
+        ({"random_state": "seed"}, "random_state must be an int"),
+        ({"weights": [1, 2]}, "2 entries, the table 3 columns"),
+    ],
+)
+def test_parameters(options, words):
+    with pytest.raises(ParameterError, match=words):
+        Condenser(**options).fit(X)
+
+
+def test_k_above_n():
+    with pytest.raises(PrivacyError, match="n_samples=20 is smaller than k=21.*lower it"):
+        Condenser(k=21).fit(X)
+
+
+def test_level_above_n():
+    levels = np.full(20, 3)
+    levels[:2] = 50
+    with pytest.raises(PrivacyError, match="smaller than level=50, which 2 records ask for"):
+        Condenser().fit(X, levels=levels)
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        (np.full(19, 3), "19 entries, but there are 20 records"),
+        (np.full(20, 2.5), "whole numbers, but 20 are not"),
+        (np.r_[np.full(19, 3.0), np.nan], "missing for 1 records"),
+        ([3] * 19 + [None], "missing for 1 records"),
+        (pl.Series([3] * 18 + [None, None]), "missing for 2 records"),
+        (pd.Series([3] * 19 + [None], dtype="Int64"), "missing for 1 records"),
+        (np.full(20, -2), ">= 1, but 20 are lower"),
+        (np.zeros(20), ">= 1, but 20 are lower"),
+        (np.r_[np.full(19, 3.0), np.inf], "whole numbers, but 1 are not"),
+        (["3"] * 20, "their type is String"),
+        (np.ones(20, dtype=bool), "their type is Boolean"),
+        (np.full((20, 2), 3), "'levels' must be one column"),
+        ("level", "the data has no column names"),
+    ],
+)
+def test_levels(levels, words):
+    with pytest.raises(DataError, match=words):
+        Condenser().fit(X, levels=levels)
+
+
+def test_levels_of_an_unknown_column():
+    table = pd.DataFrame(X.copy(), columns=["a", "b", "level"])
+    with pytest.raises(DataError, match="'levl' names no column.*did you mean 'level'"):
+        Condenser().fit(table, levels="levl")
+
+
+def test_a_class_smaller_than_the_smallest_group():
+    with pytest.raises(PrivacyError, match=r"1 of 2 classes .*min_group=6 \('b': 3\)"):
+        ClassCondenser(min_group=6).fit(X, ["a"] * 17 + ["b"] * 3)
+
+
+def test_constant_columns_are_kept_and_named():
+    table = pd.DataFrame(X.copy(), columns=["a", "b", "c"]).assign(b=7.5)
+    condenser = Condenser(k=5, random_state=0).fit(table)
+    assert "column 'b' holds one value only and shows it" in condenser.notes_
+    assert (condenser.sample()["b"] == 7.5).all()
+
+
+def test_missing_columns_are_kept_and_named():
+    table = pd.DataFrame(X.copy(), columns=["a", "b", "c"]).assign(b=np.nan)
+    condenser = Condenser(k=5, random_state=0).fit(table)
+    assert "column 'b' is missing throughout" in condenser.notes_
+    assert condenser.sample()["b"].isna().all()
+    everything = pd.DataFrame({"b": [None] * 20})
+    with pytest.warns(PrivacyWarning, match="all alike"):
+        Condenser(k=5, random_state=0).fit(everything)
+
+
+def test_infinities():
+    table = pd.DataFrame(X.copy(), columns=["a", "b", "c"])
+    table.loc[3, "b"] = np.inf
+    table.loc[4, "b"] = -np.inf
+    with pytest.raises(DataError, match="'b' holds 2 infinite values.*make them missing"):
+        Condenser(k=5).fit(table)
+
+
+def test_duplicates_only():
+    with pytest.warns(PrivacyWarning, match=r"of \d+ groups hold records that are all alike"):
+        condenser = Condenser(k=5, random_state=0).fit(np.ones((20, 3)))
+    assert condenser.n_degenerate_ == len(condenser.counts_)
+    assert condenser.information_loss_ == 0
+    np.testing.assert_allclose(condenser.sample(), 1)
+
+
+def test_groups_no_larger_than_the_number_of_columns():
+    wide = np.random.default_rng(1).normal(size=(30, 12))
+    condenser = Condenser(k=5, random_state=0).fit(wide)
+    assert condenser.n_singular_ == (condenser.counts_ <= 12).sum() > 0
+    assert any("covariance is singular" in note for note in condenser.notes_)
+    assert np.isfinite(condenser.sample()).all()
+
+
+def test_exact_moments_with_too_few_records_asked_for():
+    condenser = Condenser(k=5, exact_moments=True, random_state=0).fit(X)
+    with pytest.raises(DataError, match="exact moments need more records"):
+        condenser.sample(3)
+
+
+@pytest.mark.parametrize("table", [X[:0], pd.DataFrame({"a": []}), pl.DataFrame({"a": []})])
+def test_no_record_at_all(table):
+    with pytest.raises(DataError, match="0 records"):
+        Condenser(k=2).fit(table)
+
+
+def test_one_record():
+    with pytest.raises(PrivacyError, match="n_samples=1 is smaller than k=2"):
+        Condenser(k=2).fit(X[:1])
+    with pytest.warns(PrivacyWarning, match="1 records are alone"):
+        Condenser(random_state=0).fit(X[:1], levels=[1])
+
+
+def test_no_column_at_all():
+    with pytest.raises(DataError, match=r"0 feature\(s\)"):
+        Condenser(k=2).fit(X[:, :0])
+
+
+def test_a_target_of_another_length():
+    with pytest.raises(DataError, match="y has 19 entries, but X has 20 records"):
+        Condenser(k=2).fit(X, np.zeros(19))
+
+
+def test_sampling_before_fitting():
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        Condenser().sample()
+    with pytest.raises(NotFittedError):
+        ClassCondenser().sample()
+
+
+def test_errors_show_no_cell():
+    table = pd.DataFrame({"name": [f"SECRET{i}" for i in range(20)], "a": X[:, 0]})
+    with pytest.raises(DataError, match="'name' looks like free text") as caught:
+        Condenser(k=5).fit(table)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"k": 1}, "'k' parameter of ClassCondenser"),
+        ({"min_group": 1}, "'min_group' parameter of ClassCondenser"),
+        ({"small_classes": "drop"}, "'error', 'suppress', 'pool'"),
+    ],
+)
+def test_parameters_of_the_class_condenser(options, words):
+    with pytest.raises(ParameterError, match=words):
+        ClassCondenser(**options).fit(X, np.arange(20) % 2)

@@ -1,0 +1,318 @@
+"""Condenser: the guarantee, the moments, the types, the containers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from tulle import Condenser
+from tulle.errors import DataError, PrivacyError, PrivacyWarning
+from tulle.tables.schema import Column, Kind, Role
+
+
+def _numbers(n: int = 120, d: int = 3, seed: int = 0):
+    return np.random.default_rng(seed).normal(size=(n, d)) @ np.diag(np.arange(1, d + 1)) + 50
+
+
+def _table(n: int = 150, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    missing = rng.random(n) < 0.2
+    return pl.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "income": rng.lognormal(10, 1, n).round(2),
+            "city": pl.Series(rng.choice(["Bern", "Chur", "Genf"], n), dtype=pl.Categorical),
+            "member": rng.random(n) < 0.3,
+            "score": pl.Series(np.where(missing, None, rng.normal(size=n)).tolist()),
+            "since": [dt.date(2020, 1, 1) + dt.timedelta(int(x)) for x in rng.integers(0, 99, n)],
+        }
+    )
+
+
+def test_every_group_has_at_least_k_records():
+    condenser = Condenser(k=10, random_state=0).fit(_numbers())
+    assert condenser.counts_.sum() == 120
+    assert condenser.counts_.min() >= 10
+    assert (condenser.levels_ == 10).all()
+    assert condenser.level_summary_ == [(10, 120, condenser.counts_.min())]
+    assert (condenser.n_suppressed_, condenser.n_verbatim_, condenser.n_degenerate_) == (0, 0, 0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(5, 60), st.integers(1, 4), st.integers(0, 999))
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+def test_every_level_is_met(n, d, seed):
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(1, n + 1, n)
+    condenser = Condenser(random_state=seed).fit(rng.normal(size=(n, d)), levels=levels)
+    assert (condenser.counts_ >= condenser.levels_).all()
+    assert condenser.counts_.sum() == n
+    assert condenser.levels_.max() == levels.max()
+    for level, records, smallest in condenser.level_summary_:
+        assert records == (levels == level).sum()
+        assert smallest >= level
+
+
+def test_fitted_statistics_are_in_the_units_of_the_data():
+    X = _numbers()
+    condenser = Condenser(k=120, random_state=0).fit(X)
+    np.testing.assert_allclose(condenser.means_, X.mean(axis=0)[None])
+    np.testing.assert_allclose(condenser.covariances_, np.cov(X.T, bias=True)[None])
+    assert condenser.information_loss_ == pytest.approx(100)
+
+
+def test_information_loss_is_ssq_over_sst_of_z_scores():
+    X = _numbers()
+    condenser = Condenser(k=6, random_state=0).fit(X)
+    weights = condenser.counts_[:, None]
+    within = (np.einsum("gii->gi", condenser.covariances_) * weights).sum(axis=0) / X.var(axis=0)
+    assert condenser.information_loss_ == pytest.approx(100 * within.sum() / X.size)
+
+
+def test_pseudo_data_keeps_mean_and_covariance():
+    X = _numbers(2000)
+    released = Condenser(k=10, random_state=0).fit_resample(X)
+    assert released.shape == X.shape
+    np.testing.assert_allclose(released.mean(axis=0), X.mean(axis=0), atol=0.1)
+    np.testing.assert_allclose(np.cov(released.T), np.cov(X.T), atol=0.35)
+
+
+def test_exact_moments_reproduce_the_covariance_of_the_whole():
+    X = _numbers(200)
+    released = Condenser(k=10, exact_moments=True, random_state=0).fit_resample(X)
+    np.testing.assert_allclose(released.mean(axis=0), X.mean(axis=0))
+    np.testing.assert_allclose(np.cov(released.T), np.cov(X.T), atol=1e-10)
+
+
+def test_mean_synthesis_is_microaggregation():
+    condenser = Condenser(k=7, synthesis="mean", random_state=0).fit(_numbers())
+    values, counts = np.unique(condenser.sample().round(9), axis=0, return_counts=True)
+    order = np.lexsort(condenser.means_.round(9).T[::-1])
+    np.testing.assert_allclose(values, condenser.means_[order])
+    np.testing.assert_array_equal(counts, condenser.counts_[order])
+
+
+def test_no_record_of_the_data_is_released():
+    X = _numbers()
+    released = Condenser(k=5, random_state=0).fit_resample(X)
+    assert not {tuple(row) for row in X.tolist()} & {tuple(row) for row in released.tolist()}
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "arrow", "array", "list"])
+def test_the_same_kind_of_table_comes_out(kind):
+    table = _table()
+    X = {
+        "polars": table,
+        "pandas": table.to_pandas(),
+        "arrow": table.to_arrow(),
+        "array": _numbers(),
+        "list": _numbers().tolist(),
+    }[kind]
+    released = Condenser(k=5, random_state=0).fit_resample(X)
+    assert type(released) is type(X)
+    assert len(released) == len(X)
+    if kind == "polars":
+        assert released.schema == X.schema
+    if kind == "pandas":
+        assert released.dtypes.equals(X.dtypes)
+    if kind == "arrow":
+        assert released.schema == X.schema
+
+
+def test_mixed_tables_keep_types_ranges_domains_and_rates():
+    table = _table(300)
+    released = Condenser(k=10, random_state=0).fit_resample(table)
+    for name in ["age", "income", "since"]:
+        assert table[name].min() <= released[name].min()
+        assert released[name].max() <= table[name].max()
+    assert released["income"].round(2).equals(released["income"])
+    assert released["score"].null_count() == table["score"].null_count()
+    assert released["member"].sum() == table["member"].sum()
+    counts = [
+        frame["city"].cast(pl.String).value_counts().sort("city") for frame in (table, released)
+    ]
+    assert_frame_equal(*counts)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        np.linspace(0, 1, 120),
+        np.arange(120),
+        pd.Series(np.linspace(0, 1, 120), name="y"),
+        pl.Series("y", np.linspace(0, 1, 120)),
+        np.linspace(0, 1, 120).tolist(),
+        pa.array(np.linspace(0, 1, 120)),
+    ],
+)
+def test_a_target_is_condensed_with_the_features(target):
+    X = _numbers()
+    X[:, 0] = np.asarray(target, dtype=float) * 3
+    X_new, y_new = Condenser(k=5, exact_moments=True, random_state=0).fit_resample(X, target)
+    assert type(y_new) is type(target)
+    assert np.corrcoef(X_new[:, 0], np.asarray(y_new, dtype=float))[0, 1] > 0.999
+
+
+def test_sample_takes_a_number_of_records():
+    condenser = Condenser(k=10, random_state=0).fit(_numbers())
+    assert len(condenser.sample(7)) == 7
+    assert len(condenser.sample(1000)) == 1000
+    with pytest.raises(ValueError, match="'n_samples'.*range"):
+        condenser.sample(0)
+
+
+def test_samples_differ_but_repeat_with_the_seed():
+    first, second = (Condenser(k=10, random_state=4).fit(_numbers()) for _ in range(2))
+    drawn = first.sample(), first.sample()
+    assert not np.array_equal(*drawn)
+    np.testing.assert_array_equal(drawn[0], second.sample())
+    np.testing.assert_array_equal(drawn[1], second.sample())
+    other = Condenser(k=10).fit(_numbers()).sample()
+    assert not np.array_equal(other, Condenser(k=10).fit(_numbers()).sample())
+
+
+def test_records_come_out_in_no_order():
+    X = np.arange(400.0)[:, None]
+    released = Condenser(k=10, random_state=0).fit_resample(X)[:, 0]
+    assert abs(np.corrcoef(released, np.arange(400))[0, 1]) < 0.2
+
+
+def test_shifting_and_scaling_the_data_does_the_same_to_the_release():
+    X = _numbers()
+    plain = Condenser(k=10, random_state=0).fit_resample(X)
+    moved = Condenser(k=10, random_state=0).fit_resample(X * 8 + 1024)
+    np.testing.assert_allclose(moved, plain * 8 + 1024, rtol=1e-6)
+
+
+def test_weights_make_a_column_count_more():
+    X = _numbers(400)
+    light, heavy = (
+        Condenser(k=10, weights=[1, weight, 1], random_state=0).fit(X) for weight in (0.1, 10)
+    )
+    within = [(fitted.covariances_[:, 1, 1] * fitted.counts_).sum() for fitted in (light, heavy)]
+    assert within[1] < within[0] / 5
+
+
+# -- levels -----------------------------------------------------------------------------------
+
+
+def test_levels_replace_k_and_may_be_a_column():
+    table = _table().with_columns(level=pl.Series(np.arange(150) % 3 + 3))
+    condenser = Condenser(k=10, random_state=0).fit(table, levels="level")
+    assert condenser.counts_.min() < 10
+    assert condenser.levels_.max() == 5
+    released = condenser.sample()
+    assert "level" not in released.columns
+    assert any("'level' is left out" in note for note in condenser.notes_)
+    for frame in (table.to_pandas(), table.to_arrow()):
+        assert Condenser(random_state=0).fit(frame, levels="level").levels_.max() == 5
+
+
+def test_a_policy_names_the_levels_and_what_to_leave_out():
+    table = _table().with_columns(level=pl.lit(4), name=pl.Series([f"n{i}" for i in range(150)]))
+    columns = [
+        Column("level", Kind.INTEGER, Role.LEVEL),
+        Column("name", Kind.TEXT, Role.IDENTIFIER),
+        Column("age", Kind.INTEGER, bounds=(0, 120)),
+    ]
+    condenser = Condenser(columns=columns, random_state=0).fit(table)
+    assert (condenser.levels_ == 4).all()
+    assert condenser.sample().columns == ["age", "income", "city", "member", "score", "since"]
+
+
+def test_records_of_level_one_may_be_released_as_they_are_and_are_counted():
+    X = np.vstack([_numbers(20), [[1e4, 1e4, 1e4]]])
+    levels = np.array([4] * 20 + [1])
+    with pytest.warns(PrivacyWarning, match="1 records are alone in their group"):
+        condenser = Condenser(random_state=0).fit(X, levels=levels)
+    assert condenser.n_verbatim_ == 1
+    assert condenser.level_summary_[0] == (1, 1, 1)
+    assert (np.abs(condenser.sample() - X[-1]) < 1e-6).all(axis=1).sum() == 1
+
+
+def test_records_that_ask_too_much_are_withheld_on_request():
+    X, levels = _numbers(20), np.full(20, 5)
+    levels[:2] = 100
+    condenser = Condenser(on_infeasible="suppress", random_state=0).fit(X, levels=levels)
+    assert condenser.n_suppressed_ == 2
+    assert condenser.counts_.sum() == len(condenser.sample()) == 18
+    assert "2 records ask for a larger group" in condenser.notes_[0]
+
+
+def test_withholding_some_may_leave_too_few_for_others():
+    X = _numbers(10)
+    levels = np.array([11, 10, 9, 2, 2, 2, 2, 2, 2, 2])
+    condenser = Condenser(on_infeasible="suppress", random_state=0).fit(X, levels=levels)
+    assert condenser.n_suppressed_ == 3
+    with pytest.raises(PrivacyError):
+        Condenser(on_infeasible="suppress").fit(X, levels=np.full(10, 11))
+
+
+# -- merging, storing, failing closed ---------------------------------------------------------
+
+
+def test_merge_puts_groups_side_by_side():
+    first = Condenser(k=10, random_state=0).fit(_numbers(100, seed=1))
+    second = Condenser(k=5, random_state=0).fit(_numbers(60, seed=2) * 3)
+    merged = first.merge(second)
+    np.testing.assert_allclose(merged.means_, np.vstack([first.means_, second.means_]))
+    np.testing.assert_allclose(
+        merged.covariances_, np.concatenate([first.covariances_, second.covariances_])
+    )
+    assert merged.level_summary_ == first.level_summary_[:0] + [
+        *second.level_summary_,
+        *first.level_summary_,
+    ]
+    assert len(merged.sample()) == 160
+    assert merged.sample().max() > first.sample().max()
+    assert len(first.sample()) == 100  # unchanged
+
+
+def test_merge_wants_the_same_columns():
+    first = Condenser(k=5, random_state=0).fit(_numbers(50, 3))
+    with pytest.raises(DataError, match="different columns or categories"):
+        first.merge(Condenser(k=5, random_state=0).fit(_numbers(50, 2)))
+
+
+def test_a_broken_guarantee_releases_nothing():
+    condenser = Condenser(k=10, random_state=0).fit(_numbers())
+    condenser.moments_.counts[0] = 3
+    with pytest.raises(PrivacyError, match="1 groups are smaller than the level"):
+        condenser.sample()
+
+
+def test_the_fitted_state_holds_no_row_label_or_row_number():
+    X = _numbers()
+    condenser = Condenser(k=10, random_state=0).fit(X)
+    stored = pickle.dumps(condenser)
+    assert not any(row.tobytes() in stored for row in X)
+    assert not hasattr(condenser, "labels_")
+    np.testing.assert_array_equal(pickle.loads(stored).sample(), condenser.sample())
+
+
+def test_notes_say_what_the_table_did():
+    table = pd.DataFrame(
+        {
+            "a": np.arange(40) % 7,
+            "same": 1,
+            "gone": [np.nan] * 40,
+            "word": ["x"] * 38 + ["rare", "rare"],
+        }
+    )
+    condenser = Condenser(k=10, random_state=0).fit(table)
+    text = " | ".join(condenser.notes_)
+    assert "column 'same' holds one value only" in text
+    assert "column 'gone' is missing throughout" in text
+    assert "column 'word' has 1 categories held by fewer than 10 records" in text
+    released = condenser.sample()
+    assert (released["same"] == 1).all()
+    assert released["gone"].isna().all()

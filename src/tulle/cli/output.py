@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -43,6 +45,23 @@ def show(
             console.print(_rows(name, rows))
     for note in notes:
         console.print(note, highlight=False, soft_wrap=True)
+
+
+def command_line() -> str:
+    """The command as a report may show it: without seed, password or query."""
+    from tulle.tables.formats import display_name
+
+    words = [display_name(word) for word in sys.argv[1:]]
+    for place, word in enumerate(words[:-1]):
+        if word == "--seed":
+            words[place + 1] = "..."
+    return "tulle " + shlex.join(words)
+
+
+def where_to_look(release: str, report: str | None = None) -> list[str]:
+    """The last lines of a releasing command."""
+    lines = [f"release   {release}", f"manifest  {release}.manifest.json"]
+    return lines + ([f"report    {report}"] if report else [])
 
 
 def _pairs(title: str, summary: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tulle.checks import check_choice, check_int
 from tulle.condense.aggregate import Aggregated
 from tulle.condense.classes import Labels, LabelSchema, Unit, read_labels, units_of
-from tulle.condense.condenser import Condenser
+from tulle.condense.condenser import Condenser, Watcher
 from tulle.condense.gcd import approximate_gcd
 from tulle.condense.levels import check_levels, locate_levels
 from tulle.condense.notes import warn_weaker
@@ -109,6 +109,12 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
             The smallest group that each record accepts, in place of ``k``.
         """
+        self._fit_watched(X, y, levels, None)
+        warn_weaker(self)
+        return self
+
+    def _fit_watched(self, X: Any, y: Any, levels: Any, watch: Watcher | None) -> None:
+        """Fits while ``watch`` sees the groups of each class."""
         self._check_parameters()
         validate_data(self, X, skip_check_array=True)
         template = Condenser() if self.condenser is None else self.condenser
@@ -122,7 +128,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
 
         rng = as_generator(self.random_state)
         self.condensers_ = [
-            self._fit_unit(unit, template, X, labels, demands, encoder, child)
+            self._fit_unit(unit, template, X, labels, demands, encoder, child, watch)
             for unit, child in zip(units, spawn(rng, len(units)))
         ]
 
@@ -134,8 +140,6 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         released = np.concatenate([unit.rows for unit in units])
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         self._withheld = n_records - int(self.class_counts_.sum())
-        warn_weaker(self)
-        return self
 
     @available_if(_streams)
     def partial_fit(self, X: Any, y: Any, levels: Any = None) -> Self:
@@ -228,6 +232,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         demands: Ints | None,
         encoder: TableEncoder,
         rng: np.random.Generator,
+        watch: Watcher | None,
     ) -> Any:
         part = clone(template).set_params(random_state=rng)
         if self.k_ is not None:
@@ -239,7 +244,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             words = [str(code) for code in labels.codes[unit.rows].tolist()]
             target = pl.Series("label", words, dtype=pl.Categorical)
         levels = None if demands is None else demands[unit.rows]
-        part._fit(rows, target, levels, encoder)
+        part._fit(rows, target, levels, encoder, watch)
         return part
 
     def _sample_unit(

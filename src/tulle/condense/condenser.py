@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +28,9 @@ from tulle.random import RandomState, as_generator
 from tulle.tables.encoder import TableEncoder
 from tulle.tables.quotas import allot
 from tulle.tables.schema import Column
+
+# sees the standardised records, their groups and the groups' statistics while a fit runs
+Watcher = Callable[[Floats, Ints, GroupMoments], None]
 
 GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
 
@@ -158,6 +161,10 @@ class Condenser(BaseEstimator):
         warn_weaker(self)
         return self
 
+    def _fit_watched(self, X: Any, y: Any, levels: Any, watch: Watcher) -> None:
+        """Fits while ``watch`` sees the groups, which the fitted object does not keep."""
+        self._fit(X, y, levels, watch=watch)
+
     def sample(self, n_samples: int | None = None) -> Any:
         """New records, in random order: as many as were condensed, or ``n_samples``.
 
@@ -213,7 +220,14 @@ class Condenser(BaseEstimator):
     def encoded_names_(self) -> list[str]:
         return self._encoder.feature_names
 
-    def _fit(self, X: Any, y: Any, levels: Any, encoder: TableEncoder | None = None) -> None:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        levels: Any,
+        encoder: TableEncoder | None = None,
+        watch: Watcher | None = None,
+    ) -> None:
         """Fits without a word; ``encoder`` is a fitted one that parts of a table share."""
         self._check_parameters()
         validate_data(self, X, skip_check_array=True)
@@ -235,6 +249,8 @@ class Condenser(BaseEstimator):
         self.level_summary_ = summarise_levels(demands, groups)
         self.n_suppressed_ = int((~kept).sum())
         self._store(GroupMoments.of(matrix, groups, demands))
+        if watch is not None:
+            watch(matrix, groups, self.moments_)
 
     def _check_parameters(self) -> None:
         check_int("Condenser", "k", self.k, 2)

@@ -1,0 +1,54 @@
+"""``tulle condense``: a look-alike table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle.cli import options, output
+
+GROUPINGS = ["fast", "best", "levels", "modified", "original", "mdav"]
+
+
+@click.command()
+@options.releasing
+@click.option("--k", "-k", type=int, default=None, help="The smallest group. Default: 10.")
+@click.option("--levels", metavar="COLUMN", help="A column with each record's own smallest group.")
+@click.option("--target", metavar="COLUMN", help="Condense each class of this column on its own.")
+@click.option("--min-group", type=int, metavar="T", help="Without --k: a multiple of T is chosen.")
+@click.option("--grouping", type=click.Choice(GROUPINGS), help="How groups are found.  [fast]")
+@click.option("--time", type=float, metavar="SECONDS", help="Time budget of --grouping best.")
+@click.option(
+    "--synthesis", type=click.Choice(["uniform", "normal", "mean"]), help="How records are drawn."
+)
+@click.option(
+    "--exact-moments", is_flag=True, default=None, help="Reproduce each group's moments exactly."
+)
+@click.option(
+    "--small-classes",
+    type=click.Choice(["error", "suppress", "pool"]),
+    help="Classes smaller than a group.",
+)
+@click.option(
+    "--on-infeasible",
+    type=click.Choice(["error", "suppress"]),
+    help="Records that ask for too large a group.",
+)
+def command(as_json: bool, source: str, **arguments: Any) -> None:
+    """Make a look-alike table from groups of at least k records.
+
+    Identifiers are left out. Every other column keeps its type, range and domain. The release has
+    a manifest beside it; --report also audits it.
+    """
+    from tulle.workflows.condense import condense
+
+    with output.working():
+        made = condense(source, command=output.command_line(), **arguments)
+    output.show(
+        made.summary,
+        title="Condensed",
+        as_json=as_json,
+        tables={"levels": made.levels},
+        notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
+    )

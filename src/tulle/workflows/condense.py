@@ -1,0 +1,231 @@
+"""``tulle condense``: a table in, a look-alike table with its manifest (and report) out."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tulle.auditing import Audit, audit
+from tulle.auditing.sections import group_section
+from tulle.condense.class_condenser import ClassCondenser
+from tulle.condense.condenser import Condenser
+from tulle.errors import DataError
+from tulle.files import refuse_existing
+from tulle.metrics.covariance import covariance_compatibility
+from tulle.random import seed_policy
+from tulle.releases import Manifest, check_target, write_release
+from tulle.tables.encoder import TableEncoder
+from tulle.tables.reading import read_table
+from tulle.tables.schema import Column, Kind, Role
+from tulle.tables.writing import put_table
+from tulle.workflows.sources import file_sources, source_entry
+from tulle.workflows.table_policy import column_of, plan_columns
+
+DEFAULTS: dict[str, Any] = {
+    "k": None,
+    "grouping": "fast",
+    "time": None,
+    "min_group": None,
+    "synthesis": "uniform",
+    "exact_moments": False,
+    "small_classes": "error",
+    "on_infeasible": "error",
+    "seed": None,
+}
+LIMITS = (
+    "What all members of a group share: it shows in the group's mean.",
+    "The last member of a group, from somebody who knows all the others.",
+    "The lowest and highest value of each column, unless the policy gives public bounds.",
+)
+_MANY_VALUES = 50  # a whole-number target with more values than this is a quantity, not a class
+
+
+class Condensed(NamedTuple):
+    """What is to be said of a finished release."""
+
+    summary: dict[str, Any]
+    levels: list[dict[str, Any]]
+    notes: list[str]
+
+
+def condense(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    policy: str | os.PathLike[str] | None = None,
+    levels: str | None = None,
+    target: str | None = None,
+    report: str | os.PathLike[str] | None = None,
+    command: str = "",
+    force: bool = False,
+    **options: Any,
+) -> Condensed:
+    """Condenses a table file and writes the release, with ``report`` an audit of it too.
+
+    Options left at None follow the policy, else the defaults.
+    """
+    check_target(output, sources=file_sources(source, policy), force=force)
+    if report is not None:
+        refuse_existing(report, force=force)
+    original = read_table(source)
+    if original.height == 0:
+        raise DataError(f"{source} has no records: there is nothing to condense")
+    columns, wanted = plan_columns(
+        original, policy, "condense", DEFAULTS, options, target=target, levels=levels
+    )
+    condenser, release = _release(original, columns, wanted)
+
+    summary = _summary(condenser, original, release, columns)
+    levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
+    manifest = _manifest(condenser, source, original, release, columns, wanted, levels_table)
+    write_release(
+        output,
+        lambda file: put_table(release, file, output),
+        manifest,
+        sources=file_sources(source, policy),
+        force=force,
+    )
+    if report is not None:
+        _audited(condenser, original, release, columns, wanted, command).save(report, force=force)
+    return Condensed(summary, levels_table, list(condenser.notes_))
+
+
+def _release(
+    original: pl.DataFrame, columns: list[Column], wanted: dict[str, Any]
+) -> tuple[Any, pl.DataFrame]:
+    """The fitted condenser and the released table, columns in their old order."""
+    template = Condenser(
+        wanted["k"] or 10,
+        grouping=wanted["grouping"],
+        time_budget=wanted["time"],
+        synthesis=wanted["synthesis"],
+        exact_moments=wanted["exact_moments"],
+        on_infeasible=wanted["on_infeasible"],
+        columns=[c for c in columns if c.role is not Role.TARGET or not _is_class(c, original)],
+        random_state=wanted["seed"],
+    )
+    target = column_of(columns, Role.TARGET)
+    if target is None or not _is_class(target, original):
+        return template, template.fit_resample(original)
+    by_class = ClassCondenser(
+        template,
+        k=wanted["k"],
+        min_group=wanted["min_group"] or (None if wanted["k"] else 10),
+        small_classes=wanted["small_classes"],
+        random_state=wanted["seed"],
+    )
+    X_new, y_new = by_class.fit_resample(original.drop(target.name), original[target.name])
+    whole = X_new.with_columns(pl.Series(target.name, y_new))
+    return by_class, whole.select([name for name in original.columns if name in whole.columns])
+
+
+def _is_class(column: Column, table: pl.DataFrame) -> bool:
+    if column.kind is Kind.INTEGER:
+        return table[column.name].n_unique() <= _MANY_VALUES
+    return column.kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
+
+
+def _summary(
+    condenser: Any, original: pl.DataFrame, release: pl.DataFrame, columns: list[Column]
+) -> dict[str, Any]:
+    counts = condenser.counts_
+    return {
+        "records": original.height,
+        "released": release.height,
+        "columns_released": release.width,
+        "groups": len(counts),
+        "smallest_group": int(counts.min()),
+        "median_group": float(np.median(counts)),
+        "largest_group": int(counts.max()),
+        "information_loss": float(condenser.information_loss_),
+        "covariance_compatibility": _compatibility(original, release, columns),
+        "degenerate_groups": int(condenser.n_degenerate_),
+        "suppressed": int(condenser.n_suppressed_),
+        "verbatim": int(condenser.n_verbatim_),
+    }
+
+
+def _compatibility(original: pl.DataFrame, release: pl.DataFrame, columns: list[Column]) -> float:
+    kept = [column for column in columns if column.name in release.columns]
+    encoder = TableEncoder(kept).fit(original.select(release.columns))
+    before = encoder.encode(original.select(release.columns)) / encoder.scales_
+    return float(covariance_compatibility(before, encoder.encode(release) / encoder.scales_))
+
+
+def _manifest(
+    condenser: Any,
+    source: str | os.PathLike[str],
+    original: pl.DataFrame,
+    release: pl.DataFrame,
+    columns: list[Column],
+    wanted: dict[str, Any],
+    levels: list[dict[str, Any]],
+) -> Manifest:
+    by_class = isinstance(condenser, ClassCondenser)
+    sizes = condenser.counts_
+    return Manifest(
+        method="class-wise condensation" if by_class else "condensation",
+        parameters={name: value for name, value in wanted.items() if name != "seed"},
+        guarantee={"every group at least as large as its members' levels": True},
+        verified={
+            "groups at least as large as their levels": bool((sizes >= condenser.levels_).all()),
+            "smallest group": int(sizes.min()),
+            "smallest group for each level": levels,
+        },
+        counts={
+            "records": original.height,
+            "released": release.height,
+            "groups": len(sizes),
+            "suppressed": int(condenser.n_suppressed_),
+            "verbatim": int(condenser.n_verbatim_),
+            "degenerate groups": int(condenser.n_degenerate_),
+        },
+        columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
+        source=source_entry(source, original.height),
+        output={"records": release.height, "columns": release.columns},
+        seed=seed_policy(wanted["seed"]),
+    )
+
+
+def _audited(
+    condenser: Any,
+    original: pl.DataFrame,
+    release: pl.DataFrame,
+    columns: list[Column],
+    wanted: dict[str, Any],
+    command: str,
+) -> Audit:
+    """The audit, with what only the maker of the release knows."""
+    smallest = int(condenser.levels_.min())
+    roles = [column for column in columns if column.name in release.columns]
+    found = audit(
+        original.select(release.columns),
+        release,
+        policy=roles,
+        random_state=wanted["seed"],
+        k=max(smallest, 2),
+        title="Condensed table",
+    )
+    return found.extended(
+        guarantee={
+            "text": "Every released record was drawn from the mean and covariance of a group at "
+            "least as large as the level of each of its members.",
+            "rows": [
+                {
+                    "name": f"records of level {row.level:,}",
+                    "asked": row.level,
+                    "found": row.smallest_group,
+                    "holds": row.smallest_group >= row.level,
+                }
+                for row in condenser.level_summary_
+            ],
+        },
+        metrics={"information_loss": float(condenser.information_loss_)},
+        sections=[group_section(condenser.counts_, condenser.levels_)],
+        limits=[*condenser.notes_, *LIMITS],
+        command=command,
+        provenance={"release seed": seed_policy(wanted["seed"])},
+    )

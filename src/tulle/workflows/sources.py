@@ -1,0 +1,24 @@
+"""What workflows say of the files they read."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tulle.files import digest
+from tulle.tables.formats import display_name, is_sql, split_sheet
+
+Path = str | os.PathLike[str]
+
+
+def file_sources(*sources: Path | None) -> tuple[str, ...]:
+    """The files among the sources: a release must not replace one of them."""
+    return tuple(split_sheet(s)[0] for s in sources if s is not None and not is_sql(s))
+
+
+def source_entry(source: Path, records: int) -> dict[str, Any]:
+    """The source in a manifest: its name without folder or password, its digest, its size."""
+    entry: dict[str, Any] = {"name": os.path.basename(display_name(source)), "records": records}
+    if not is_sql(source):
+        entry["sha256"] = digest(split_sheet(source)[0])
+    return entry

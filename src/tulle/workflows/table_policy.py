@@ -1,0 +1,59 @@
+"""Columns and options of a command: what was asked, else the policy, else guesses and defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from tulle.errors import DataError, nearest_name
+from tulle.tables.inference import infer_columns
+from tulle.tables.policy import Policy, load_policy
+from tulle.tables.schema import Column, Role
+
+
+def plan_columns(
+    table: pl.DataFrame,
+    policy: str | os.PathLike[str] | None,
+    command: str,
+    defaults: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    target: str | None = None,
+    levels: str | None = None,
+) -> tuple[list[Column], dict[str, Any]]:
+    """The columns with their roles, and the options of a command.
+
+    Without a policy, kinds, identifiers and useless columns are inferred; a target and levels are
+    used only if they are asked for.
+    """
+    loaded = Policy() if policy is None else load_policy(policy, table.columns)
+    columns = loaded.resolve(table.columns) or [
+        replace(column, role=Role.QUASI) if column.role in (Role.TARGET, Role.LEVEL) else column
+        for column in infer_columns(table)
+    ]
+    for name, role in ((target, Role.TARGET), (levels, Role.LEVEL)):
+        if name is not None:
+            columns = _with_role(columns, name, role)
+    asked = {name: value for name, value in given.items() if value is not None}
+    return columns, {**defaults, **loaded.options(command, defaults), **asked}
+
+
+def column_of(columns: list[Column], role: Role) -> Column | None:
+    """The column that has a role, if there is one."""
+    return next((column for column in columns if column.role is role), None)
+
+
+def _with_role(columns: list[Column], name: str, role: Role) -> list[Column]:
+    names = [column.name for column in columns]
+    if name not in names:
+        raise DataError(f"there is no column '{name}' for the {role}: {nearest_name(name, names)}")
+    return [
+        replace(column, role=role)
+        if column.name == name
+        else (replace(column, role=Role.QUASI) if column.role is role else column)
+        for column in columns
+    ]

@@ -1,0 +1,289 @@
+"""What the codes of several sites give away.
+
+Aliases hide names, not frequencies: whoever knows how common each value is can match the ranks.
+Graded codes hide scale, not order: whoever knows a few people, or the distribution, can read the
+rest between them. Each attack takes arrays: what the miner sees, what is true, and what the
+attacker knows from elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tulle.attacks.result import AttackResult
+from tulle.errors import DataError
+from tulle.random import RandomState, as_generator
+
+Floats = NDArray[np.float64]
+
+KNOWN_PAIRS = (1, 2, 5, 10)
+_NEAR = 0.01  # a guess within this share of the range counts as right
+_PROBES = 500  # records tried for each draw of known pairs
+_SERIOUS = 0.5  # rates from here on are said in strong words
+_MOST_CATEGORIES = 1000  # more are matched by rank alone
+
+
+def frequency_matching(
+    aliases: Sequence[Any], values: Sequence[Any], public: Sequence[Any], *, name: str = "aliases"
+) -> AttackResult:
+    """Names aliases by how often they occur, knowing how often each value occurs elsewhere.
+
+    Parameters
+    ----------
+    aliases
+        What the miner sees, one for each record.
+    values
+        What is true for the same records.
+    public
+        A sample of the same attribute from elsewhere (a census, an older survey).
+
+    Examples
+    --------
+    >>> values = ["Flu"] * 5 + ["Gastritis"] * 3 + ["Mumps"]
+    >>> aliases = [{"Flu": "a", "Gastritis": "b", "Mumps": "c"}[value] for value in values]
+    >>> frequency_matching(aliases, values, public=values).rate
+    1.0
+    """
+    seen, alias_of, alias_counts = _counted(aliases)
+    known, _, public_counts = _counted(public)
+    true = np.asarray(values, dtype=object)[_present(aliases)]
+    match = _match_shares(alias_counts / alias_counts.sum(), public_counts / public_counts.sum())
+    named = np.array([known[place] if place >= 0 else None for place in match], dtype=object)
+    right = int(np.count_nonzero(named[alias_of] == true))
+    commonest = known[int(np.argmax(public_counts))]
+    return AttackResult(
+        f"frequency matching: {name}",
+        attempts=len(true),
+        successes=right,
+        baseline_successes=int(np.count_nonzero(true == commonest)),
+        story=(
+            "The miner knows from elsewhere how common each value is, and names the aliases in "
+            "the order of their frequency; a record counts if its value is named rightly."
+        ),
+        details={"aliases": len(seen), "public values": len(known)},
+    )
+
+
+def known_pairs(
+    codes: ArrayLike,
+    values: ArrayLike,
+    known: int,
+    *,
+    public_range: tuple[float, float] | None = None,
+    repeats: int = 20,
+    random_state: RandomState = None,
+    name: str = "codes",
+) -> AttackResult:
+    """Reads graded codes between those of a few people whose values the attacker knows.
+
+    With one pair the attacker needs the public range to guess the scale; with two or more the
+    values in between are read off a monotone, piecewise linear curve. A guess within 1 % of the
+    range of the values counts as right; guessing the median is the baseline.
+
+    Examples
+    --------
+    >>> ages = np.arange(20.0, 80.0)
+    >>> known_pairs(ages / 15, ages, 2, random_state=0).rate
+    1.0
+    """
+    x, y = _both_present(codes, values)
+    rng = as_generator(random_state)
+    near = _NEAR * max(float(np.ptp(y)), np.finfo(float).tiny)
+    right = 0
+    probes = min(_PROBES, len(x))
+    for _ in range(repeats):
+        insiders = rng.choice(len(x), size=min(known, len(x)), replace=False)
+        tried = rng.choice(len(x), size=probes, replace=False)
+        guess = _read_between(x[insiders], y[insiders], x[tried], np.ptp(x), public_range)
+        right += int(np.count_nonzero(np.abs(guess - y[tried]) <= near))
+    lucky = float(np.mean(np.abs(np.median(y) - y) <= near)) * repeats * probes
+    return AttackResult(
+        f"{known} known pair{'s' if known > 1 else ''}: {name}",
+        attempts=repeats * probes,
+        successes=right,
+        baseline_successes=lucky,
+        story=(
+            f"The miner knows the values of {known} of the people and reads the others off "
+            "the curve through their codes; a guess within 1 % of the range counts."
+        ),
+        details={"known pairs": known, "draws": repeats},
+    )
+
+
+def order_matching(
+    codes: ArrayLike, values: ArrayLike, public: ArrayLike, *, name: str = "codes"
+) -> AttackResult:
+    """Gives each code the value of the same rank in a public sample.
+
+    A guess within 1 % of the range of the values counts; guessing the median is the baseline.
+
+    Examples
+    --------
+    >>> ages = np.arange(20.0, 80.0)
+    >>> order_matching(ages**3, ages, public=ages).rate
+    1.0
+    """
+    x, y = _both_present(codes, values)
+    sample = np.sort(_floats(public))
+    sample = sample[~np.isnan(sample)]
+    if not sample.size:
+        raise DataError("order matching needs a public sample with values in it")
+    ranks = np.searchsorted(np.sort(x), x, side="left")
+    upper = np.searchsorted(np.sort(x), x, side="right")
+    shares = (ranks + upper) / (2 * len(x))
+    guess = np.quantile(sample, shares, method="inverted_cdf")
+    near = _NEAR * max(float(np.ptp(y)), np.finfo(float).tiny)
+    return AttackResult(
+        f"order matching: {name}",
+        attempts=len(x),
+        successes=int(np.count_nonzero(np.abs(guess - y) <= near)),
+        baseline_successes=int(np.count_nonzero(np.abs(np.median(sample) - y) <= near)),
+        story=(
+            "The miner has a public sample of the attribute and gives each code the value of the "
+            "same rank; a guess within 1 % of the range counts."
+        ),
+    )
+
+
+def attack_tables(
+    plain: Any, encoded: Any, public: Any = None, *, random_state: RandomState = None
+) -> list[AttackResult]:
+    """All attacks on every coded column of a table.
+
+    Parameters
+    ----------
+    plain, encoded
+        A table and its codes, row by row.
+    public
+        A table of the same attributes from elsewhere. Without it the attacker knows the exact
+        distribution of the plain table: the worst case.
+    """
+    from tulle.tables.frames import to_polars
+
+    truth, seen = to_polars(plain), to_polars(encoded)
+    known = truth if public is None else to_polars(public)
+    rng = as_generator(random_state)
+    results: list[AttackResult] = []
+    for name in seen.columns:
+        if name not in truth.columns or seen[name].equals(truth[name]) or not _any_left(seen[name]):
+            continue
+        if seen[name].dtype.is_numeric():
+            results += _attack_codes(seen[name], truth[name], known[name], rng)
+        else:
+            columns = (seen[name].to_list(), truth[name].to_list(), known[name].to_list())
+            results.append(frequency_matching(*columns, name=name))
+    return results
+
+
+def warnings_of(results: Iterable[AttackResult]) -> list[str]:
+    """What a report must say of the attacks that worked, worst first, in plain words."""
+    told = []
+    for result in sorted(results, key=lambda result: -result.rate):
+        if result.failed:
+            continue
+        attack, _, column = result.name.partition(": ")
+        strength = "most" if result.rate >= _SERIOUS else "some"
+        told.append(
+            f"{column}: {attack} recovers {strength} of the values "
+            f"({result.rate:.0%} of records; guessing {result.baseline:.0%})."
+        )
+    if told:
+        told.append(
+            "Codes hide names and scales from a reader, not frequencies and order from an "
+            "adversary who knows the distribution of an attribute or a few of the people. Send "
+            "them only to a miner who is bound not to try."
+        )
+    return told
+
+
+def _attack_codes(
+    codes: Any, values: Any, public: Any, rng: np.random.Generator
+) -> list[AttackResult]:
+    x, y, sample = (_numbers(series) for series in (codes, values, public))
+    ends = (float(np.nanmin(sample)), float(np.nanmax(sample)))
+    found = [
+        known_pairs(x, y, known, public_range=ends, random_state=rng, name=codes.name)
+        for known in KNOWN_PAIRS
+    ]
+    return [*found, order_matching(x, y, sample, name=codes.name)]
+
+
+def _read_between(
+    x: Floats, y: Floats, wanted: Floats, width: float, ends: tuple[float, float] | None
+) -> Floats:
+    """Values on the monotone curve through some pairs, straight beyond the outermost."""
+    order = np.argsort(x)
+    x, first = np.unique(x[order], return_index=True)
+    y = np.maximum.accumulate(y[order][first])
+    if len(x) > 1:
+        slope = (y[-1] - y[0]) / (x[-1] - x[0])
+    elif ends is not None and width > 0:
+        slope = (ends[1] - ends[0]) / width
+    else:
+        slope = 0.0
+    guess = np.interp(wanted, x, y)
+    guess = np.where(wanted < x[0], y[0] + slope * (wanted - x[0]), guess)
+    guess = np.where(wanted > x[-1], y[-1] + slope * (wanted - x[-1]), guess)
+    return guess if ends is None else np.clip(guess, *ends)
+
+
+def _match_shares(seen: Floats, known: Floats) -> NDArray[np.int64]:
+    """For each alias the place of its value, -1 if none is left: shares as near as can be."""
+    match = np.full(len(seen), -1, dtype=np.int64)
+    if max(len(seen), len(known)) <= _MOST_CATEGORIES:
+        from scipy.optimize import linear_sum_assignment
+
+        rows, columns = linear_sum_assignment(np.abs(seen[:, None] - known[None, :]))
+    else:
+        count = min(len(seen), len(known))
+        rows = np.argsort(-seen, kind="stable")[:count]
+        columns = np.argsort(-known, kind="stable")[:count]
+    match[rows] = columns
+    return match
+
+
+def _counted(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct values, the place of each record's value, and how often each occurs."""
+    place: dict[Any, int] = {}
+    places = np.array(
+        [place.setdefault(value, len(place)) for value in values if not _is_missing(value)],
+        dtype=np.int64,
+    )
+    if not len(places):
+        raise DataError("frequency matching needs a column with values in it")
+    return list(place), places, np.bincount(places)
+
+
+def _present(values: Sequence[Any]) -> NDArray[np.bool_]:
+    return np.array([not _is_missing(value) for value in values], dtype=bool)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _both_present(codes: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
+    x, y = _floats(codes), _floats(values)
+    there = ~(np.isnan(x) | np.isnan(y))
+    if len(x) != len(y) or not there.any():
+        raise DataError("the attack needs codes and values of the same records")
+    return x[there], y[there]
+
+
+def _floats(values: ArrayLike) -> Floats:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _any_left(series: Any) -> bool:
+    return bool(series.null_count() < len(series))
+
+
+def _numbers(series: Any) -> Floats:
+    import polars as pl
+
+    numbers = series.to_physical() if series.dtype.is_temporal() else series
+    return np.asarray(numbers.cast(pl.Float64).fill_null(float("nan")).to_numpy())

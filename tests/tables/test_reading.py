@@ -249,7 +249,8 @@ def test_broken_ndjson(tmp_path: Path, content: str, words: str) -> None:
 
 def test_ndjson_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (
-        '{"n": 1, "t": "2024-01-01", "m": 1, "b": true, "z": "01234", "big": 12345678901234567890}\n'
+        '{"n": 1, "t": "2024-01-01", "m": 1, "b": true, "z": "01234", '
+        '"big": 12345678901234567890}\n'
         '{"n": 1.5, "t": null, "m": "x", "b": 1, "late": "2024-01-01"}\n'
     )
     for size in (50, 5000):

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tulle.errors import PolicyError
+from tulle.files import OutputExists
+from tulle.tables.policy import Policy, dump_policy, load_policy, parse_policy, write_policy
+from tulle.tables.schema import Column, Kind, Role
+
+AGE = '[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\n'
+
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+numbers = st.floats(-1e300, 1e300) | st.integers(-(2**60), 2**60)
+options = st.recursive(
+    numbers | st.booleans() | names, lambda inner: st.lists(inner, max_size=3), max_leaves=4
+)
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> tuple[Column, ...]:
+    made = []
+    roles = [role for role in Role if role not in (Role.TARGET, Role.LEVEL)]
+    for name in draw(st.lists(names, max_size=4, unique=True)):
+        kind = draw(st.sampled_from(Kind))
+        low, high = sorted(draw(st.tuples(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))))
+        bounds = (
+            (low, high) if kind in (Kind.INTEGER, Kind.DECIMAL) and draw(st.booleans()) else None
+        )
+        weight = draw(st.floats(0.001, 1000))
+        made.append(Column(name, kind, draw(st.sampled_from(roles)), weight, bounds))
+    return tuple(made)
+
+
+@settings(max_examples=150, deadline=None)
+@given(columns(), st.dictionaries(names, options, max_size=3), names)
+def test_a_policy_comes_back_as_it_was_written(
+    listed: tuple[Column, ...], condense: dict[str, object], made_for: str
+) -> None:
+    policy = Policy(listed, {"condense": condense})
+    found = parse_policy(dump_policy(policy, made_for=made_for))
+    assert found.columns == policy.columns
+    assert dict(found.parameters["condense"]) == condense
+
+
+def test_reasons_are_comments_for_the_reader() -> None:
+    column = Column("age", Kind.INTEGER, reason="others may\nknow it")
+    text = dump_policy(Policy((column,)), made_for="people.csv")
+    assert "# others may know it" in text
+    assert text.startswith("# A policy of Tulle for people.csv.")
+    assert "quasi-identifier   others may know it" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (AGE + AGE, r"line 4: the section \[columns.age\] is there twice"),
+        (AGE + 'role = "target"\n', "line 4: 'role' is given twice"),
+        (AGE.replace("integer", "intger"), "unknown kind 'intger': did you mean 'integer'"),
+        (AGE.replace("quasi-id", "quasi id"), "unknown role .*did you mean 'quasi-identifier'"),
+        (AGE + "wieght = 2\n", "no option 'wieght': did you mean 'weight'"),
+        (AGE + "weight = 0\n", "weight of column 'age' must be a number above 0"),
+        (AGE + "weight = true\n", "weight of column 'age' must be"),
+        (AGE + "bounds = [3, 1]\n", "must be .lowest, highest."),
+        (AGE + 'bounds = "0-120"\n', "must be .lowest, highest."),
+        (AGE.replace("integer", "category") + "bounds = [1, 2]\n", "its kind is category"),
+        ('[columns.age]\nkind = "integer"\n', "'age' has no role: one of identifier"),
+        ('[columns.age]\nrole = "ignored"\n', "'age' has no kind: one of integer"),
+        ('[columns]\nage = "integer"\n', r"needs a section \[columns.age\]"),
+        ("[condnse]\nk = 3\n", r"no section \[condnse\]: did you mean 'condense'"),
+        ("k = 3\n", r"no section \[k\]"),
+        ("condense = 3\n", r"must be a section: \[condense\]"),
+        ("[columns\n", "not valid TOML"),
+        (
+            "".join(f'[columns.{n}]\nkind = "category"\nrole = "target"\n' for n in "ab"),
+            "only one column can be the target, not 'a' and 'b'",
+        ),
+    ],
+)
+def test_wrong_policies(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(PolicyError, match=words) as caught:
+        load_policy(path)
+    assert str(caught.value).startswith(str(path))
+    assert caught.value.exit_code == 2
+
+
+def test_columns_are_those_of_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(AGE + AGE.replace("age", "sex"))
+    assert [c.name for c in load_policy(path, ["sex", "age"]).resolve(["sex", "age"])] == [
+        "sex",
+        "age",
+    ]
+    with pytest.raises(
+        PolicyError, match="names column 'sex', not in the table: did you mean 'sexx'"
+    ):
+        load_policy(path, ["age", "sexx"])
+    with pytest.raises(PolicyError, match="says nothing of column 'zip'"):
+        load_policy(path, ["age", "sex", "zip"])
+    assert parse_policy("[condense]\nk = 3\n").resolve(["age"]) == []
+
+
+def test_options_of_a_command() -> None:
+    policy = parse_policy('[condense]\nk = 3\ngrouping = "best"\n')
+    assert policy.options("condense", ["k", "grouping", "seed"]) == {"k": 3, "grouping": "best"}
+    assert policy.options("tune", ["k"]) == {}
+    with pytest.raises(PolicyError, match=r"\[condense\] has no option 'k'"):
+        policy.options("condense", ["grouping", "seed"])
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    policy = parse_policy(AGE)
+    with pytest.raises(PolicyError, match="no such policy"):
+        load_policy(path)
+    write_policy(policy, path)
+    assert load_policy(path) == policy
+    with pytest.raises(OutputExists):
+        write_policy(policy, path)
+    write_policy(policy, path, force=True)
+    path.write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(PolicyError, match="cannot be read as text"):
+        load_policy(path)
+    with pytest.raises(PolicyError, match="cannot be read as text"):
+        load_policy(tmp_path)
+
+
+def test_named() -> None:
+    policy = parse_policy(AGE + '[columns.y]\nkind = "category"\nrole = "target"\n')
+    assert policy.named(Role.TARGET) == ["y"]
+    assert policy.named(Role.TARGET, Role.QUASI) == ["age", "y"]

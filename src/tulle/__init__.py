@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ClassCondenser": "tulle.condense.class_condenser",
     "Condenser": "tulle.condense.condenser",
+    "GroupSizeSearch": "tulle.tuning.search",
     "SecretKey": "tulle.keys",
     "Sketcher": "tulle.sketch.sketcher",
     "SiteAgreement": "tulle.sites.agreement",

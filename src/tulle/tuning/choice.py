@@ -51,15 +51,16 @@ class Limits:
 def choose(
     points: Sequence[Point], settled: int | None, gap: float, limits: Limits
 ) -> tuple[int, str]:
-    """The size and the reason. ``settled`` is what the rule or the GCD settled on, if any."""
+    """The size and the reason. ``settled`` is where a strategy ended, None for a grid."""
     if limits.given:
         return _inside(points, gap, limits)
-    if settled is None:
-        k = trade_off([p.k for p in points], [p.utility for p in points], gap)
-        why = f"it is the largest size tried whose utility is within {gap:.0%} of the best"
-    else:
-        k = settled
-        why = "the rule settled on it" if len(points) > 1 else "it is the approximate GCD"
+    if len(points) == 1:
+        return points[0].k, _sentence(points[0], "it is the only size that was tried")
+    # the rule compares neighbours only: noise may lead it to a size that has lost too much
+    upto = [point for point in points if settled is None or point.k <= settled]
+    k = trade_off([p.k for p in upto], [p.utility for p in upto], gap)
+    how = "tried" if settled is None else f"tried up to {settled}, where the rule ended,"
+    why = f"it is the largest size {how} whose utility is within {gap:.0%} of the best"
     return k, _sentence(_at(points, k), why)
 
 

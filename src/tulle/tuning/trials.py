@@ -48,7 +48,7 @@ class Trials:
         tasks = [(size, repeat) for size in new for repeat in range(self.repeats)]
         run = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         with progress.bar("Trying group sizes", len(tasks)) as advance:
-            for (size, _), trial in zip(tasks, run(delayed(self._trial)(*task) for task in tasks)):
+            for trial, (size, _) in zip(run(delayed(self._trial)(*task) for task in tasks), tasks):
                 self.done.setdefault(size, []).append(trial)
                 advance(1, note=f"k={size}")
         return [float(np.mean([t.utility for t in self.done[size]])) for size in sizes]

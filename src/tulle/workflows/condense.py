@@ -104,11 +104,11 @@ def _release(
         synthesis=wanted["synthesis"],
         exact_moments=wanted["exact_moments"],
         on_infeasible=wanted["on_infeasible"],
-        columns=[c for c in columns if c.role is not Role.TARGET or not _is_class(c, original)],
+        columns=[c for c in columns if c.role is not Role.TARGET or not is_class(c, original)],
         random_state=wanted["seed"],
     )
     target = column_of(columns, Role.TARGET)
-    if target is None or not _is_class(target, original):
+    if target is None or not is_class(target, original):
         return template, template.fit_resample(original)
     by_class = ClassCondenser(
         template,
@@ -122,7 +122,8 @@ def _release(
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
-def _is_class(column: Column, table: pl.DataFrame) -> bool:
+def is_class(column: Column, table: pl.DataFrame) -> bool:
+    """Whether a target names classes; a quantity is condensed with the other columns."""
     if column.kind is Kind.INTEGER:
         return table[column.name].n_unique() <= _MANY_VALUES
     return column.kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)

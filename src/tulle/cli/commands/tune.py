@@ -1,0 +1,43 @@
+"""``tulle tune``: which group size?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle.cli import options, output
+
+
+@click.command()
+@options.source
+@click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
+@click.option("-o", "--output", metavar="OUTPUT", help="Also write the release with that size.")
+@options.policy
+@click.option("--report", metavar="FILE", help="Write the curve as an HTML report.")
+@click.option("--strategy", type=click.Choice(["rule", "grid", "gcd"]), help="How sizes are tried.")
+@click.option("--sizes", type=int, help="How many sizes the grid has.")
+@click.option("--repeats", type=int, help="Releases of each size, averaged.")
+@click.option("--accuracy-gap", type=options.Share(), help="Utility worth more privacy.  [5%]")
+@click.option("--min-group", type=int, help="The smallest size.")
+@click.option("--max-group", type=int, help="The largest size.")
+@click.option("--max-risk", type=options.Share(), help="No size with a higher linkage risk.")
+@click.option("--min-accuracy-ratio", type=float, help="No size that keeps less utility.")
+@options.seed
+@options.force
+@options.as_json
+def command(source: str, as_json: bool, **arguments: Any) -> None:
+    """Find the group size: the most privacy that costs little utility."""
+    from tulle.workflows.tune import tune
+
+    with output.working():
+        made = tune(source, command=output.command_line(), **arguments)
+    release, report = arguments["output"], arguments["report"]
+    files = output.where_to_look(release, report) if release else []
+    output.show(
+        {**made.summary, "reason": made.reason} if as_json else made.summary,
+        title="Group size",
+        as_json=as_json,
+        tables={"sizes": made.results, "classes": made.class_results},
+        notes=[made.reason, *(files or ([f"report    {report}"] if report else []))],
+    )

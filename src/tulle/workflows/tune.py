@@ -1,0 +1,150 @@
+"""``tulle tune``: which group size? A table of sizes, the choice with its reason, the release."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from tulle import report as reports
+from tulle.condense.class_condenser import ClassCondenser
+from tulle.condense.condenser import Condenser
+from tulle.errors import ParameterError
+from tulle.files import refuse_existing, refuse_same
+from tulle.random import seed_policy
+from tulle.tables.reading import read_table
+from tulle.tables.schema import Role
+from tulle.tuning import GroupSizeSearch
+from tulle.workflows.condense import condense, is_class
+from tulle.workflows.sources import file_sources
+from tulle.workflows.table_policy import column_of, plan_columns
+
+DEFAULTS: dict[str, Any] = {
+    "strategy": "rule",
+    "sizes": 12,
+    "repeats": 3,
+    "accuracy_gap": 0.05,
+    "min_group": None,
+    "max_group": None,
+    "max_risk": None,
+    "min_accuracy_ratio": None,
+    "grouping": "fast",
+    "seed": None,
+}
+_SEARCH = [name for name in DEFAULTS if name not in ("grouping", "seed")]
+
+
+class Tuned(NamedTuple):
+    """The search's answer."""
+
+    summary: dict[str, Any]
+    results: list[dict[str, Any]]
+    class_results: list[dict[str, Any]]
+    reason: str
+
+
+def tune(
+    source: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    policy: str | os.PathLike[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
+    command: str = "",
+    force: bool = False,
+    **options: Any,
+) -> Tuned:
+    """Searches the group size; with ``output``, condenses the table with it too."""
+    for path in (output, report):
+        if path is not None:
+            refuse_existing(path, force=force)
+            for read in file_sources(source, policy):
+                refuse_same(read, path)
+    table = read_table(source)
+    columns, wanted = plan_columns(table, policy, "tune", DEFAULTS, options, target=target)
+    aim = column_of(columns, Role.TARGET)
+    if aim is None:
+        raise ParameterError("tune needs --target COLUMN, or a policy with a target")
+    others = [column for column in columns if column is not aim]
+    template: Any = Condenser(grouping=wanted["grouping"], columns=others)
+    if is_class(aim, table):
+        template = ClassCondenser(template)
+    search = GroupSizeSearch(
+        template,
+        n_jobs=-1,
+        random_state=wanted["seed"],
+        **{name: wanted[name] for name in _SEARCH},
+    ).fit(table.drop(aim.name), _labels(table[aim.name]))
+
+    made = _tuned(search, table.height)
+    if report is not None:
+        reports.save(_report(search, made, command, wanted), report, force=force)
+    if output is not None:
+        condense(
+            source,
+            output,
+            policy=policy,
+            target=aim.name,
+            k=search.best_k_,
+            grouping=wanted["grouping"],
+            seed=wanted["seed"],
+            force=force,
+        )
+    return made
+
+
+def _labels(column: pl.Series) -> Any:
+    return (
+        column.fill_null("(missing)").to_numpy() if column.dtype == pl.String else column.to_numpy()
+    )
+
+
+def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
+    summary = {
+        "records": records,
+        "chosen_k": search.best_k_,
+        "sizes_tried": search.results_.height,
+        "original_utility": search.baseline_,
+    }
+    return Tuned(
+        summary, search.results_.to_dicts(), search.class_results_.to_dicts(), search.reason_
+    )
+
+
+def _report(
+    search: GroupSizeSearch, made: Tuned, command: str, wanted: dict[str, Any]
+) -> dict[str, Any]:
+    rows = [
+        {
+            "size": row["k"],
+            "accuracy": row["utility"],
+            "privacy": row["privacy"],
+            "chosen": row["chosen"],
+        }
+        for row in made.results
+    ]
+    table = [list(row.values()) for row in made.results]
+    return {
+        "title": "Which group size?",
+        "summary": made.reason,
+        "k": search.best_k_,
+        "metrics": {"original_utility": search.baseline_},
+        "attacks": {},
+        "sections": [
+            {
+                "id": "sizes",
+                "title": "Group sizes",
+                "text": "Utility: how well a miner who gets the release predicts held-out "
+                "originals. Privacy: the width of the interval in which an original value lies, "
+                "over the range of its column.",
+                "blocks": [
+                    {"type": "chart", "chart": "curve", "title": "The trade", "rows": rows},
+                    {"type": "table", "columns": list(made.results[0]), "rows": table},
+                ],
+            }
+        ],
+        "limits": ["The table of sizes says what happens on average, not to each person."],
+        "command": command,
+        "provenance": {"seed": seed_policy(wanted["seed"])},
+    }

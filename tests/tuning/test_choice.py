@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from tulle.errors import PrivacyError
+from tulle.tuning.choice import Limits, Point, choose
+
+
+def point(k: int, utility: float, risk: float = 0.0) -> Point:
+    return Point(k, utility, 0.01, utility / 0.9, k / 100, risk, 0.1)
+
+
+CURVE = [point(10, 0.90, 0.2), point(20, 0.89, 0.1), point(40, 0.87, 0.04), point(80, 0.60)]
+
+
+def test_grid_takes_the_largest_near_the_best() -> None:
+    k, reason = choose(CURVE, None, 0.05, Limits())
+    assert k == 40
+    assert reason.startswith("k=40 because it is the largest size tried")
+    assert reason.count(".") == reason.count("0.") + 1, "one sentence"
+
+
+def test_rule_never_goes_beyond_where_it_ended_nor_below_the_gap() -> None:
+    assert choose(CURVE, 20, 0.05, Limits())[0] == 20
+    assert choose(CURVE, 80, 0.05, Limits())[0] == 40
+
+
+def test_limits_bound_the_choice() -> None:
+    assert choose(CURVE, None, 0.05, Limits(max_risk=0.05))[0] == 40
+    assert choose(CURVE, None, 0.05, Limits(min_accuracy_ratio=0.98))[0] == 20
+
+
+def test_impossible_limits_name_the_nearest() -> None:
+    with pytest.raises(PrivacyError, match=r"none of the 4 .* the nearest is k=40"):
+        choose(CURVE, None, 0.05, Limits(max_risk=0.01, min_accuracy_ratio=0.95))
+
+
+def test_a_single_size_says_so() -> None:
+    k, reason = choose(CURVE[:1], 10, 0.05, Limits())
+    assert k == 10
+    assert "only size" in reason

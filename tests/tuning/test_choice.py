@@ -17,7 +17,6 @@ def test_grid_takes_the_largest_near_the_best() -> None:
     k, reason = choose(CURVE, None, 0.05, Limits())
     assert k == 40
     assert reason.startswith("k=40 because it is the largest size tried")
-    assert reason.count(".") == reason.count("0.") + 1, "one sentence"
 
 
 def test_rule_never_goes_beyond_where_it_ended_nor_below_the_gap() -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tulle.progress import bar
 
-_SETTLED = 0.99  # a combination that singles out this share needs no further column
+_SETTLED = 0.2  # a combination that singles out this share is a finding: nothing is added to it
 
 Codes = NDArray[np.int64]
 
@@ -32,8 +32,17 @@ class Combination:
 
 @dataclass(frozen=True)
 class SinglingOut:
-    """The combinations that single out most, the smallest first, and how many were looked at."""
+    """What singles people out.
 
+    Attributes
+    ----------
+    together : all columns at once
+    combinations : those of few columns, the smallest first, then by share
+    examined, possible : how many combinations were looked at, and how many there are; those that
+        contain one that singles out a fifth of the records are not looked at
+    """
+
+    together: Combination
     combinations: tuple[Combination, ...]
     examined: int
     possible: int
@@ -67,15 +76,14 @@ def singling_out(
     examined = 0
     with bar("Combinations", min(possible, budget)) as advance:
         for some in islice(_candidates(order, largest, found), budget):
-            columns = tuple(name for name in chosen if name in some)
-            unique = _unique(columns, coded, frame.height)
-            share = unique / frame.height if frame.height else 0.0
-            found[frozenset(some)] = Combination(columns, unique, share)
+            columns = [name for name in chosen if name in some]
+            found[frozenset(some)] = _combination(columns, coded, frame.height)
             examined += 1
             advance(1)
     telling = [one for one in found.values() if _tells_more(one, found)]
     telling.sort(key=lambda one: (len(one.columns), -one.share))
-    return SinglingOut(tuple(telling), examined, possible)
+    together = _combination(chosen, coded, frame.height)
+    return SinglingOut(together, tuple(telling), examined, possible)
 
 
 def _candidates(
@@ -106,10 +114,17 @@ def _codes(series: pl.Series) -> tuple[Codes, int]:
     return ranks, int(ranks.max(initial=0)) + 1
 
 
-def _unique(columns: tuple[str, ...], coded: dict[str, tuple[Codes, int]], records: int) -> int:
-    keys, space = coded[columns[0]]
-    for name in columns[1:]:
-        codes, width = coded[name]
+def _combination(
+    columns: Sequence[str], coded: dict[str, tuple[Codes, int]], records: int
+) -> Combination:
+    unique = _unique([coded[name] for name in columns], records) if columns and records else 0
+    return Combination(tuple(columns), unique, unique / max(records, 1))
+
+
+def _unique(coded: list[tuple[Codes, int]], records: int) -> int:
+    """How many records have codes that no other record has."""
+    keys, space = coded[0]
+    for codes, width in coded[1:]:
         if space > 2**62 // width:
             keys, space = _codes(pl.Series(keys))
         keys, space = keys * width + codes, space * width

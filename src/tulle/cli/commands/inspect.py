@@ -1,0 +1,34 @@
+"""``tulle inspect``: kinds, roles, who stands out, and a first policy."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from tulle.cli import options, output
+
+
+@click.command()
+@options.source
+@click.option(
+    "-o",
+    "--output",
+    "policy",
+    metavar="POLICY",
+    default=None,
+    help="Where the policy (TOML) goes. Default: NAME.policy.toml, if there is none yet.",
+)
+@options.force
+@options.as_json
+def command(source: str, policy: str | None, force: bool, as_json: bool) -> None:
+    """Look at a table: kind and role of each column, and which columns single people out.
+
+    Writes a policy to edit and to pass to other commands with --policy. No value of the table is
+    shown. INPUT is a file (CSV, NDJSON, Parquet, Arrow, Excel) or a
+    database table or query (sqlite:///file.db#table, postgresql://host/db#SELECT ...).
+    """
+    from tulle.workflows.inspect import inspect
+
+    with output.working():
+        found = inspect(source, policy, force=force)
+    tables = {"columns": found.columns, "singled_out_by": found.combinations}
+    output.show(found.summary, title="Inspect", as_json=as_json, tables=tables, notes=found.notes)

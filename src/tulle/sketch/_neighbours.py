@@ -1,7 +1,7 @@
 """The k nearest neighbours (cosine) of sparse records.
 
 ``exact`` compares every record with every other; ``partition`` first cuts the records into parts
-of some thousands by a tree of random pairs of records, and looks for neighbours inside a record's
+of some thousands by repeated two-means, and looks for neighbours inside a record's
 part only: linear in the number of records, and approximate. Ties go to the record that comes
 first. Rows must not be empty.
 
@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from tulle.progress import bar
 
-_WORK_FOR_KERNEL = 2e8  # multiply-adds from which the compiled path pays for its start
+_WORK_FOR_KERNEL = 1e8  # multiply-adds from which the compiled path pays for its start
 _BLOCK = 4096  # records compared with all others at once: their sums stay in the cache
-_PART = 4096  # records of a part, at most
+_PART = 16_384  # records of a part, at most
+_ROUNDS = 5  # of two-means, to cut a part
 _DENSE = 0.15  # share of a block from which a column is added as a whole
 
 Indices = npt.NDArray[np.int64]
@@ -37,26 +38,30 @@ def nearest(matrix: Any, k: int, method: str, rng: np.random.Generator) -> Graph
     """The k nearest neighbours of every row, by cosine."""
     rows = matrix.astype(np.float32)
     if method == "exact" or rows.shape[0] <= _PART:
-        return _exact(rows, k, _BLOCK)
+        return _exact(rows, k, compiled=_work(rows) > _WORK_FOR_KERNEL)
     neighbours = np.empty((rows.shape[0], k), np.int32)
     similarities = np.empty((rows.shape[0], k), np.float32)
-    parts = _parts(rows, max(k + 1, _PART), rng)
+    parts = _parts(rows, max(2 * k + 2, _PART), rng)
+    compiled = _work(rows) / len(parts) > _WORK_FOR_KERNEL
     with bar("neighbours", len(parts)) as advance:
         for part in parts:
-            found = _exact(rows[part], k, _BLOCK)
+            found = _exact(rows[part], k, compiled=compiled)
             neighbours[part] = part[found.neighbours]
             similarities[part] = found.similarities
             advance()
     return Graph(neighbours, similarities)
 
 
-def _exact(rows: Any, k: int, block: int) -> Graph:
-    inverse = (1.0 / np.sqrt(_squares(rows))).astype(np.float32)
+def _work(rows: Any) -> float:
+    """Multiply-adds of comparing all records with all."""
     frequencies = np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64)
-    if frequencies @ frequencies < _WORK_FOR_KERNEL:
-        scores, neighbours = _by_scipy(rows, inverse, k)
-    else:
-        scores, neighbours = _by_kernel(rows, inverse, k, block)
+    return float(frequencies @ frequencies)
+
+
+def _exact(rows: Any, k: int, *, compiled: bool) -> Graph:
+    inverse = (1.0 / np.sqrt(_squares(rows))).astype(np.float32)
+    find = _by_kernel if compiled else _by_scipy
+    scores, neighbours = find(rows, inverse, k)
     return Graph(neighbours, scores * inverse[:, None])
 
 
@@ -85,7 +90,9 @@ def _by_scipy(rows: Any, inverse: npt.NDArray[np.float32], k: int) -> tuple[Any,
     return scores, neighbours
 
 
-def _by_kernel(rows: Any, inverse: npt.NDArray[np.float32], k: int, block: int) -> tuple[Any, Any]:
+def _by_kernel(
+    rows: Any, inverse: npt.NDArray[np.float32], k: int, block: int = _BLOCK
+) -> tuple[Any, Any]:
     from tulle.sketch._kernels import LANE, compare_block
 
     n = rows.shape[0]
@@ -111,19 +118,31 @@ def _by_kernel(rows: Any, inverse: npt.NDArray[np.float32], k: int, block: int) 
 
 
 def _parts(rows: Any, size: int, rng: np.random.Generator) -> list[Indices]:
-    """Parts of size/2 to size records: each cut at the median along the line of two records."""
-    scale = 1.0 / np.sqrt(_squares(rows))
+    """Parts of size/2 to size records, by cutting the larger ones into like halves."""
     waiting = [np.arange(rows.shape[0])]
+    scale = (1.0 / np.sqrt(_squares(rows))).astype(np.float32)
+    unit = rows.copy()
+    unit.data *= np.repeat(scale, np.diff(rows.indptr))
     parts = []
     while waiting:
         part = waiting.pop()
         if len(part) <= size:
             parts.append(np.sort(part))
-            continue
-        one, other = rng.choice(part, 2, replace=False)
-        direction = (rows[[one]] * scale[one] - rows[[other]] * scale[other]).toarray().ravel()
-        places = (rows[part] @ direction) * scale[part]
-        order = np.argsort(places, kind="stable")
-        middle = len(part) // 2
-        waiting += [part[order[:middle]], part[order[middle:]]]
+        else:
+            first = _first_half(unit[part], rng)
+            waiting += [part[first], part[~first]]
     return parts
+
+
+def _first_half(unit: Any, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """Two means of equal size, begun with two records taken at random."""
+    one, other = rng.choice(unit.shape[0], 2, replace=False)
+    direction = (unit[[one]] - unit[[other]]).toarray().ravel()
+    total = np.asarray(unit.sum(axis=0)).ravel()
+    for _ in range(_ROUNDS):
+        order = np.argsort(-(unit @ direction), kind="stable")
+        first = np.zeros(unit.shape[0], bool)
+        first[order[: len(order) // 2]] = True
+        half = unit.T @ first.astype(np.float32)
+        direction = 2 * half - total
+    return first

@@ -1,7 +1,7 @@
 """The plain tokeniser, and files of text.
 
 A document is lower-cased, and its terms are the runs of two or more letters, digits and
-underscores: the regular expression ``\\w\\w+`` with Unicode letters. There is no list of stop words,
+underscores: the regular expression ``\\w\\w+``, all Unicode letters. There are no stop words,
 no stemming and no weighting: a term counts as often as it occurs. Anything finer belongs into a
 vectoriser of scikit-learn, whose output :class:`tulle.Sketcher` takes as well.
 """

@@ -1,0 +1,63 @@
+"""The tokeniser and the files of text."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from tulle.errors import DataError
+from tulle.sketch.text import read_documents, text_kind, tokens
+
+
+def test_tokens_are_lower_case_runs_of_two_or_more():
+    assert tokens("Die Straße, 42 x_y -- a I ÉTÉ été") == [
+        "die",
+        "straße",
+        "42",
+        "x_y",
+        "été",
+        "été",
+    ]
+    assert tokens("") == tokens("! ? a") == []
+
+
+def test_kinds_by_name():
+    assert text_kind("a.JSONL.gz") == ".jsonl"
+    assert text_kind("b.csv") == ".csv"
+    assert text_kind("b.dat") is None
+
+
+def test_documents_of_all_kinds_also_gzipped(tmp_path):
+    lines = '{"text": "one two"}\n\n{"text": null}\n'
+    (tmp_path / "d.jsonl").write_text(lines)
+    (tmp_path / "d.csv").write_text('n,text\n1,"one, two\nthree"\n2,\n')
+    (tmp_path / "d.txt").write_text("one two\n\nthree")
+    (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    assert read_documents(tmp_path / "d.jsonl") == ["one two", ""]
+    assert read_documents(tmp_path / "d.jsonl.gz") == ["one two", ""]
+    assert read_documents(tmp_path / "d.csv") == ["one, two\nthree", ""]
+    assert read_documents(tmp_path / "d.txt") == ["one two", "", "three"]
+
+
+@pytest.mark.parametrize(
+    "name,content,message",
+    [
+        ("a.jsonl", b"", "empty"),
+        ("a.jsonl", b"{\n[1]\n", "2 lines are no JSON objects"),
+        ("a.jsonl", b'{"txt": "secret words"}\n', "did you mean 'txt'"),
+        ("a.jsonl", b'{"text": 5}\n', "no text in 1 records"),
+        ("a.csv", b"texts,n\nsecret words,2\n", "did you mean 'texts'"),
+        ("a.txt", b"\xff\xfe\x00secret", "UTF-8"),
+    ],
+)
+def test_wrong_files_are_refused_without_a_cell(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_documents(tmp_path / name)
+    assert "secret" not in str(caught.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataError, match="does not exist"):
+        read_documents(tmp_path / "absent.txt")

@@ -8,6 +8,8 @@ memory beyond the result stays at a few megabytes. Cost: one ``d x d`` eigendeco
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tulle.checks import check_choice
@@ -53,27 +55,19 @@ def synthesize(
     if distribution == "mean":
         return np.repeat(moments.means, counts, axis=0), groups
 
-    dimensions = moments.means.shape[1]
-    matrix = np.empty((len(groups), dimensions))
+    matrix = np.empty((len(groups), moments.means.shape[1]))
     starts = np.cumsum(counts) - counts
-    chunk = max(1, min(10_000, _CELLS // max(1, dimensions**2)))
+    chunk = max(1, min(10_000, _CELLS // max(1, matrix.shape[1] ** 2)))
     for first in range(0, len(counts), chunk):
         part = slice(first, first + chunk)
         factors = _factors(moments.scatters[part], moments.counts[part])
         if exact:
             _require_rank(factors, counts[part])
-        for size in np.unique(counts[part]):
-            if size == 0:
-                continue
-            same = np.flatnonzero(counts[part] == size)
-            for few in _pieces(same, int(size) * dimensions):
-                coordinates = _coordinates((len(few), int(size), dimensions), distribution, rng)
-                if exact:
-                    coordinates = _standardised(coordinates, factors[few])
-                rows = starts[first + few][:, None] + np.arange(size)
-                drawn = coordinates @ factors[few]
-                drawn += moments.means[first + few][:, None, :]
-                matrix[rows] = drawn
+        for few in _batches(counts[part], matrix.shape[1]):
+            size = int(counts[part][few[0]])
+            drawn = _draw(factors[few], size, distribution, exact, rng)
+            drawn += moments.means[part][few][:, None, :]
+            _place(drawn, starts[part][few], matrix)
     return matrix, groups
 
 
@@ -97,16 +91,29 @@ def _factors(scatters: Floats, counts: Ints) -> Floats:
     return (vectors * np.sqrt(values)[:, None, :]).transpose(0, 2, 1)
 
 
-def _coordinates(
-    shape: tuple[int, int, int], distribution: str, rng: np.random.Generator
+def _draw(
+    factors: Floats, size: int, distribution: str, exact: bool, rng: np.random.Generator
 ) -> Floats:
-    """Independent coordinates with mean 0 and variance 1."""
+    """Deviations from the mean for groups of one size, (groups, size, d)."""
+    shape = (len(factors), size, factors.shape[2])
     if distribution == "normal":
-        return rng.standard_normal(shape)
-    coordinates = rng.random(shape)
-    coordinates -= 0.5
-    coordinates *= np.sqrt(12.0)
-    return coordinates
+        coordinates = rng.standard_normal(shape)
+    else:
+        coordinates = rng.random(shape)
+        coordinates -= 0.5
+        coordinates *= np.sqrt(12.0)
+    if exact:
+        coordinates = _standardised(coordinates, factors)
+    return coordinates @ factors
+
+
+def _place(drawn: Floats, starts: Ints, matrix: Floats) -> None:
+    """Writes the records of some groups where their rows begin."""
+    groups, size, dimensions = drawn.shape
+    if starts[-1] - starts[0] == (groups - 1) * size:  # neighbours: one block
+        matrix[starts[0] : starts[0] + groups * size] = drawn.reshape(-1, dimensions)
+    else:
+        matrix[starts[:, None] + np.arange(size)] = drawn
 
 
 def _standardised(coordinates: Floats, factors: Floats) -> Floats:
@@ -132,7 +139,9 @@ def _require_rank(factors: Floats, sizes: Ints) -> None:
         )
 
 
-def _pieces(places: Ints, cells: int) -> list[Ints]:
-    """Groups in batches of bounded memory."""
-    step = max(1, _CELLS // max(1, cells))
-    return [places[first : first + step] for first in range(0, len(places), step)]
+def _batches(sizes: Ints, dimensions: int) -> Iterator[Ints]:
+    """Groups of equal size, as many at a time as fit the memory."""
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        same = np.flatnonzero(sizes == size)
+        step = max(1, _CELLS // (size * dimensions))
+        yield from (same[first : first + step] for first in range(0, len(same), step))

@@ -20,7 +20,7 @@ from tulle.condense.stream.batches import Batch, encode, fit_encoder, widen
 from tulle.condense.stream.described import Described
 from tulle.condense.stream.drawing import draw, labelled
 from tulle.condense.stream.scales import fix_scales
-from tulle.condense.stream.snapshots import publish
+from tulle.condense.stream.snapshots import Change, publish
 from tulle.condense.stream.state import StreamState, check_reach
 from tulle.condense.synthesis import DISTRIBUTIONS
 from tulle.errors import DataError, PrivacyError
@@ -86,6 +86,9 @@ class StreamCondenser(Described, BaseEstimator):
         What a reader of a release should know, in sentences without data.
     classes_ : list
         With ``classwise``, the classes seen so far.
+    last_change_ : Change
+        What the last ``snapshot`` showed beyond the one before: ``changed`` groups, the
+        ``fewest`` newcomers behind one of them, and the records ``held_back`` until later.
     history_ : list of dict
         How it went: ``seen``, ``groups``, ``waiting`` and ``drift`` (the distance of recent
         records from the first, in standard deviations) every thousand records or more.
@@ -213,8 +216,11 @@ class StreamCondenser(Described, BaseEstimator):
         then speaks of a valid group of newcomers, never of one of them.
         """
         self._require_groups()
+        changes = []
         for state in self._states.values():
-            state.published = publish(state.groups, state.published)
+            state.published, change = publish(state.groups, state.published)
+            changes.append(change)
+        self.last_change_ = Change.total(changes)
         return self._drawn([state.published for state in self._states.values()], None)
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:

@@ -88,6 +88,11 @@ class Described:
             rows += [named | {name: row[name] for name in shown} for row in state.history.rows]
         return rows
 
+    def waiting_numbers(self) -> list[int]:
+        """Which records wait, by their number in the stream: where to find them again."""
+        states = self._states.values()
+        return sorted(waiter.number for state in states for waiter in state.waiting.waiters)
+
     @property
     def _moments(self) -> GroupMoments:
         if not hasattr(self, "n_seen_"):

@@ -9,34 +9,57 @@ is a sum over a valid group of newcomers.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tulle.condense.stream.groups import UNPUBLISHED, GroupArrays, Groups
+from tulle.errors import PrivacyError
 from tulle.moments import Ints
 
 
-def publish(groups: Groups, published: Groups | None) -> Groups:
+class Change(NamedTuple):
+    """What a snapshot shows beyond the one before; the first shows everything."""
+
+    changed: int  # published groups that are shown anew
+    fewest: int | None  # the fewest newcomers behind such a change
+    held_back: int  # condensed records that are not shown yet
+
+    @classmethod
+    def total(cls, parts: list[Change]) -> Change:
+        """The changes of several classes together."""
+        fewest = [part.fewest for part in parts if part.fewest is not None]
+        return cls(
+            sum(part.changed for part in parts),
+            min(fewest, default=None),
+            sum(part.held_back for part in parts),
+        )
+
+
+def publish(groups: Groups, published: Groups | None) -> tuple[Groups, Change]:
     """What the next snapshot shows; ``groups`` remember which published group they come from."""
     used = groups.view()
     if published is None:
         used.families[:] = UNPUBLISHED
         published = Groups(groups.dimensions)
-    kept = np.flatnonzero(~_ripe(used, published))
+    newcomers, levels = _newcomers(used, published)
+    ripe = newcomers >= np.maximum(levels, 1)
+    kept = np.flatnonzero(~ripe)
     places = np.full(len(published) + 1, UNPUBLISHED)  # the last entry serves family -1
     places[kept] = np.arange(len(kept))
     used.families[:] = places[used.families]
     fresh = np.flatnonzero(used.families == UNPUBLISHED)
     used.families[fresh] = len(kept) + np.arange(len(fresh))
-    return _joined(groups.dimensions, published.view(), kept, used, fresh)
+    shown = _joined(groups.dimensions, published.view(), kept, used, fresh)
+    held_back = int(used.counts.sum() - shown.view().counts.sum())
+    if held_back != newcomers[kept].sum():
+        raise PrivacyError("the snapshot does not add up to the groups: nothing is released")
+    changed = newcomers[ripe]
+    return shown, Change(len(changed), int(changed.min()) if len(changed) else None, held_back)
 
 
-def held_back(groups: Groups, published: Groups) -> int:
-    """How many condensed records the published statistics do not show yet."""
-    return int(groups.view().counts.sum() - published.view().counts.sum())
-
-
-def _ripe(used: GroupArrays, published: Groups) -> np.ndarray:
-    """Families that received at least their level of new records."""
+def _newcomers(used: GroupArrays, published: Groups) -> tuple[Ints, Ints]:
+    """For each published group, who joined its family since, and the largest level in it."""
     families = len(published)
     known = used.families >= 0
     totals = np.bincount(
@@ -44,8 +67,7 @@ def _ripe(used: GroupArrays, published: Groups) -> np.ndarray:
     ).astype(np.int64)
     levels = np.zeros(families, dtype=np.int64)
     np.maximum.at(levels, used.families[known], used.levels[known])
-    newcomers: Ints = totals - published.view().counts
-    return newcomers >= np.maximum(levels, 1)
+    return totals - published.view().counts, levels
 
 
 def _joined(dimensions: int, old: GroupArrays, kept: Ints, new: GroupArrays, fresh: Ints) -> Groups:

@@ -1,0 +1,142 @@
+"""Records from NATS JetStream: one message, one record.
+
+The position is the sequence number that the server gives each message, kept in our own checkpoint:
+exactly-once does not hang on acknowledgements. Messages are pulled, so the server holds what we
+cannot take yet. The stream must keep its messages by limits, not delete them once read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+from tulle.errors import DataError, TulleError, missing_extra
+from tulle.workflows.stream.lines import LONGEST, Line
+
+_PATIENCE = 1.0  # seconds that one pull waits for messages
+_ATTEMPTS = 5.0  # seconds until a server counts as unreachable
+
+
+class NatsSource:
+    """A stream (or one subject of it): ``nats://host:port/STREAM`` or ``.../STREAM/subject``."""
+
+    has_header = False
+
+    def __init__(self, address: str, *, follow: bool, position: dict[str, Any] | None) -> None:
+        try:
+            import nats
+        except ImportError:
+            raise missing_extra("nats-py", "broker", "reading from NATS") from None
+        parts = urlsplit(address)
+        names = [name for name in parts.path.split("/") if name]
+        if not names or len(names) > 2 or not parts.hostname:
+            raise TulleError(f"{address} must be nats://host:port/STREAM or .../STREAM/subject")
+        self.name = names[0]
+        self.subject = names[1] if len(names) > 1 else None
+        self.follow = follow
+        self.sequence = position["sequence"] if position else 0
+        self.loop = asyncio.new_event_loop()
+        server = f"{parts.scheme}://{parts.netloc}"
+        try:
+            self.connection: Any = self._wait(
+                nats.connect(
+                    server,
+                    connect_timeout=_ATTEMPTS,
+                    max_reconnect_attempts=-1,
+                    allow_reconnect=True,
+                    error_cb=_quiet,
+                )
+            )
+        except (OSError, nats.errors.Error) as error:
+            self.loop.close()
+            raise DataError(f"cannot reach {server}: {type(error).__name__}") from None
+        self.streams = self.connection.jetstream()
+        self._check(resumed=position is not None)
+        self.subscription = self._wait(self._subscribe())
+
+    @property
+    def position(self) -> dict[str, Any]:
+        return {"sequence": self.sequence}
+
+    def read(self, most: int) -> list[Line] | None:
+        import nats
+
+        try:
+            messages = self._wait(self.subscription.fetch(min(most, 5_000), timeout=_PATIENCE))
+        except (TimeoutError, nats.errors.TimeoutError):
+            return [] if self.follow else None
+        lines = []
+        for message in messages:
+            number = message.metadata.sequence.stream
+            if number <= self.sequence:
+                continue  # delivered twice by the server, read once by us
+            lines.append(self._line(message.data, number))
+            self.sequence = number
+        return lines
+
+    def header(self) -> bytes | None:
+        return None
+
+    def again(self, places: list[Any]) -> list[Line]:
+        import nats
+
+        try:
+            found = [self._wait(self.streams.get_msg(self.name, seq=place)) for place in places]
+        except nats.js.errors.NotFoundError:
+            raise DataError(
+                f"the stream '{self.name}' no longer holds records that wait: keep messages "
+                "longer, or seal waiting records in the state with --key"
+            ) from None
+        return [self._line(message.data, place) for message, place in zip(found, places)]
+
+    def close(self) -> None:
+        if not self.connection.is_closed:
+            self._wait(self.connection.close())
+        self.loop.close()
+
+    async def _subscribe(self) -> Any:
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+        start = ConsumerConfig(
+            ack_policy=AckPolicy.NONE,
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=self.sequence + 1,
+            inactive_threshold=300.0,
+        )
+        subject = self.subject or ""
+        return await self.streams.pull_subscribe(subject, stream=self.name, config=start)
+
+    def _check(self, *, resumed: bool) -> None:
+        """Refuses streams that forget messages before they are condensed."""
+        import nats
+
+        try:
+            info = self._wait(self.streams.stream_info(self.name))
+        except (nats.js.errors.NotFoundError, nats.js.errors.ServiceUnavailableError):
+            self.close()
+            raise DataError(f"there is no JetStream stream '{self.name}' on this server") from None
+        kept = str(getattr(info.config.retention, "value", info.config.retention))
+        lost = info.state.first_seq - self.sequence - 1
+        if kept != "limits":
+            self.close()
+            raise DataError(
+                f"the stream '{self.name}' deletes messages by {kept}: it must keep them by limits"
+            )
+        if resumed and lost > 0:
+            self.close()
+            raise DataError(
+                f"{lost} messages of '{self.name}' expired on the server before they were read: "
+                "start a new state, or restore the stream"
+            )
+
+    def _line(self, content: bytes, number: int) -> Line:
+        text = None if len(content) > LONGEST else content
+        return Line(text, number, number, self.name)
+
+    def _wait(self, work: Any) -> Any:
+        return self.loop.run_until_complete(work)
+
+
+async def _quiet(_: Exception) -> None:
+    """Reconnecting is the client's work; what matters is raised by the next pull."""

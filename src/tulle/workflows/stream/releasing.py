@@ -1,0 +1,93 @@
+"""Snapshot releases of a stream, each with its manifest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tulle.condense.stream import StreamCondenser
+from tulle.errors import DataError
+from tulle.files import OutputExists
+from tulle.releases import Manifest, write_release
+from tulle.tables.schema import Column
+from tulle.tables.writing import put_table
+
+_NAME = re.compile(r"snapshot-\d{6}\.[a-z]+(\.gz)?")
+
+
+def prepare_folder(folder: Path, *, resumed: bool, force: bool) -> None:
+    """Makes the folder of the snapshots; refuses one that holds those of another stream."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputExists(f"{folder} is a file: name a folder for the snapshots")
+    if not folder.parent.is_dir():
+        raise DataError(f"the folder {folder.parent} does not exist")
+    folder.mkdir(exist_ok=True)
+    taken = any(_NAME.fullmatch(entry.name) for entry in folder.iterdir())
+    if taken and not resumed and not force:
+        raise OutputExists(f"{folder} holds snapshots already: pass --force to replace them")
+
+
+def write_snapshot(
+    condenser: StreamCondenser,
+    path: Path,
+    *,
+    policy: str,
+    columns: Sequence[Column],
+    target: str | None,
+    parameters: Mapping[str, Any],
+    counts: Mapping[str, Any],
+    source: str,
+    seed: str,
+) -> dict[str, Any]:
+    """Draws and writes one snapshot; what is to be said about it."""
+    drawn = condenser.snapshot() if policy == "bounded" else condenser.sample()
+    table = _as_table(drawn, columns, target)
+    change = _change(condenser) if policy == "bounded" else {}
+    sizes = condenser.counts_
+    manifest = Manifest(
+        method="condensation of a stream" + (", class by class" if target else ""),
+        parameters={name: value for name, value in parameters.items() if name != "seed"},
+        guarantee={
+            "every record joined a group of at least its level": True,
+            "snapshots change by valid groups of newcomers only": policy == "bounded",
+        },
+        verified={
+            "seen = condensed + waiting": condenser.n_seen_
+            == int(sizes.sum()) + condenser.n_waiting_,
+            "smallest group": int(sizes.min()),
+            "groups smaller than a level in them (their statistics were split)": (
+                condenser.n_small_
+            ),
+        }
+        | change,
+        counts={**counts, "groups": len(sizes), "released": table.height},
+        columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
+        source={"name": source, "records": condenser.n_seen_},
+        output={"records": table.height, "columns": table.columns},
+        seed=seed,
+    )
+    write_release(path, lambda file: put_table(table, file, path), manifest, force=True)
+    return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
+
+
+def _change(condenser: StreamCondenser) -> dict[str, Any]:
+    change = condenser.last_change_
+    return {
+        "groups shown anew": change.changed,
+        "fewest newcomers behind a change": change.fewest,
+        "records held back": change.held_back,
+    }
+
+
+def _as_table(drawn: Any, columns: Sequence[Column], target: str | None) -> pl.DataFrame:
+    """The drawn records with their class, columns in the order of the source."""
+    if target is None:
+        table: pl.DataFrame = drawn
+        return table
+    features, labels = drawn
+    whole = features.with_columns(pl.Series(target, labels))
+    return whole.select([c.name for c in columns if c.name in whole.columns])

@@ -11,10 +11,12 @@ a release whose columns were shuffled each on its own.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle.attacks.records import Codes, Floats, Ints, Records
+from tulle.attacks.records import Floats, Ints, Records
 from tulle.attacks.result import AttackResult
 
 BINS = 50
@@ -35,17 +37,17 @@ def singling_out(
 
     None if nobody has one: then there is nobody to single out this way.
     """
-    edges = _edges(original.numbers)
     shuffles = [release.scrambled(rng) for _ in range(_SHUFFLES)]
     others = [] if control is None else [control]
-    tables = [_cells(table, edges) for table in (original, release, *shuffles, *others)]
+    tables = [original, release, *shuffles, *others]
+    ranked, ends = _ranked(tables), np.cumsum([len(table) for table in tables])[:-1]
     sets = _column_sets(original, rng)
     share = -(-attempts // len(sets))
     # each person is tried with one set only: attempts on one person would not be independent
     turns = [np.array_split(rng.permutation(len(t)), len(sets)) for t in (original, *others)]
     tried = right = guessed = strangers = strange = 0
     for turn, columns in enumerate(sets):
-        people, released, *rest = _numbered(tables, columns)
+        people, released, *rest = np.split(_numbered(ranked, columns), ends)
         mine = people[turns[0][turn]]
         picked = mine[np.bincount(people)[mine] == 1][:share]
         tried += len(picked)
@@ -85,25 +87,39 @@ def _edges(numbers: Floats) -> tuple[Floats, Floats]:
     return low, np.where(width > 0, width, 1.0)
 
 
-def _cells(records: Records, edges: tuple[Floats, Floats]) -> Records:
-    """The records with numbers replaced by the part of the range that they are in."""
-    low, width = edges
+def _ranked(tables: list[Records]) -> dict[str, tuple[Ints, int]]:
+    """Each column over all tables, one after the other, as ranks 0, 1, ..., and their number.
+
+    Numbers count by the part of the original's range that they are in.
+    """
+    low, width = _edges(tables[0].numbers)
+    numbers = np.vstack([table.numbers for table in tables])
     # half a part of shift: values on a grid sit in the middle of a part, not on its edge
-    parts = np.floor((records.numbers - low) / width + 0.5)
-    return Records(parts, records.codes, records.number_names, records.code_names)
+    parts = np.floor((numbers - low) / width + 0.5)
+    codes = np.vstack([table.codes for table in tables])
+    ranked: dict[str, tuple[Ints, int]] = {}
+    first = tables[0]
+    for name, cells in (*zip(first.number_names, parts.T), *zip(first.code_names, codes.T)):
+        ranks, count = _ranks(cells)
+        if name in ranked:  # the code beside a number
+            ranks, count = _ranks(ranked[name][0] * count + ranks)
+        ranked[name] = ranks, count
+    return ranked
 
 
-def _numbered(tables: list[Records], columns: list[str]) -> list[Ints]:
+def _numbered(ranked: dict[str, tuple[Ints, int]], columns: list[str]) -> Ints:
     """Numbers the combinations of some columns, alike in all tables."""
-    every = [table.only(columns) for table in tables]
-    joined: NDArray[np.float64] = np.vstack([_stacked(t.numbers, t.codes) for t in every])
-    _, numbers = np.unique(joined, axis=0, return_inverse=True)
-    ends = np.cumsum([len(table) for table in every])[:-1]
-    return np.split(numbers.ravel().astype(np.int64), ends)
+    joined = ranked[columns[0]][0]
+    for name in columns[1:]:
+        ranks, count = ranked[name]
+        # within 64 bits: a rank is below the number of records
+        joined, _ = _ranks(joined * count + ranks)
+    return joined
 
 
-def _stacked(numbers: Floats, codes: Codes) -> Floats:
-    return np.hstack([numbers, codes.astype(np.float64)])
+def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
+    values, ranks = np.unique(cells, return_inverse=True)
+    return ranks.ravel().astype(np.int64), len(values)
 
 
 def _shown_once(picked: Ints, released: Ints) -> int:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle.metrics.models import boosting, fitted
+
 Floats = NDArray[np.float64]
 
 
@@ -40,24 +42,15 @@ def train_on_release(
     Each of the three is (columns, target). ``estimator`` is any scikit-learn classifier (or
     regressor, if not ``classes``); gradient boosting unless said.
     """
-    model = _default(classes, seed) if estimator is None else estimator
+    model = boosting(classes, seed) if estimator is None else estimator
     return MiningScores(_score(model, original, test), _score(model, release, test))
 
 
 def _score(
     model: Any, training: tuple[Floats, NDArray[Any]], test: tuple[Floats, NDArray[Any]]
 ) -> float:
-    from sklearn.base import clone
-
     columns, target = training
     if len(np.unique(target)) < 2:
         # many classifiers refuse one class: then the answer is always that one
         return float(np.mean(test[1] == target[0])) if len(target) else 0.0
-    return float(clone(model).fit(columns, target).score(*test))
-
-
-def _default(classes: bool, seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    return kind(max_iter=60, early_stopping=False, random_state=seed)
+    return float(fitted(model, columns, target).score(*test))

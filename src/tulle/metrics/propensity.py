@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle.metrics.models import boosting, fitted
+
 Floats = NDArray[np.float64]
 
 
@@ -25,7 +27,6 @@ def propensity(
     At most ``most`` records of each are used: the measure is about the two distributions, not
     about single records.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
 
     count = min(most, len(original), len(released))
@@ -37,8 +38,6 @@ def propensity(
     fold = np.tile(np.arange(count) % 2, 2)
     for held in (0, 1):
         train, seed = fold != held, int(rng.integers(2**31))
-        model = HistGradientBoostingClassifier(
-            max_iter=40, early_stopping=False, random_state=seed
-        ).fit(columns[train], truth[train])
+        model = fitted(boosting(True, seed, rounds=40), columns[train], truth[train])
         scores[~train] = model.predict_proba(columns[~train])[:, 1]
     return Propensity(float(roc_auc_score(truth, scores)), float(((scores - 0.5) ** 2).mean()))

@@ -37,6 +37,7 @@ def edition_of(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
                 if not section["owner_only"]
             ],
             "command": _public_command(whole["command"]),
+            "provenance": {n: v for n, v in whole["provenance"].items() if "seed" not in n},
         }
     # from the figures as shown: its sentences quote them
     return shown | {"verdict": verdict(shown)}

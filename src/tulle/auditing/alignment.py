@@ -1,0 +1,210 @@
+"""Two or three tables with the same columns, as records that can be compared.
+
+Columns may come in any order and numbers in any type, but a column must hold the same kind of
+values in each table, and no column may be in one table only: whoever drops a column on purpose
+says so by its role in the policy. Everything is scaled and coded by the original, so that a
+control or a release cannot move the yardstick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tulle.attacks.records import Floats, Records
+from tulle.errors import DataError, PolicyError, nearest_name
+from tulle.tables.frames import Columns, as_series, count_rows, open_table
+from tulle.tables.kinds import kind_of
+from tulle.tables.schema import Column, Kind, Role
+
+NOT_RELEASED = (Role.IDENTIFIER, Role.LEVEL, Role.IGNORED)
+_NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The tables as records, and how to read a number or a code of theirs."""
+
+    original: Records
+    release: Records
+    control: Records | None
+    kinds: Mapping[str, Kind]  # in the order of the original's columns
+    roles: Mapping[str, Role]
+    units: Mapping[str, tuple[float, float]]  # of numbers: value = code * scale + centre
+    domains: Mapping[str, pl.Series]  # of categories: value = domain[code]; code 0 is missing
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.kinds)
+
+    def of_role(self, *roles: Role) -> list[str]:
+        """The columns with one of some roles."""
+        return [name for name in self.columns if self.roles.get(name) in roles]
+
+
+def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
+    """Opens the tables, checks that they can be compared, and encodes them."""
+    roles = policy_roles(policy)
+    tables = {"original": _opened("original", original), "release": _opened("release", release)}
+    if control is not None:
+        tables["control"] = _opened("control", control)
+    names = _shared_columns(tables, roles)
+    kinds = {name: _shared_kind(name, tables) for name in names}
+    coded = {name: _coded(name, kinds[name], tables) for name in names}
+    records = [_records(coded, place) for place in range(len(tables))]
+    return Aligned(
+        records[0],
+        records[1],
+        records[2] if control is not None else None,
+        kinds,
+        {name: role for name, role in roles.items() if name in kinds},
+        {name: column.unit for name, column in coded.items() if column.unit is not None},
+        {name: column.domain for name, column in coded.items() if column.domain is not None},
+    )
+
+
+def policy_roles(policy: Any) -> dict[str, Role]:
+    """The roles in a policy, a mapping (name -> role or Column) or a sequence of Columns."""
+    listed = getattr(policy, "columns", policy)
+    if listed is None:
+        return {}
+    if isinstance(listed, Mapping):
+        return {str(name): _role(name, entry) for name, entry in listed.items()}
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return {column.name: _role(column.name, column) for column in listed}
+    raise PolicyError(
+        "A policy is a Policy, a mapping from column to role, or a sequence of Columns. "
+        f"Got a {type(policy).__name__}."
+    )
+
+
+def _role(name: Any, entry: Any) -> Role:
+    word = entry.role if isinstance(entry, Column) else entry
+    try:
+        return Role(word)
+    except ValueError:
+        hint = nearest_name(str(word), [role.value for role in Role])
+        raise PolicyError(f"The role of column '{name}' is unknown: {hint}") from None
+
+
+def _opened(which: str, table: Any) -> Columns:
+    columns, _ = open_table(table)
+    if count_rows(columns) == 0:
+        raise DataError(f"the {which} has 0 rows: there is nothing to compare")
+    return {str(name): cells for name, cells in columns.items()}
+
+
+def _shared_columns(tables: Mapping[str, Columns], roles: Mapping[str, Role]) -> list[str]:
+    original = tables["original"]
+    for name in roles:
+        if name not in original:
+            hint = nearest_name(name, original)
+            raise PolicyError(f"The policy names column '{name}', which is not there: {hint}")
+    dropped = {name for name, role in roles.items() if role in NOT_RELEASED}
+    names = [name for name in original if name not in dropped]
+    if not names:
+        raise DataError("no column is left to compare: the roles leave all of them out")
+    for which, columns in tables.items():
+        _refuse_missing(which, "original", [name for name in names if name not in columns])
+        _refuse_missing("original", which, [name for name in columns if name not in original])
+    return names
+
+
+def _refuse_missing(which: str, other: str, names: list[str]) -> None:
+    if names:
+        shown = ", ".join(f"'{name}'" for name in names[:8]) + (", ..." if names[8:] else "")
+        raise DataError(
+            f"the {which} lacks {len(names)} column(s) that the {other} has: {shown}. Drop them "
+            "from both, or give them the role 'ignored' or 'identifier' in the policy"
+        )
+
+
+def _shared_kind(name: str, tables: Mapping[str, Columns]) -> Kind:
+    """One kind for a column; whole and decimal numbers go together, an empty column with any."""
+    kinds = {
+        which: kind_of(columns[name])
+        for which, columns in tables.items()
+        if as_series(name, columns[name]).null_count() < count_rows(columns)
+    }
+    distinct = set(kinds.values())
+    if not distinct:
+        return Kind.CATEGORY
+    if distinct <= set(_NUMBERS):
+        return Kind.DECIMAL if Kind.DECIMAL in distinct else Kind.INTEGER
+    if len(distinct) > 1:
+        told = ", ".join(f"{kind.value} in the {which}" for which, kind in kinds.items())
+        raise DataError(
+            f"column '{name}' holds different kinds of values: {told}. Convert it, so that it has "
+            "one type everywhere"
+        )
+    return distinct.pop()
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """One column in each of the tables."""
+
+    name: str
+    numbers: list[Floats] | None  # scaled, missing ones at the middle
+    codes: list[Any] | None  # categories; or beside numbers, 1 where one is missing
+    unit: tuple[float, float] | None = None
+    domain: pl.Series | None = None
+
+
+def _coded(name: str, kind: Kind, tables: Mapping[str, Columns]) -> _Coded:
+    series = [as_series(name, columns[name]) for columns in tables.values()]
+    if kind in (*_NUMBERS, Kind.DATETIME):
+        return _coded_numbers(name, [_as_floats(part, kind) for part in series])
+    return _coded_categories(name, series)
+
+
+def _as_floats(series: pl.Series, kind: Kind) -> Floats:
+    if kind is Kind.DATETIME and series.dtype == pl.Date:
+        series = series.cast(pl.Datetime("us"))
+    if kind is Kind.DATETIME and isinstance(series.dtype, pl.Datetime):
+        series = series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
+    if kind is Kind.DATETIME:
+        series = series.to_physical()
+    return series.cast(pl.Float64).to_numpy().astype(np.float64)
+
+
+def _coded_numbers(name: str, values: list[Floats]) -> _Coded:
+    known = values[0][np.isfinite(values[0])]
+    centre = float(known.mean()) if len(known) else 0.0
+    spread = float(known.std()) if len(known) else 0.0
+    scale = spread if spread > 0 and np.isfinite(spread) else 1.0
+    missing = [~np.isfinite(part) for part in values]
+    numbers = [np.where(gone, 0.0, (part - centre) / scale) for part, gone in zip(values, missing)]
+    codes = missing if any(gone.any() for gone in missing) else None
+    return _Coded(name, numbers, codes, unit=(centre, scale))
+
+
+def _coded_categories(name: str, series: list[pl.Series]) -> _Coded:
+    words = [part.cast(pl.String) for part in series]
+    domain = pl.concat([part.drop_nulls() for part in words]).unique().sort()
+    places = pl.Series(np.arange(1, len(domain) + 1, dtype=np.int32))
+    codes = [
+        part.replace_strict(domain, places, default=None, return_dtype=pl.Int32)
+        .fill_null(0)
+        .to_numpy()
+        if len(domain)
+        else np.zeros(len(part), np.int32)
+        for part in words
+    ]
+    return _Coded(name, None, codes, domain=pl.concat([pl.Series([""]), domain]))
+
+
+def _records(coded: Mapping[str, _Coded], place: int) -> Records:
+    numbers = {c.name: c.numbers[place] for c in coded.values() if c.numbers is not None}
+    codes = {c.name: c.codes[place] for c in coded.values() if c.codes is not None}
+    rows = len(next(iter((numbers or codes).values())))
+    return Records(
+        np.column_stack([*numbers.values()]) if numbers else np.empty((rows, 0)),
+        np.column_stack([*codes.values()]) if codes else np.empty((rows, 0), np.int32),
+        tuple(numbers),
+        tuple(codes),
+    )

@@ -1,0 +1,233 @@
+"""The audit of a table: every measure and attack that (original, release, control) allow.
+
+Attempts are sampled where there are many records, the data that are attacked never are. Each
+measure has a generator of its own, so that leaving one out does not change another.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from tulle.attacks.copies import exact_copies, near_copies
+from tulle.attacks.inference import inference
+from tulle.attacks.linkage import linkage, linkage_one_to_one
+from tulle.attacks.membership import LEAST, membership
+from tulle.attacks.result import AttackResult
+from tulle.attacks.singling_out import singling_out
+from tulle.auditing import measures
+from tulle.auditing.alignment import Aligned, align
+from tulle.auditing.result import Audit
+from tulle.auditing.sections import column_section, range_section, structure_section
+from tulle.checks import check_int
+from tulle.errors import ParameterError, nearest_name
+from tulle.progress import bar
+from tulle.random import RandomState, as_generator, spawn
+from tulle.tables.schema import Role
+
+_MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
+
+LIMITS = (
+    "Attackers who know more than is assumed here: other columns, another release of the same "
+    "people, or who took part in making it.",
+    "Facts about groups: what is true of most people like somebody is learnt from any useful "
+    "release, whether they are in it or not.",
+    "A failed attack is no evidence of safety: a better one may come.",
+)
+
+
+def audit(
+    original: Any,
+    release: Any,
+    control: Any = None,
+    policy: Any = None,
+    random_state: RandomState = None,
+    *,
+    target: str | None = None,
+    sensitive: Sequence[str] | None = None,
+    estimator: Any = None,
+    k: int = 10,
+    attempts: int = 1000,
+    title: str = "Audit of a release",
+) -> Audit:
+    """What a release loses, and what it tells about people.
+
+    Parameters
+    ----------
+    original, release, control
+        Tables of any kind with the same columns, in any order. The control are records like the
+        original's that were kept out of the release: without it attacks are compared with
+        guessing only, and membership is not tried.
+    policy
+        Roles of the columns. Identifiers, levels and ignored columns are left out; intruders know
+        the quasi-identifiers; sensitive columns and the target are inferred. Without roles,
+        intruders know everything and each column is inferred in turn.
+    random_state
+        Draws the attempts; the same seed gives the same figures.
+    target
+        The column that a miner wants to predict; the policy's, unless given.
+    sensitive
+        The columns that are inferred; those of the policy, unless given.
+    estimator
+        Any scikit-learn estimator to train on release and original; gradient boosting by default.
+    k
+        The least number of records behind an aggregate in pictures and in the public edition.
+    attempts
+        How many people each attack is tried on, if there are more. All records of original,
+        release and control are always searched.
+    title
+        The title of the report.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> people = rng.normal(size=(300, 3))
+    >>> leak = audit(people[:200], people[:200], control=people[200:], random_state=0)
+    >>> leak.verdict["level"], leak.to_dict()["attacks"]["linkage"]["rate"]
+    ('bad', 1.0)
+    """
+    check_int("audit", "k", k, 2)
+    check_int("audit", "attempts", attempts, 1)
+    tables = align(original, release, control, policy)
+    target = _target(tables, target)
+    hidden = _secrets(tables, sensitive, target)
+    seed, generator = _seeded(random_state)
+
+    attacks = _attacks(tables, hidden, attempts, generator)
+    distances = measures.marginals(tables)
+    metrics = _metrics(tables, distances, target, estimator, attempts, generator)
+    ranges = range_section(distances)
+    return Audit(
+        {
+            "title": title,
+            "summary": _summary(tables),
+            "guarantee": None,
+            "k": k,
+            "metrics": metrics,
+            "attacks": {result.name: result.to_dict() for result in attacks},
+            "sections": [
+                column_section(tables, distances, k),
+                structure_section(tables, k),
+                *([ranges] if ranges else []),
+            ],
+            "limits": list(LIMITS),
+            "gates": [],
+            "command": "",
+            "provenance": {
+                "audit seed": seed,
+                "attempts": f"at most {attempts:,} people an attack; all records are searched",
+            },
+        }
+    )
+
+
+def _attacks(
+    tables: Aligned, columns: list[str], attempts: int, generator: np.random.Generator
+) -> list[AttackResult]:
+    work = list(_planned(tables, columns, attempts))
+    found = []
+    with bar("attacks", len(work)) as advance:
+        for (name, attack), rng in zip(work, spawn(generator, len(work))):
+            result = attack(rng)
+            if result is not None:
+                found.append(result)
+            advance(1, note=name)
+    return found
+
+
+def _planned(
+    tables: Aligned, columns: list[str], attempts: int
+) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
+    """Each attack by name, waiting for its generator."""
+    original, release, control = tables.original, tables.release, tables.control
+    known = tables.of_role(Role.QUASI) or None
+    tried: dict[str, Any] = {"control": control, "attempts": attempts}
+    yield "exact copies", partial(exact_copies, original, release, control=control)
+    yield "near copies", partial(near_copies, original, release, **tried)
+    yield "linkage", partial(linkage, original, release, known=known, **tried)
+    yield "one to one", partial(linkage_one_to_one, original, release, known=known, **tried)
+    yield "singling out", partial(singling_out, original, release, **tried)
+    for column in columns:
+        beside = _known_beside(column, known)
+        yield column, partial(inference, original, release, column, known=beside, **tried)
+    if control is not None and len(control) >= LEAST:
+        yield "membership", partial(membership, original, release, control, attempts=attempts)
+
+
+def _known_beside(column: str, known: list[str] | None) -> list[str] | None:
+    """What is known when a column is the secret; everything else, if nothing is left."""
+    others = [name for name in known or [] if name != column]
+    return others or None
+
+
+def _metrics(
+    tables: Aligned,
+    distances: dict[str, dict[str, Any]],
+    target: str | None,
+    estimator: Any,
+    attempts: int,
+    generator: np.random.Generator,
+) -> dict[str, float]:
+    near, model, tell = spawn(generator, 3)
+    moved = [row["distance"] for row in distances.values()]
+    found = {
+        **measures.structure(tables),
+        "marginal_distance": float(np.mean(moved)),
+        "marginal_distance_max": float(np.max(moved)),
+        **measures.nearness(tables, near, attempts),
+        **measures.distinguishability(tables, tell),
+    }
+    if target is not None:
+        found |= measures.mining(tables, target, estimator, model)
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _target(tables: Aligned, target: str | None) -> str | None:
+    if target is None:
+        return next(iter(tables.of_role(Role.TARGET)), None)
+    _check_column(tables, "target", target)
+    if len(tables.columns) < 2:
+        raise ParameterError("The 'target' of audit needs another column to be predicted from.")
+    return target
+
+
+def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | None) -> list[str]:
+    """The columns to infer; one alone has nothing to be inferred from."""
+    if len(tables.columns) < 2:
+        return []
+    if sensitive is not None:
+        for name in sensitive:
+            _check_column(tables, "sensitive", name)
+        return list(dict.fromkeys(sensitive))
+    named = [*tables.of_role(Role.SENSITIVE, Role.TARGET), *([target] if target else [])]
+    has_roles = bool(tables.of_role(Role.SENSITIVE, Role.TARGET))
+    return list(dict.fromkeys(named if has_roles else tables.columns))[:_MOST_SECRETS]
+
+
+def _check_column(tables: Aligned, option: str, name: str) -> None:
+    if name not in tables.columns:
+        hint = nearest_name(str(name), tables.columns)
+        raise ParameterError(f"The '{option}' of audit is no column that is compared: {hint}")
+
+
+def _seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:
+    """A generator, and the seed to repeat the audit with."""
+    if random_state is None:
+        random_state = secrets.randbits(32)
+    seed = int(random_state) if isinstance(random_state, Integral) else "a generator was given"
+    return seed, as_generator(random_state)
+
+
+def _summary(tables: Aligned) -> str:
+    control = "no control" if tables.control is None else f"{len(tables.control):,} in the control"
+    return (
+        f"{len(tables.original):,} original records, {len(tables.release):,} released ones, "
+        f"{control}; {len(tables.columns)} columns."
+    )

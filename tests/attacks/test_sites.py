@@ -140,7 +140,7 @@ def test_every_coded_column_is_attacked_and_the_warning_is_plain(words: np.ndarr
         "frequency matching: word",
     ]
     warnings = warnings_of(results)
-    assert "word: frequency matching recovers most of the values (100% of records" in " ".join(
+    assert "word: most values are recovered by frequency matching (100% of records" in " ".join(
         warnings
     )
     assert "not frequencies and order" in warnings[-1]

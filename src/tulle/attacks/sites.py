@@ -180,24 +180,25 @@ def attack_tables(
 
 
 def warnings_of(results: Iterable[AttackResult]) -> list[str]:
-    """What a report must say of the attacks that worked, worst first, in plain words."""
-    told = []
+    """What a report must say: the worst attack on each column, in plain words, worst first."""
+    told: dict[str, str] = {}
     for result in sorted(results, key=lambda result: -result.rate):
-        if result.failed:
-            continue
         attack, _, column = result.name.partition(": ")
+        if result.failed or column in told:
+            continue
         strength = "most" if result.rate >= _SERIOUS else "some"
-        told.append(
-            f"{column}: {attack} recovers {strength} of the values "
+        told[column] = (
+            f"{column}: {strength} values are recovered by {attack} "
             f"({result.rate:.0%} of records; guessing {result.baseline:.0%})."
         )
-    if told:
-        told.append(
+    lines = list(told.values())
+    if lines:
+        lines.append(
             "Codes hide names and scales from a reader, not frequencies and order from an "
             "adversary who knows the distribution of an attribute or a few of the people. Send "
             "them only to a miner who is bound not to try."
         )
-    return told
+    return lines
 
 
 def _attack_codes(

@@ -35,6 +35,12 @@ _STAY_HOME = (Role.IDENTIFIER, Role.IGNORED, Role.LEVEL)
 _MEASURED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
 
 
+OPTIONS = (
+    "ranges", "cuts", "groups", "limits", "values", "alias", "categories", "other", "plain",
+    "split", "joint",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, repr=False)
 class Choices:
     """What the sites choose for their columns; see :meth:`SiteAgreement.create`."""
@@ -241,7 +247,7 @@ def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[s
         names = ", ".join(f"'{name}'" for name in bare)
         raise ParameterError(
             f"{names}: numbers and dates need a public range (ranges={{'{bare[0]}': (low, high)}}, "
-            f"--range {bare[0]}=LOW:HIGH), or name them in 'alias' or 'plain'"
+            f"--range {bare[0]}=LOW..HIGH), or name them in 'alias' or 'plain'"
         )
 
 

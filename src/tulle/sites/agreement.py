@@ -163,10 +163,15 @@ class SiteAgreement:
 
     @classmethod
     def from_policy(cls, path: str | os.PathLike[str], **choices: Any) -> SiteAgreement:
-        """An agreement from a policy file; its public bounds are the ranges."""
-        from tulle.tables.policy import read_policy
+        """An agreement from a policy file: its columns, their bounds, and its section ``[sites]``.
 
-        return cls.create(read_policy(path), **choices)
+        The section may hold every parameter of :meth:`create`; those given here come first.
+        """
+        from tulle.sites.agreeing import OPTIONS
+        from tulle.tables.policy import load_policy
+
+        policy = load_policy(path)
+        return cls.create(policy, **{**policy.options("sites", OPTIONS), **choices})
 
     # -- the file -----------------------------------------------------------------------------
 

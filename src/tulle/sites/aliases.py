@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 import numpy as np
+import polars as pl
 
 from tulle.errors import DataError
 from tulle.keys import SecretKey
@@ -43,11 +44,12 @@ def table_aliases(attribute: str, texts: Sequence[str], key: SecretKey) -> list[
     return [f"{attribute}_{number[index]}" for index in range(len(texts))]
 
 
-def check_no_collision(attribute: str, aliases: Sequence[str]) -> None:
+def check_no_collision(attribute: str, aliases: pl.Series) -> None:
     """Refuses two different texts with one alias (a chance of one in a million at 1.5M texts)."""
-    if len(set(aliases)) < len(aliases):
+    shared = len(aliases) - aliases.n_unique()
+    if shared:
         raise DataError(
-            f"column '{attribute}': {len(aliases) - len(set(aliases))} values share an alias with "
+            f"column '{attribute}': {shared} values share an alias with "
             "another: rotate the agreement (tulle sites rotate) and encode again"
         )
 

@@ -21,6 +21,9 @@ from tulle.tables.kinds import kind_of
 from tulle.tables.schema import Column, Kind, Role
 
 FORMAT, VERSION = "tulle-site-summary", 1
+_CAREFUL = (
+    Role.IDENTIFIER, Role.IGNORED, Role.LEVEL, Role.SENSITIVE, Role.TARGET, Role.QUASI,
+)  # fmt: skip
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL}
 
 
@@ -107,7 +110,7 @@ def merge_summaries(
     schema, ranges = [], {}
     for name in first:
         told = [column for summary in found for column in summary.columns if column.name == name]
-        schema.append(Column(name, _common_kind(name, told), _common_role(name, told)))
+        schema.append(Column(name, _common_kind(name, told), _common_role(told)))
         ends = [(c.low, c.high) for c in told if c.low is not None and c.high is not None]
         if ends:
             ranges[name] = (min(end[0] for end in ends), max(end[1] for end in ends))
@@ -126,12 +129,10 @@ def _common_kind(name: str, told: list[ColumnSummary]) -> Kind:
     raise DataError(f"column '{name}' is {words} at different sites: give its kind in a policy")
 
 
-def _common_role(name: str, told: list[ColumnSummary]) -> Role:
+def _common_role(told: list[ColumnSummary]) -> Role:
+    """The most careful of the roles that sites give a column."""
     roles = {Role(column.role) for column in told}
-    if len(roles) > 1:
-        words = " and ".join(sorted(roles))
-        raise DataError(f"column '{name}' is {words} at different sites: agree on one role")
-    return roles.pop()
+    return next(role for role in _CAREFUL if role in roles)
 
 
 def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:

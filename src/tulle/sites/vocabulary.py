@@ -41,7 +41,6 @@ class Vocabulary:
     def aliases(self, name: str, texts: list[str], part: int = 0) -> list[str]:
         """The keyed aliases of some distinct texts, remembered for the way back."""
         found = keyed_aliases(name, texts, self._key, part)
-        check_no_collision(name, found)
         self._add(name, found, texts)
         return found
 
@@ -101,7 +100,9 @@ class Vocabulary:
 
     def _add(self, name: str, aliases: list[str], texts: list[str]) -> None:
         new = pl.DataFrame({"alias": aliases, "text": texts}, schema=_EMPTY)
-        self._known[name] = pl.concat([self._known[name], new]).unique()
+        known = pl.concat([self._known[name], new]).unique()
+        check_no_collision(name, known["alias"])
+        self._known[name] = known
 
     def __repr__(self) -> str:
         return f"Vocabulary({self.count()} aliases, hidden)"

@@ -1,0 +1,297 @@
+"""``tulle sites``: tables of several sites for a miner whom nobody has to trust."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rich_click as click
+
+from tulle.cli import options, output
+
+agreement = click.option(
+    "--agreement", "-a", required=True, metavar="FILE", help="The sealed agreement."
+)
+key_file = click.option(
+    "--key-file",
+    metavar="FILE",
+    help="Opens the agreement. Without it: TULLE_PASSPHRASE, or you are asked.",
+)
+release = click.option(
+    "--release", metavar="LABEL", help="Codes of this release only: other labels, other codes."
+)
+
+
+class Named(click.ParamType):
+    """``NAME=...`` with something read from what follows."""
+
+    name = "named"
+
+    def __init__(self, read: Callable[[str], Any], example: str) -> None:
+        self.read = read
+        self.example = example
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        name, found, rest = str(value).rpartition("=")
+        try:
+            if not found or not name:
+                raise ValueError
+            return name, self.read(rest)
+        except (ValueError, OSError):
+            self.fail(f"{value!r} is not like {self.example}", param, ctx)
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
+def _ends(text: str) -> tuple[Any, Any]:
+    low, high = text.split("..")
+    return _number_or_text(low), _number_or_text(high)
+
+
+def _lines(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as file:
+        return [line.rstrip("\r\n") for line in file if line.strip()]
+
+
+RANGE = Named(_ends, "age=0..120 or born=1900-01-01..2030-12-31")
+LIMITS = Named(lambda text: [_number_or_text(part) for part in text.split(",")], "age=15,30,45")
+NUMBERS = Named(lambda text: [int(part) for part in text.split(",")], "age=1,4,6")
+LISTED = Named(_lines, "illness=illnesses.txt (one category a line)")
+SHARE = Named(float, "sex=0.1")
+
+
+@click.group()
+def command() -> None:
+    """Encode tables of several sites alike, for a miner who cannot read them.
+
+    In this order: summary (each site, if there is no policy), agree (one site), encode (each
+    site), join (the miner), any tool of the miner's, decode (each site).
+    """
+
+
+@command.command()
+@options.source
+@click.option("-o", "--output", "target", required=True, metavar="OUTPUT", help="A JSON file.")
+@options.policy
+@options.force
+@options.as_json
+def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
+    """Tell the other sites columns, kinds and rounded ranges, but no category."""
+    from tulle.workflows.sites import summarise
+
+    _show(summarise(source, target, **arguments), "Summary", as_json)
+
+
+@command.command()
+@click.argument("summaries", nargs=-1, metavar="[SUMMARY]...")
+@click.option("-o", "--output", "target", required=True, metavar="OUTPUT", help="The agreement.")
+@options.policy
+@key_file
+@click.option(
+    "--range",
+    "ranges",
+    multiple=True,
+    type=RANGE,
+    metavar="COLUMN=LOW..HIGH",
+    help="The public range of a number or date.",
+)
+@click.option("--groups", type=int, help="Groups of each number or date.  [5]")
+@click.option(
+    "--cuts",
+    type=click.Choice(["equal", "uneven"]),
+    help="Equal: every miner finds the same. Uneven: harder to read, order only.",
+)
+@click.option(
+    "--limits", multiple=True, type=LIMITS, metavar="COLUMN=A,B,...", help="Cut points of your own."
+)
+@click.option(
+    "--values",
+    multiple=True,
+    type=NUMBERS,
+    metavar="COLUMN=1,2,...",
+    help="Group numbers for --limits.",
+)
+@click.option("--plain", multiple=True, metavar="COLUMN", help="Needs no treatment.")
+@click.option("--alias", multiple=True, metavar="COLUMN", help="A number or date that is a name.")
+@click.option(
+    "--categories",
+    multiple=True,
+    type=LISTED,
+    metavar="COLUMN=FILE",
+    help="Code by a negotiated table: one category a line.",
+)
+@click.option(
+    "--other",
+    multiple=True,
+    metavar="COLUMN",
+    help="Unforeseen categories of a table share one alias.",
+)
+@click.option(
+    "--split",
+    multiple=True,
+    type=SHARE,
+    metavar="COLUMN=SHARE",
+    help="Several aliases for values more common than this. Changes mining results.",
+)
+@click.option(
+    "--joint",
+    multiple=True,
+    nargs=2,
+    metavar="COLUMN COLUMN",
+    help="One alias for a pair of columns.",
+)
+@options.force
+@options.as_json
+def agree(
+    target: str,
+    as_json: bool,
+    key_file: str | None,
+    ranges: Sequence[tuple[str, Any]],
+    limits: Sequence[tuple[str, Any]],
+    values: Sequence[tuple[str, Any]],
+    categories: Sequence[tuple[str, Any]],
+    split: Sequence[tuple[str, Any]],
+    **arguments: Any,
+) -> None:
+    """Make the agreement: schema, cut points, keys or tables, sealed in one file.
+
+    From a policy and public ranges, or from the summaries of the sites. Prints the fingerprint
+    that the sites compare by phone.
+    """
+    from tulle.workflows.sites import agree as make
+
+    made = make(
+        target,
+        key_file=key_file,
+        passphrase=_passphrase(key_file, new=True),
+        ranges=dict(ranges),
+        limits=dict(limits),
+        values=dict(values),
+        categories=dict(categories),
+        split=dict(split),
+        **arguments,
+    )
+    _show(made, "Agreement", as_json)
+
+
+@command.command()
+@options.source
+@options.output
+@agreement
+@key_file
+@release
+@click.option("--clamp", is_flag=True, help="Move values outside the range to its nearer end.")
+@click.option(
+    "--vocabulary", metavar="FILE", help="Also write your values, sealed for the other sites."
+)
+@options.report
+@options.seed
+@options.force
+@options.as_json
+def encode(source: str, output: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
+    """Encode your table: the codes, and a manifest with the fingerprint."""
+    from tulle.cli.output import command_line, where_to_look, working
+    from tulle.workflows.site_tables import encode as make
+
+    passphrase = _passphrase(key_file)
+    with working():
+        made = make(
+            source,
+            output,
+            key_file=key_file,
+            passphrase=passphrase,
+            command=command_line(),
+            **arguments,
+        )
+    _show(made, "Encoded", as_json, where_to_look(output, arguments["report"]))
+
+
+@command.command()
+@click.argument("tables", nargs=-1, required=True, metavar="ENCODED...")
+@options.output
+@options.force
+@options.as_json
+def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> None:
+    """For the miner: one table of the codes of several sites.
+
+    Refuses codes of different agreements, different columns, changed files, and the same table
+    twice. Needs no key.
+    """
+    from tulle.cli.output import where_to_look, working
+    from tulle.workflows.site_tables import join as make
+
+    with working():
+        made = make(tables, output, force=force)
+    _show(made, "Joined", as_json, where_to_look(output))
+
+
+@command.command()
+@options.source
+@click.option("-o", "--output", "target", required=True, metavar="OUTPUT", help="For your eyes.")
+@agreement
+@key_file
+@release
+@click.option(
+    "--values",
+    multiple=True,
+    metavar="FILE",
+    help="Your table, or a vocabulary from another site: whose values to look for.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["table", "centers", "rules", "json", "text"]),
+    help="What it is; by default by its name. Trees are text.",
+)
+@click.option("--keep-unknown", is_flag=True, help="Keep aliases that no value is known for.")
+@click.option("--decimals", type=click.IntRange(0, 15), help="Decimals of decoded thresholds.")
+@options.force
+@options.as_json
+def decode(source: str, target: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
+    """Decode what the miner found: tables, rules, trees, centres, JSON."""
+    from tulle.workflows.site_results import decode as make
+
+    passphrase = _passphrase(key_file)
+    with output.working():
+        made = make(source, target, key_file=key_file, passphrase=passphrase, **arguments)
+    _show(made, "Decoded", as_json)
+
+
+@command.command()
+@click.argument("agreement", metavar="AGREEMENT")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="OUTPUT",
+    help="The new agreement. Default: beside the old one.",
+)
+@key_file
+@options.force
+@options.as_json
+def rotate(
+    agreement: str, target: str | None, as_json: bool, key_file: str | None, force: bool
+) -> None:
+    """Make a new key, aliases and secret cut points; the old agreement stays readable."""
+    from tulle.workflows.sites import rotate as make
+
+    made = make(agreement, target, key_file=key_file, passphrase=_passphrase(key_file), force=force)
+    _show(made, "Rotated", as_json)
+
+
+def _passphrase(key_file: str | None, *, new: bool = False) -> str | None:
+    """From the environment or from the keyboard; never from the command line."""
+    if key_file is not None:
+        return None
+    given = os.environ.get("TULLE_PASSPHRASE")
+    return given or click.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
+
+
+def _show(made: Any, title: str, as_json: bool, more: Sequence[str] = ()) -> None:
+    notes = [*made.notes, *more]
+    output.show(made.summary, title=title, as_json=as_json, tables=made.tables, notes=notes)

@@ -1,0 +1,258 @@
+"""``tulle sites encode`` and ``join``: a site's table to codes, and the miner's union of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from tulle.attacks.result import AttackResult
+from tulle.attacks.sites import attack_tables, warnings_of
+from tulle.auditing import Audit
+from tulle.errors import DataError
+from tulle.files import digest, refuse_existing
+from tulle.progress import bar
+from tulle.random import seed_policy
+from tulle.releases import Manifest, check_target, read_manifest, verify_release, write_release
+from tulle.sites.agreement import SiteAgreement
+from tulle.sites.codec import SiteCodec
+from tulle.sites.columns import Coded, Dropped, Graded, Plain
+from tulle.tables.formats import is_sql
+from tulle.tables.reading import read_batches, read_table
+from tulle.tables.writing import put_batches
+from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
+from tulle.workflows.sources import file_sources
+
+ENCODED, UNION = "site codes", "union of site codes"
+LIMITS = (
+    "Frequencies: an alias is as common as its value.",
+    "Order: a code is larger if its value is.",
+    "Equality: the same value has the same code in every record and at every site.",
+    "Anything from the other sites: whoever holds the agreement can read every table of codes.",
+)
+
+
+def encode(
+    source: FilePath,
+    output: FilePath,
+    *,
+    agreement: FilePath,
+    passphrase: str | None = None,
+    key_file: FilePath | None = None,
+    release: str | None = None,
+    clamp: bool = False,
+    vocabulary: FilePath | None = None,
+    report: FilePath | None = None,
+    seed: int | None = None,
+    command: str = "",
+    force: bool = False,
+) -> Done:
+    """Writes the codes of a site's table, batch by batch, with their manifest."""
+    sources = file_sources(source, agreement, key_file)
+    check_target(output, sources=sources, force=force)
+    for path in (vocabulary, report):
+        if path is not None:
+            refuse_existing(path, force=force)
+    shared = load_agreement(agreement, passphrase, key_file, release)
+    codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=seed)
+    counts: dict[str, int] = {"records": 0}
+
+    def batches() -> Iterator[pl.DataFrame]:
+        for batch in read_batches(source):
+            codes = codec.transform(batch)
+            counts["records"] += codes.height
+            yield codes
+
+    # the manifest is completed after the data: by then the counts are there
+    manifest = _manifest(shared, source, counts, {"release": release, "clamp": clamp}, seed)
+    write_release(
+        output,
+        lambda file: put_batches(batches(), file, output),
+        manifest,
+        sources=sources,
+        force=force,
+    )
+    if vocabulary is not None:
+        codec.save_vocabulary(vocabulary, force=force)
+    attacks: list[AttackResult] = []
+    if report is not None:
+        attacks = attack_tables(read_table(source), read_table(output), random_state=seed)
+        _report(shared, attacks, counts["records"], command).save(report, force=force)
+    notes = warnings_of(attacks) or ["--report FILE measures what these codes give away."]
+    return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
+
+
+def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) -> Done:
+    """The miner's side: one table of the codes of several sites, or a reason why not."""
+    if len(sources) < 2:
+        raise DataError("a union needs the codes of at least two sites")
+    check_target(output, sources=file_sources(*sources), force=force)
+    manifests = [_checked(source) for source in sources]
+    _refuse_mixture(sources, manifests)
+    first = manifests[0]
+    schema = _schema(sources, manifests)
+
+    def batches() -> Iterator[pl.DataFrame]:
+        with bar("Joining", len(sources)) as advance:
+            for source in sources:
+                for batch in read_batches(source):
+                    yield batch.select(schema.names()).cast(schema)
+                advance(1)
+
+    records = [int(manifest.counts["records"]) for manifest in manifests]
+    manifest = Manifest(
+        method=UNION,
+        parameters={"fingerprint": first.parameters["fingerprint"], "tables": len(sources)},
+        guarantee={"one agreement, one schema, no table twice": True},
+        verified={"fingerprints equal": True, "tables unchanged": True, "no table twice": True},
+        counts={"records": sum(records)},
+        columns=first.columns,
+        source={"tables": [manifest.source["table"] for manifest in manifests]},
+        output={"columns": schema.names()},
+    )
+    write_release(
+        output,
+        lambda file: put_batches(batches(), file, output),
+        manifest,
+        sources=file_sources(*sources),
+        force=force,
+    )
+    rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]
+    facts = {"fingerprint": first.parameters["fingerprint"], "records": sum(records)}
+    return Done(facts, {"joined": rows}, [])
+
+
+# -- encode ------------------------------------------------------------------------------------
+
+
+def _manifest(
+    agreement: SiteAgreement,
+    source: FilePath,
+    counts: Mapping[str, int],
+    options: Mapping[str, Any],
+    seed: int | None,
+) -> Manifest:
+    """What the miner may know: nothing of the source, and of a column that it is coded."""
+    sent = [column for column in agreement.columns if not isinstance(column, Dropped)]
+    # a plain digest would let the miner try guesses at a small table
+    table = "" if is_sql(source) else agreement.keyed_id(digest(file_sources(source)[0]))
+    return Manifest(
+        method=ENCODED,
+        parameters={**facts_of(agreement), **options},
+        guarantee={"names and scales unreadable without the agreement": True},
+        verified={"every code leads back to its value": True, "no two values share an alias": True},
+        counts=counts,
+        columns={column.name: {"coded": _coded(column)} for column in sent},
+        source={"table": table},
+        output={"columns": [column.name for column in sent]},
+        seed=seed_policy(seed),
+    )
+
+
+def _coded(column: Coded) -> str:
+    if isinstance(column, Plain):
+        return "plain"
+    return "number" if isinstance(column, Graded) else "alias"
+
+
+def _report(
+    agreement: SiteAgreement, attacks: list[AttackResult], records: int, command: str
+) -> Audit:
+    """The owner's report: which columns are coded how, and what an adversary makes of it."""
+    columns = {
+        "id": "columns",
+        "title": "How each column is coded",
+        "text": "Read it with the attacks: they were made on this table, by somebody who knows "
+        "exactly how its values are distributed.",
+        "owner_only": True,
+        "blocks": [
+            {
+                "type": "table",
+                "columns": ["column", "type", "role", "coded"],
+                "rows": [list(row.values()) for row in agreement.describe()],
+            }
+        ],
+    }
+    return Audit(
+        {
+            "title": "Codes of one site",
+            "summary": f"{records:,} records under the agreement {agreement.fingerprint}.",
+            "guarantee": {
+                "text": "Names and scales cannot be read without the agreement; every code was "
+                "decoded again before it was written.",
+                "rows": [],
+            },
+            "k": 10,
+            "metrics": {},
+            "attacks": {result.name: result.to_dict() for result in attacks},
+            "sections": [columns],
+            "limits": [*warnings_of(attacks), *LIMITS],
+            "gates": [],
+            "command": command,
+            "provenance": {"fingerprint": agreement.fingerprint},
+        }
+    )
+
+
+def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
+    return [
+        {"attack": result.name, "rate": result.rate, "guessing": result.baseline}
+        for result in attacks
+    ]
+
+
+# -- join --------------------------------------------------------------------------------------
+
+
+def _checked(source: FilePath) -> Manifest:
+    """The manifest of a table of codes that is unchanged since it was encoded."""
+    manifest = read_manifest(source)
+    if manifest.method not in (ENCODED, UNION):
+        raise DataError(f"{source} holds no site codes, but a release by {manifest.method}")
+    if not all(row["holds"] for row in verify_release(source)):
+        raise DataError(f"{source} was changed after it was encoded: ask the site for it again")
+    if manifest.method == UNION:
+        raise DataError(f"{source} is a union already: join the tables of the sites")
+    if "fingerprint" not in manifest.parameters or "table" not in manifest.source:
+        raise DataError(f"the manifest of {source} names no agreement")
+    return manifest
+
+
+def _refuse_mixture(sources: Sequence[FilePath], manifests: Sequence[Manifest]) -> None:
+    first = manifests[0]
+    seen: dict[str, FilePath] = {}
+    for source, manifest in zip(sources, manifests):
+        if manifest.parameters["fingerprint"] != first.parameters["fingerprint"]:
+            raise DataError(
+                f"{source} was encoded under agreement {manifest.parameters['fingerprint']}, "
+                f"{sources[0]} under {first.parameters['fingerprint']}: their codes do not match"
+            )
+        if manifest.columns != first.columns:
+            raise DataError(f"{source} and {sources[0]} have different columns")
+        # the bytes of the codes, and the keyed name of the table that they were made from
+        names = {manifest.output["sha256"], manifest.source["table"]} - {""}
+        for name in names & set(seen):
+            raise DataError(f"{source} and {seen[name]} are the same table: it would count twice")
+        seen.update(dict.fromkeys(names, source))
+
+
+def _schema(sources: Sequence[FilePath], manifests: Sequence[Manifest]) -> pl.Schema:
+    """The columns of the union: codes are numbers, aliases text, plain columns as they are."""
+    from tulle.tables.reading import read_schema
+
+    schemas = [read_schema(source) for source in sources]
+    joined: dict[str, Any] = {}
+    for name, entry in manifests[0].columns.items():
+        found = [schema.get(name) for schema in schemas]
+        if any(dtype is None for dtype in found):
+            raise DataError(f"not every table has the column '{name}' of its manifest")
+        if entry["coded"] != "plain":
+            joined[name] = pl.Float64() if entry["coded"] == "number" else pl.String()
+            continue
+        kinds = {dtype for dtype in found if dtype != pl.Null}
+        if len(kinds) > 1 and not all(dtype is not None and dtype.is_numeric() for dtype in kinds):
+            raise DataError(f"the plain column '{name}' has different types at different sites")
+        joined[name] = pl.Float64() if len(kinds) > 1 else next(iter(kinds), pl.String())
+    return pl.Schema(joined)

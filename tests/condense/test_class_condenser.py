@@ -127,7 +127,7 @@ def test_small_classes_stop_the_release_by_default():
         ClassCondenser(k=10).fit(X, y)
     with pytest.raises(PrivacyError, match="than min_group=10"):
         ClassCondenser().fit(X, y)
-    with pytest.raises(PrivacyError, match="than its highest level"):
+    with pytest.raises(PrivacyError, match="than their highest level"):
         ClassCondenser().fit(X, y, levels=np.full(57, 5))
 
 
@@ -138,9 +138,21 @@ def test_small_classes_are_withheld_on_request():
     assert set(y_new) == {0}
     assert condenser.n_suppressed_ == 7
     assert condenser.class_counts_.tolist() == [50, 0, 0]
-    assert condenser.notes_[0] == "7 records of 2 small classes are withheld"
+    assert "7 records are withheld: their class is too small" in condenser.notes_[0]
     with pytest.raises(PrivacyError):
         ClassCondenser(k=60, small_classes="suppress").fit(X, y)
+
+
+def test_records_that_ask_too_much_are_withheld_and_their_class_stays():
+    X, y = _labelled((50, 30))
+    levels = np.full(80, 5)
+    levels[-2:] = 40
+    with pytest.raises(PrivacyError, match="1 of 2 classes"):
+        ClassCondenser().fit(X, y, levels=levels)
+    inner = Condenser(on_infeasible="suppress")
+    condenser = ClassCondenser(inner, random_state=0).fit(X, y, levels=levels)
+    assert condenser.n_suppressed_ == 2
+    assert condenser.class_counts_.tolist() == [50, 28]
 
 
 def test_small_classes_are_pooled_on_request():

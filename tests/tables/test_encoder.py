@@ -337,6 +337,12 @@ def test_identifiers_levels_and_ignored_columns_are_left_out():
         TableEncoder(columns).fit(table[["name", "level", "note"]])
 
 
+def test_truth_values_may_be_written_as_numbers_or_words():
+    table = pd.DataFrame({"a": [0, 1, 1], "b": ["yes", "no", "no"]})
+    columns = [Column("a", Kind.BOOLEAN), Column("b", Kind.BOOLEAN)]
+    pd.testing.assert_frame_equal(_there_and_back(table, columns=columns), table)
+
+
 @pytest.mark.parametrize(
     ("table", "options", "words"),
     [

@@ -17,7 +17,7 @@ from tulle.condense.aggregate import Aggregated
 from tulle.condense.classes import Labels, LabelSchema, Unit, read_labels, units_of
 from tulle.condense.condenser import Condenser, Watcher
 from tulle.condense.gcd import approximate_gcd
-from tulle.condense.levels import check_levels, locate_levels
+from tulle.condense.levels import check_levels, feasible, locate_levels
 from tulle.condense.notes import warn_weaker
 from tulle.errors import DataError
 from tulle.moments import Ints
@@ -193,8 +193,10 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         """The notes of all classes, each said once with the class it is about."""
         notes = []
         if self._withheld:
-            few = int((self.class_counts_ == 0).sum())
-            notes.append(f"{self._withheld} records of {few} small classes are withheld")
+            notes.append(
+                f"{self._withheld} records are withheld: their class is too small, or their level "
+                "too high for it"
+            )
         for part, classes in zip(self.condensers_, self._units):
             names = ", ".join(f"'{self.classes_[place]}'" for place in classes)
             notes += [f"class {names}: {note}" for note in part.notes_]
@@ -213,7 +215,10 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
     def _plan(self, labels: Labels, demands: Ints | None) -> tuple[list[Unit], int | None]:
         """The classes (and the pool) to condense, and the group size."""
         if demands is not None:
-            return units_of(labels, demands, self.small_classes, "its highest level"), None
+            partly = getattr(self.condenser, "on_infeasible", "error") == "suppress"
+            asked = "their highest level"
+            units = units_of(labels, demands, self.small_classes, asked, partly=partly)
+            return [_without_infeasible(unit, demands) for unit in units], None
         k = self.k
         if k is None and self.min_group is None and self.condenser is not None:
             k = check_int("ClassCondenser", "condenser.k", self.condenser.k, 2)
@@ -295,3 +300,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         tags.input_tags.categorical = True
         tags.target_tags.required = True
         return tags
+
+
+def _without_infeasible(unit: Unit, demands: Ints) -> Unit:
+    kept = feasible(demands[unit.rows], "suppress", "level")
+    return Unit(unit.classes, unit.rows[kept])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle.condense.levels import count_infeasible
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
 from tulle.tables.frames import Container, as_series, open_column
@@ -98,30 +100,41 @@ class Unit:
     rows: Ints
 
 
-def units_of(labels: Labels, demands: Ints | int, small_classes: str, asked: str) -> list[Unit]:
+def units_of(
+    labels: Labels, demands: Ints | int, small_classes: str, asked: str, *, partly: bool = False
+) -> list[Unit]:
     """The classes that are large enough, and what becomes of the others.
 
     ``demands`` is the smallest group, or the level of each record; a class is small if it has
-    fewer records than its highest demand.
+    fewer records than its highest demand, or, with ``partly``, if no part of it can be grouped.
     """
     levels = np.broadcast_to(np.asarray(demands), labels.codes.shape)
+
+    def short(unit: Unit) -> bool:
+        withheld = count_infeasible(levels[unit.rows])
+        return withheld == len(unit.rows) if partly else withheld > 0
+
     units = [
         Unit([place], np.flatnonzero(labels.codes == place))
         for place in range(len(labels.schema.domain))
     ]
-    small = [unit for unit in units if _short(unit, levels)]
-    large = [unit for unit in units if not _short(unit, levels)]
+    small = [unit for unit in units if short(unit)]
+    large = [unit for unit in units if not short(unit)]
     if not small:
         return units
     if small_classes == "error" or (small_classes == "suppress" and not large):
         raise PrivacyError(_complaint(labels, small, len(units), asked))
     if small_classes == "suppress":
         return large
-    return _pooled(small, large, levels, labels, asked)
+    return _pooled(small, large, short, labels, asked)
 
 
 def _pooled(
-    small: list[Unit], large: list[Unit], levels: Ints, labels: Labels, asked: str
+    small: list[Unit],
+    large: list[Unit],
+    short: Callable[[Unit], bool],
+    labels: Labels,
+    asked: str,
 ) -> list[Unit]:
     """Small classes as one unit, joined by the smallest others until they are enough."""
     pool = Unit(
@@ -129,16 +142,12 @@ def _pooled(
         np.concatenate([unit.rows for unit in small]),
     )
     others = sorted(large, key=lambda unit: len(unit.rows))
-    while _short(pool, levels):
+    while short(pool):
         if not others:
             raise PrivacyError(_complaint(labels, small, len(small) + len(large), asked))
         joined = others.pop(0)
         pool = Unit(pool.classes + joined.classes, np.concatenate([pool.rows, joined.rows]))
     return [*sorted(others, key=lambda unit: unit.classes), pool]
-
-
-def _short(unit: Unit, levels: Ints) -> bool:
-    return len(unit.rows) < int(levels[unit.rows].max())
 
 
 def _complaint(labels: Labels, small: list[Unit], total: int, asked: str) -> str:

@@ -85,20 +85,25 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
     A record of level p needs p records beside and including itself. With
     ``on_infeasible="suppress"`` the most demanding ones are withheld until the rest is enough.
     """
-    order = np.argsort(-levels, kind="stable")
-    demanding = levels[order]
-    left = len(levels) - np.arange(len(levels))  # records left if all before are withheld
-    withheld = int(np.argmax(demanding <= left)) if (demanding <= left).any() else len(levels)
+    withheld = count_infeasible(levels)
     if withheld and (on_infeasible == "error" or withheld == len(levels)):
-        top = int(demanding[0])
+        top = int(levels.max())
         raise PrivacyError(
             f"n_samples={len(levels)} is smaller than {asked}={top}, which "
             f"{int((levels == top).sum())} records ask for: lower it, add records, or withhold "
             "those records with on_infeasible='suppress'"
         )
     kept = np.ones(len(levels), dtype=bool)
-    kept[order[:withheld]] = False
+    kept[np.argsort(-levels, kind="stable")[:withheld]] = False
     return kept
+
+
+def count_infeasible(levels: Ints) -> int:
+    """How many of the most demanding records to withhold until the rest can be grouped."""
+    demanding = -np.sort(-levels)
+    left = len(levels) - np.arange(len(levels))  # records left if all before are withheld
+    enough = demanding <= left
+    return int(np.argmax(enough)) if enough.any() else len(levels)
 
 
 def summarise_levels(levels: Ints, groups: Ints) -> list[LevelSummary]:

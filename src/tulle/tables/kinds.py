@@ -91,6 +91,8 @@ def _agreed(name: str, natural: Kind, declared: Kind) -> Kind:
         return declared
     if natural in _NUMBERS and declared in _NUMBERS:
         return natural  # the type knows better whether values are whole
+    if declared is Kind.BOOLEAN and natural in (Kind.INTEGER, Kind.CATEGORY):
+        return Kind.CATEGORY  # 0 and 1, yes and no: two categories in their own words
     raise DataError(
         f"column '{name}' is declared {declared}, but its type is {natural}: convert the column "
         "or correct the policy"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -140,15 +141,20 @@ class Sketcher(TransformerMixin, BaseEstimator):
             if not hasattr(self, "n_features_in_"):
                 raise ParameterError("records without fixed columns: name the terms in 'columns'")
             columns = np.arange(self.n_features_in_)
+        signs = self.signs(columns, sketches.shape[1])
+        sums = sketches.values.astype(np.float64) @ signs.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return sums / np.where(sketches.suppressed, np.nan, sketches.lengths)[:, None]
+
+    def signs(self, columns: Any, components: int) -> npt.NDArray[np.int8]:
+        """The secret signs of some columns, columns x components: as secret as the key."""
+        check_is_fitted(self, "key_")
         columns = np.atleast_1d(columns)
         if columns.dtype.kind in "iu":
             points = columns.astype(np.uint64)
         else:
             points = term_points(self.key_, columns.astype(str).tolist())
-        signs = sign_table(coefficients(self.key_, 0, sketches.shape[1]), points)
-        sums = sketches.values.astype(np.float64) @ signs.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return sums / np.where(sketches.suppressed, np.nan, sketches.lengths)[:, None]
+        return sign_table(coefficients(self.key_, 0, components), points)
 
     # --- the two models -------------------------------------------------------------------
 

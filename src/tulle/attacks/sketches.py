@@ -1,0 +1,188 @@
+"""Attacks on sketches: whose is it, and what was in the record?
+
+*Linkage*: the intruder holds a public list of candidate records, and perhaps some people whose
+record and sketch are both known, but not the key. Under random signs the components of a record
+are nearly normal with its squared length as variance, and their covariance with a known person's
+components is the dot product of the two records: the candidate with the largest likelihood is
+taken. Components of whole numbers also have the parity of the record's sum, which rules out about
+half of the candidates.
+
+*Reconstruction*: the intruder believes in some table of signs (the true one, if the key leaked; one
+learnt from known people; or a guess), knows how frequent the columns are and how many entries a
+record has, and looks for the entries by matching pursuit, the likeliest first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.attacks.records import chosen
+from tulle.attacks.result import AttackResult
+from tulle.sketch.sketches import Sketches
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def sketch_linkage(
+    released: Sketches,
+    candidates: Any,
+    rng: np.random.Generator,
+    *,
+    known: Ints | None = None,
+    attempts: int = 500,
+) -> AttackResult:
+    """Each sketch is given to the most likely candidate; row i of the list is the record of i.
+
+    ``known`` are the rows of people whose record and sketch the intruder has.
+    """
+    rows = np.setdiff1d(np.flatnonzero(~released.suppressed), [] if known is None else known)
+    targets = rows[chosen(len(rows), attempts, rng)]
+    records = candidates.astype(np.float64).tocsr()
+    explained, energy_left, depth = _explained_by(released, records, known)
+    norms = np.maximum(_squares(records), 1e-9)
+    parities = _parities(records)
+    right = 0
+    for target in targets:
+        m = int(released.lengths[target])
+        shared = min(m, depth)
+        sketch = released.values[target, :m].astype(np.float64)
+        misfit = ((sketch[:shared] - explained[:, :shared]) ** 2).sum(axis=1)
+        likelihood = -shared * np.log(energy_left) - misfit / energy_left
+        likelihood -= (m - shared) * np.log(norms) + (sketch[shared:] ** 2).sum() / norms
+        if parities is not None:
+            likelihood[parities != round(sketch[0]) % 2] = -np.inf
+        best = np.flatnonzero(likelihood >= likelihood.max() - 1e-9)
+        right += int(rng.choice(best) == target)
+    helpers = 0 if known is None else len(known)
+    return AttackResult(
+        "sketch_linkage",
+        len(targets),
+        right,
+        len(targets) / records.shape[0],
+        story=f"An intruder with a list of {records.shape[0]:,} records, and the sketches of "
+        f"{helpers:,} of these people, gives each sketch to the most likely record of the list.",
+        details={"known people": helpers},
+    )
+
+
+def sketch_reconstruction(
+    released: Sketches,
+    records: Any,
+    signs: npt.NDArray[Any],
+    rng: np.random.Generator,
+    *,
+    attempts: int = 200,
+    holder: str = "the signs of the key",
+) -> AttackResult:
+    """The entries of each record are looked for with a table of signs (columns x components).
+
+    Counted are entries; guessing is to name the most frequent columns of the data.
+    """
+    rows = np.flatnonzero(~released.suppressed)
+    targets = rows[chosen(len(rows), attempts, rng)]
+    matrix = records.tocsr()
+    shares = np.bincount(matrix.indices, minlength=matrix.shape[1]) / matrix.shape[0]
+    frequent = np.argsort(-shares, kind="stable")
+    shares = np.clip(shares, 0.5 / matrix.shape[0], 1 - 0.5 / matrix.shape[0])
+    odds, size = np.log(shares / (1 - shares)), float(np.mean(matrix.data))
+    table = np.asarray(signs, dtype=np.float64)
+    right = guessed = entries = whole = 0
+    for target in targets:
+        truth = matrix.indices[matrix.indptr[target] : matrix.indptr[target + 1]]
+        m = int(released.lengths[target])
+        sketch = released.values[target, :m].astype(np.float64)
+        found = _pursue(table[:, :m], sketch, len(truth), odds, size)
+        hits = len(np.intersect1d(found, truth))
+        right, entries, whole = right + hits, entries + len(truth), whole + (hits == len(truth))
+        guessed += len(np.intersect1d(frequent[: len(truth)], truth))
+    return AttackResult(
+        "sketch_reconstruction",
+        entries,
+        right,
+        guessed,
+        story=f"An intruder with {holder} and the number of a record's entries looks for them by "
+        "sparse reconstruction; each entry found counts.",
+        details={"records": len(targets), "records found whole": whole},
+    )
+
+
+def signs_guessed(columns: int, components: int, rng: np.random.Generator) -> npt.NDArray[np.int8]:
+    """The signs of somebody without the key: any."""
+    return rng.integers(0, 2, (columns, components), dtype=np.int8) * np.int8(2) - np.int8(1)
+
+
+def signs_learnt(released: Sketches, records: Any, known: Ints) -> Floats:
+    """Signs estimated from known people, by ridge regression of sketches on records.
+
+    Exact once as many people as columns are known; near 0 for columns that nobody known has.
+    """
+    rows = records.astype(np.float64).tocsr()[known]
+    learnt = np.zeros((rows.shape[1], released.shape[1]))
+    lengths = released.lengths[known]
+    for length in np.unique(lengths[lengths > 0]):
+        # the components after the next shorter length, from all people that have them
+        first = int(lengths[lengths < length].max(initial=0))
+        having = lengths >= length
+        part = rows[having]
+        gram = (part @ part.T).toarray()
+        weights = np.linalg.solve(
+            gram + 0.01 * np.eye(len(gram)), released.values[known[having], first:length]
+        )
+        learnt[:, first:length] = part.T @ weights
+    return learnt
+
+
+def _explained_by(
+    released: Sketches, records: Any, known: Ints | None
+) -> tuple[Floats, Floats, int]:
+    """What known people's components say of each candidate's: mean, variance left, how many."""
+    norms = np.maximum(_squares(records), 1e-9)
+    lengths = np.array([], int) if known is None else released.lengths[known]
+    if known is None or not (lengths > 0).any():
+        return np.zeros((records.shape[0], 0)), norms, 0
+    # as many people times components as possible: few people have the longest sketches
+    depth = max(np.unique(lengths).tolist(), key=lambda d: d * int(np.sum(lengths >= d)))
+    people = known[lengths >= depth]
+    theirs = records[people]
+    gram = (theirs @ theirs.T).toarray()
+    shared = (records @ theirs.T).toarray()
+    weights = np.linalg.solve(
+        gram + 1e-3 * np.trace(gram) / len(gram) * np.eye(len(gram)), shared.T
+    )
+    explained = weights.T @ released.values[people, :depth]
+    left = norms - np.einsum("ij,ji->i", shared, weights)
+    return explained, np.maximum(left, 1e-3 * norms), depth
+
+
+def _parities(records: Any) -> Ints | None:
+    if not np.array_equal(records.data, np.round(records.data)):
+        return None
+    return np.asarray(records.sum(axis=1)).ravel().astype(np.int64) % 2
+
+
+def _squares(records: Any) -> Floats:
+    return np.asarray(records.multiply(records).sum(axis=1), dtype=np.float64).ravel()
+
+
+def _pursue(table: Floats, sketch: Floats, count: int, odds: Floats, size: float) -> list[int]:
+    """Matching pursuit with prior odds: the likeliest columns of a sketch, one after the other.
+
+    An entry of the usual ``size`` in a column moves every component by that much under the
+    column's sign; what is not yet explained is taken as noise.
+    """
+    found: list[int] = []
+    rest = sketch
+    for _ in range(count):
+        noise = max(float(rest @ rest) / len(sketch), 1e-6)
+        gain = size * (table @ rest) - len(sketch) * size**2 / 2
+        score = gain / noise + odds
+        score[found] = -np.inf
+        found.append(int(np.argmax(score)))
+        if len(found) <= len(sketch):
+            values = np.linalg.lstsq(table[found].T, sketch, rcond=None)[0]
+            rest = sketch - values @ table[found]
+    return found

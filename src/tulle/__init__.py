@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 # name -> the module that defines it
 _HOMES = {
+    "Audit": "tulle.auditing",
+    "audit": "tulle.auditing",
     "ClassCondenser": "tulle.condense.class_condenser",
     "Condenser": "tulle.condense.condenser",
     "GroupSizeSearch": "tulle.tuning.search",

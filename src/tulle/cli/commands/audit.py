@@ -1,0 +1,69 @@
+"""``tulle audit``: what was lost, what leaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle.cli import options, output
+
+_GATE = options.Share()
+
+
+@click.command()
+@click.argument("original")
+@click.argument("release")
+@click.option("--control", metavar="FILE", help="Records that were kept out of the release.")
+@options.policy
+@click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
+@click.option("--output", "-o", "report", metavar="FILE", help="Report: .html, .json or .md.")
+@click.option("--public", is_flag=True, help="The public edition: aggregates of at least k only.")
+@click.option("--k", "-k", type=click.IntRange(2), help="Least records in an aggregate.  [10]")
+@click.option(
+    "--attempts",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="People each attack is tried on; all records are searched.",
+)
+@click.option("--max-linkage", type=_GATE, help="Gate: people whose record can be found.")
+@click.option("--max-copies", type=_GATE, help="Gate: people whose record stands in the release.")
+@click.option("--max-inference", type=_GATE, help="Gate: people whose secret can be read.")
+@click.option("--max-membership", type=_GATE, help="Gate: members told from strangers.")
+@click.option("--max-singling-out", type=_GATE, help="Gate: people with rare values that show.")
+@click.option("--min-accuracy-ratio", type=float, help="Gate: score on release over original.")
+@options.seed
+@options.force
+@options.as_json
+def command(original: str, release: str, as_json: bool, public: bool, **arguments: Any) -> None:
+    """Measure what RELEASE lost of ORIGINAL, and attack it.
+
+    A --max gate looks at the risk: how much more often the attack succeeds than on the control,
+    or than by guessing if there is none. Exit code 1 if a gate fails; the report is written
+    all the same.
+    """
+    from tulle.auditing import check_gates
+    from tulle.auditing.gates import GATES
+    from tulle.workflows.audit import attack_rows, audit_files
+
+    gates = {name: arguments.pop(name) for name in GATES}
+    with output.working():
+        found = audit_files(
+            original,
+            release,
+            edition="public" if public else "owner",
+            gates=gates,
+            command=output.command_line(),
+            **arguments,
+        )
+    verdict, rows = found.verdict, found.result["gates"]
+    report = arguments["report"]
+    output.show(
+        {"verdict": verdict["level"], "meaning": verdict["text"], **found.result["metrics"]},
+        title="Audit",
+        as_json=as_json,
+        tables={"attacks": attack_rows(found), "gates": rows},
+        notes=[*verdict["reasons"], *([f"Report: {report}"] if report else [])],
+    )
+    check_gates(rows)

@@ -1,0 +1,108 @@
+"""``tulle audit``: two or three table files in, a report and the state of the gates out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from tulle.auditing import Audit, audit, gate_rows
+from tulle.files import refuse_existing, refuse_same
+from tulle.releases import manifest_path, read_manifest, verify_release
+from tulle.report.editions import K
+from tulle.tables.formats import is_sql
+from tulle.tables.inference import infer_columns
+from tulle.tables.policy import load_policy
+from tulle.tables.reading import read_table
+from tulle.tables.schema import Role
+from tulle.workflows.sources import file_sources
+
+Path = str | os.PathLike[str]
+
+
+def audit_files(
+    original: Path,
+    release: Path,
+    *,
+    control: Path | None = None,
+    policy: Path | None = None,
+    target: str | None = None,
+    report: Path | None = None,
+    edition: str = "owner",
+    gates: Mapping[str, float | None] | None = None,
+    k: int | None = None,
+    attempts: int = 1000,
+    seed: int | None = None,
+    command: str = "",
+    force: bool = False,
+) -> Audit:
+    """Audits table files; writes ``report`` if asked. Gates are measured here, not enforced.
+
+    Roles come from the policy, else from the manifest beside the release, else from guesses at
+    the columns that the release left out.
+    """
+    if report is not None:
+        for source in file_sources(original, release, control, policy):
+            refuse_same(source, report)
+        refuse_existing(report, force=force)
+    table, released = read_table(original), read_table(release)
+    found = audit(
+        table,
+        released,
+        control=None if control is None else read_table(control),
+        policy=_roles(table, released, release, policy),
+        random_state=seed,
+        target=target,
+        k=k or K,
+        attempts=attempts,
+        title=f"Audit of {os.path.basename(os.fspath(release))}",
+    )
+    found = found.extended(guarantee=_guarantee(release), command=command)
+    found = found.extended(gates=gate_rows(found.result, gates or {}))
+    if report is not None:
+        found.save(report, edition=edition, force=force)
+    return found
+
+
+def attack_rows(found: Audit) -> list[dict[str, Any]]:
+    """The attacks as rows for a summary."""
+    shown = ("rate", "low", "high", "baseline", "control", "risk")
+    return [
+        {"attack": name} | {field: attack[field] for field in shown}
+        for name, attack in found.result["attacks"].items()
+    ]
+
+
+def _roles(
+    table: pl.DataFrame, released: pl.DataFrame, release: Path, policy: Path | None
+) -> dict[str, Role]:
+    if policy is not None:
+        columns = load_policy(policy, table.columns).columns
+        return {column.name: column.role for column in columns}
+    if _has_manifest(release):
+        entries = read_manifest(release).columns
+        roles = {
+            name: entry.get("role") for name, entry in entries.items() if name in table.columns
+        }
+        return {name: Role(role) for name, role in roles.items() if role is not None}
+    left_out = [name for name in table.columns if name not in released.columns]
+    guessed = infer_columns(table.select(left_out)) if left_out else []
+    return {c.name: c.role for c in guessed if c.role in (Role.IDENTIFIER, Role.IGNORED)}
+
+
+def _guarantee(release: Path) -> dict[str, Any] | None:
+    """What the manifest of the release promises, and whether the file is still that release."""
+    if not _has_manifest(release):
+        return None
+    made = read_manifest(release)
+    rows = [
+        {"name": row["check"], "asked": True, "found": row["detail"], "holds": row["holds"]}
+        for row in verify_release(release)
+    ]
+    return {"text": f"Made by {made.method}; its manifest says:", "rows": rows}
+
+
+def _has_manifest(release: Path) -> bool:
+    return not is_sql(release) and manifest_path(release).is_file()

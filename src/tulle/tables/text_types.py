@@ -8,6 +8,7 @@ that could be told either way.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +22,16 @@ MISSING_WORDS = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?", "-
 _EXACT = 2**53  # whole numbers up to here are exact as floating point numbers
 
 
+_NUMBER = r"(?i)-?(?:[0-9.][0-9.e+-]*|inf|infinity|nan)"
+
+
 @dataclass(frozen=True)
 class TextType:
     """A type that text may have: how to recognise and how to read it."""
 
     name: str
     dtype: pl.DataType
+    pattern: str  # what a value looks like; true of many a value that does not fit
     read: Callable[[pl.Expr], pl.Expr]
     fits: Callable[[pl.Series], bool]
 
@@ -45,11 +50,11 @@ class ColumnGuess:
         if not self.candidates or missing == len(values):
             return
         values = values.drop_nulls() if missing else values
-        if not self.seen:  # a short look rules most types out
-            self._narrow(values.head(100))
-        self._narrow(values)
-
-    def _narrow(self, values: pl.Series) -> None:
+        if not self.seen:  # a look at a few values rules most types out
+            some = [text for v in values.head(20) if (text := v.strip(" \t")) not in MISSING_WORDS]
+            self.candidates = tuple(c for c in self.candidates if _looks_like(c, some))
+            if not self.candidates:
+                return
         left = _fitting(self.candidates, values)
         if not left:
             values = _clean_series(values)
@@ -97,6 +102,11 @@ def _fitting(candidates: tuple[TextType, ...], values: pl.Series) -> tuple[TextT
     return tuple(candidate for candidate in candidates if candidate.fits(values))
 
 
+def _looks_like(candidate: TextType, values: list[str]) -> bool:
+    # Python keeps compiled patterns, polars compiles them at each call
+    return all(re.fullmatch(candidate.pattern, value) for value in values)
+
+
 def _is_integer(values: pl.Series) -> bool:
     if values.cast(pl.Int64, strict=False).null_count():
         return False
@@ -125,7 +135,7 @@ def _temporal(name: str, dtype: Any, pattern: str, form: str) -> TextType:
         parsed = values.alias("v").to_frame().select(read(pl.col("v"))).to_series()
         return not parsed.null_count()
 
-    return TextType(name, dtype, read, fits)
+    return TextType(name, dtype, pattern, read, fits)
 
 
 _YEAR = r"(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"  # the year 0 does not exist
@@ -158,10 +168,16 @@ TEMPORAL = (
     _temporal("time", pl.Time(), r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?", "%H:%M:%S%.f"),
 )
 ALL = (
-    TextType("integer", pl.Int64(), lambda c: c.cast(pl.Int64, strict=False), _is_integer),
-    TextType("decimal", pl.Float64(), lambda c: c.cast(pl.Float64, strict=False), _is_decimal),
+    TextType("integer", pl.Int64(), _NUMBER, lambda c: c.cast(pl.Int64, strict=False), _is_integer),
     TextType(
-        "boolean", pl.Boolean(), lambda c: c.str.to_lowercase() == pl.lit("true"), _is_boolean
+        "decimal", pl.Float64(), _NUMBER, lambda c: c.cast(pl.Float64, strict=False), _is_decimal
+    ),
+    TextType(
+        "boolean",
+        pl.Boolean(),
+        "(?i)true|false",
+        lambda c: c.str.to_lowercase() == pl.lit("true"),
+        _is_boolean,
     ),
     *TEMPORAL,
     _temporal("date", _DATE, f"{_YEAR}/[0-9]{{1,2}}/[0-9]{{1,2}}", "%Y/%m/%d"),

@@ -25,7 +25,7 @@ def test_frequency_matching_names_every_alias_of_a_known_distribution(words: np.
     aliases = [f"x_{word}" for word in words]
     result = frequency_matching(aliases, words.tolist(), words.tolist(), name="x")
     assert result.rate == 1
-    assert result.name == "frequency matching: x"
+    assert result.name == "frequency_matching:x"
 
 
 def test_frequency_matching_with_a_sample_still_works(
@@ -132,12 +132,12 @@ def test_every_coded_column_is_attacked_and_the_warning_is_plain(words: np.ndarr
     )
     results = attack_tables(table, SiteCodec(agreement).transform(table), random_state=0)
     assert [r.name for r in results] == [
-        "1 known pair: age",
-        "2 known pairs: age",
-        "5 known pairs: age",
-        "10 known pairs: age",
-        "order matching: age",
-        "frequency matching: word",
+        "1_known_pair:age",
+        "2_known_pairs:age",
+        "5_known_pairs:age",
+        "10_known_pairs:age",
+        "order_matching:age",
+        "frequency_matching:word",
     ]
     warnings = warnings_of(results)
     assert "word: most values are recovered by frequency matching (100% of records" in " ".join(

@@ -56,7 +56,7 @@ def frequency_matching(
     right = int(np.count_nonzero(named[alias_of] == true))
     commonest = known[int(np.argmax(public_counts))]
     return AttackResult(
-        f"frequency matching: {name}",
+        f"frequency_matching:{name}",
         attempts=len(true),
         successes=right,
         baseline_successes=int(np.count_nonzero(true == commonest)),
@@ -102,7 +102,7 @@ def known_pairs(
         right += int(np.count_nonzero(np.abs(guess - y[tried]) <= near))
     lucky = float(np.mean(np.abs(np.median(y) - y) <= near)) * repeats * probes
     return AttackResult(
-        f"{known} known pair{'s' if known > 1 else ''}: {name}",
+        f"{known}_known_pair{'s' if known > 1 else ''}:{name}",
         attempts=repeats * probes,
         successes=right,
         baseline_successes=lucky,
@@ -138,7 +138,7 @@ def order_matching(
     guess = np.quantile(sample, shares, method="inverted_cdf")
     near = _NEAR * max(float(np.ptp(y)), np.finfo(float).tiny)
     return AttackResult(
-        f"order matching: {name}",
+        f"order_matching:{name}",
         attempts=len(x),
         successes=int(np.count_nonzero(np.abs(guess - y) <= near)),
         baseline_successes=int(np.count_nonzero(np.abs(np.median(sample) - y) <= near)),
@@ -183,12 +183,12 @@ def warnings_of(results: Iterable[AttackResult]) -> list[str]:
     """What a report must say: the worst attack on each column, in plain words, worst first."""
     told: dict[str, str] = {}
     for result in sorted(results, key=lambda result: -result.rate):
-        attack, _, column = result.name.partition(": ")
+        attack, _, column = result.name.partition(":")
         if result.failed or column in told:
             continue
         strength = "most" if result.rate >= _SERIOUS else "some"
         told[column] = (
-            f"{column}: {strength} values are recovered by {attack} "
+            f"{column}: {strength} values are recovered by {attack.replace('_', ' ')} "
             f"({result.rate:.0%} of records; guessing {result.baseline:.0%})."
         )
     lines = list(told.values())

@@ -16,6 +16,7 @@ from tulle.files import digest, refuse_existing
 from tulle.progress import bar
 from tulle.random import seed_policy
 from tulle.releases import Manifest, check_target, read_manifest, verify_release, write_release
+from tulle.report.words import attack_label
 from tulle.sites.agreement import SiteAgreement
 from tulle.sites.codec import SiteCodec
 from tulle.sites.columns import Coded, Dropped, Graded, Plain
@@ -198,7 +199,7 @@ def _report(
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
     return [
-        {"attack": result.name, "rate": result.rate, "guessing": result.baseline}
+        {"attack": attack_label(result.name), "rate": result.rate, "guessing": result.baseline}
         for result in attacks
     ]
 

@@ -1,0 +1,129 @@
+"""One result of each family, as their workflows hand them over, small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tulle.attacks import AttackResult
+
+
+def attacks(*results: AttackResult) -> dict[str, Any]:
+    return {result.name: result.to_dict() for result in results}
+
+
+def condensed() -> dict[str, Any]:
+    return {
+        "title": "Condensed <people> & others.csv",
+        "summary": "400 records became 400 look-alikes.",
+        "guarantee": {
+            "text": "Every group holds at least 20 records.",
+            "rows": [{"name": "smallest group", "asked": 20, "found": 21, "holds": True}],
+        },
+        "k": 20,
+        "metrics": {"covariance_compatibility": 0.99812, "groups": 19, "accuracy_ratio": 0.97},
+        "attacks": attacks(
+            AttackResult("linkage", 400, 4, 3, 3, story="An intruder ..."),
+            AttackResult("inference:income", 400, 300, 290, 298),
+        ),
+        "sections": [
+            {
+                "id": "columns",
+                "title": "Columns",
+                "blocks": [
+                    {
+                        "type": "chart",
+                        "chart": "histogram",
+                        "title": "age",
+                        "folded": "age",
+                        "rows": [
+                            {"label": "a", "original": 0.1, "release": 0.2, "count": 40},
+                            {"label": "</script>", "original": 0.9, "release": 0.8, "count": 360},
+                        ],
+                    },
+                    {
+                        "type": "chart",
+                        "chart": "density",
+                        "rows": [
+                            {"x": x, "y": x * x, "of": of, "share": 0.1, "count": 40}
+                            for x in range(3)
+                            for of in ("original", "release")
+                        ],
+                    },
+                    {
+                        "type": "chart",
+                        "chart": "correlation",
+                        "rows": [
+                            {"first": a, "second": b, "original": 0.5, "release": None}
+                            for a in "xy"
+                            for b in "xy"
+                        ],
+                    },
+                    {
+                        "type": "chart",
+                        "chart": "groups",
+                        "rows": [{"size": 21, "level": 20, "groups": 19, "count": 399}],
+                    },
+                    {
+                        "type": "chart",
+                        "chart": "curve",
+                        "rows": [
+                            {"size": s, "accuracy": 0.9, "privacy": 0.1, "chosen": s == 20}
+                            for s in (10, 20, 40)
+                        ],
+                    },
+                ],
+            }
+        ],
+        "limits": ["What all members of a group share."],
+        "command": "tulle condense /home/me/people.csv -o release.csv --seed 987654 -k 20",
+        "provenance": {"audit seed": 987654, "versions": {"numpy": "2.0"}},
+    }
+
+
+def rules() -> dict[str, Any]:
+    rows = [
+        {"name": f"bread{i} → milk", "measure": m, "before": 0.4, "after": 0.1, "limit": 0.2}
+        for i in range(3)
+        for m in ("support", "confidence")
+    ]
+    table = {
+        "type": "table",
+        "columns": ["rule", "baskets"],
+        "rows": [["bread → milk", 3], ["tea → milk", 300]],
+        "counts": ["baskets"],
+    }
+    chart = {"type": "chart", "chart": "before_after", "title": "Rules", "rows": rows}
+    return {
+        "title": "Baskets without three rules",
+        "metrics": {"hiding_failure": 0.0, "misses_cost": 0.02},
+        "sections": [{"title": "Rules before and after", "blocks": [chart, table]}],
+    }
+
+
+def sketches() -> dict[str, Any]:
+    rows = [{"name": f"r={r}", "predicted": 1 / r, "measured": 1.1 / r} for r in (10, 100)]
+    return {
+        "title": "Sketched documents",
+        "attacks": attacks(AttackResult("sketch_linkage", 100, 90, 1)),
+        "sections": [
+            {
+                "title": "Error",
+                "blocks": [
+                    {"type": "chart", "chart": "error", "rows": rows},
+                    {"type": "facts", "rows": [{"name": "neighbour recall", "value": 0.91}]},
+                ],
+            }
+        ],
+    }
+
+
+def sites() -> dict[str, Any]:
+    return {
+        "title": "Codes of three sites",
+        "attacks": attacks(AttackResult("frequency", 50, 45, 1), AttackResult("order", 50, 2, 1)),
+        "gates": [{"name": "max_linkage", "limit": 0.05, "value": 0.9123, "holds": False}],
+        "sections": [{"title": "Owner's eyes", "owner_only": True, "text": "secret-of-owner"}],
+    }
+
+
+FAMILIES = {"condensed": condensed, "rules": rules, "sketches": sketches, "sites": sites}

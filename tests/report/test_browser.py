@@ -1,0 +1,103 @@
+"""Reports in a real browser without network: every chart is drawn, nothing complains or leaves."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.report import results
+from tulle.report import save
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_DRAWN = (
+    "() => document.querySelectorAll('.chart').length == "
+    "document.querySelectorAll('.chart[data-drawn] svg').length"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield found
+        found.close()
+
+
+class Opened:
+    """A page and everything that it said or asked for."""
+
+    def __init__(self, browser: Browser, path: Path, **options: Any) -> None:
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page: Page = browser.new_context(offline=True, **options).new_page()
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_function(_DRAWN)
+
+
+@pytest.mark.parametrize("edition", ["owner", "public"])
+@pytest.mark.parametrize("family", results.FAMILIES)
+def test_every_report_draws_offline_without_a_word(
+    family: str, edition: str, browser: Browser, tmp_path: Path
+) -> None:
+    path = save(results.FAMILIES[family](), tmp_path / "report.html", edition=edition)
+    opened = Opened(browser, path)
+    assert opened.said == []
+    assert opened.asked == [path.as_uri()]
+    assert opened.page.evaluate("document.querySelectorAll('.chart').length") >= 1
+    opened.page.context.close()
+
+
+def test_dark_narrow_keyboard_and_print(browser: Browser, tmp_path: Path) -> None:
+    path = save(results.condensed(), tmp_path / "report.html")
+    light = Opened(browser, path)
+    dark = Opened(browser, path, color_scheme="dark", viewport={"width": 380, "height": 800})
+    grounds = [
+        opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        for opened in (light, dark)
+    ]
+    assert grounds[0] != grounds[1]
+    # charts and tables scroll within themselves, the page does not
+    assert dark.page.evaluate("document.documentElement.scrollWidth") <= 380
+    light.page.keyboard.press("Tab")
+    assert light.page.evaluate("document.activeElement.className") == "skip"
+    named = "[...document.querySelectorAll('.chart')].every(c => c.getAttribute('aria-label'))"
+    assert light.page.evaluate(named)
+    light.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    closed = "document.querySelectorAll('details:not([open]):not(.rows)').length"
+    assert light.page.evaluate(closed) == 0
+    assert len(light.page.pdf()) > 10_000
+    for opened in (light, dark):
+        opened.page.context.close()
+
+
+def test_the_page_cannot_phone_home(browser: Browser, tmp_path: Path) -> None:
+    path = save(results.rules(), tmp_path / "report.html")
+    opened = Opened(browser, path)
+    tried = "fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')"
+    assert opened.page.evaluate(tried) == "refused"
+    assert any("Content Security Policy" in word for word in opened.said)
+    sneaking = """() => {
+        const script = document.createElement("script");
+        script.textContent = "window.sneaked = true";
+        document.body.append(script);
+        return window.sneaked === true;
+    }"""
+    assert opened.page.evaluate(sneaking) is False
+    opened.page.context.close()

@@ -1,0 +1,185 @@
+"""From a dictionary to a page, to JSON and to Markdown; and what the public edition leaves out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.report import results
+from tulle.errors import ParameterError
+from tulle.files import OutputExists
+from tulle.report import markdown, render, save, to_json
+from tulle.report.charts import FIELDS, chart
+from tulle.report.editions import edition_of, hide_small
+from tulle.report.verdict import verdict
+
+every_family = pytest.mark.parametrize("family", results.FAMILIES)
+every_edition = pytest.mark.parametrize("edition", ["owner", "public"])
+
+
+def charts(result: dict[str, Any]) -> list[tuple[str, list[Any]]]:
+    return [
+        (block["chart"], block["rows"])
+        for section in result["sections"]
+        for block in section.get("blocks", [])
+        if block["type"] == "chart"
+    ]
+
+
+@every_family
+@every_edition
+def test_every_family_renders_in_every_form(family: str, edition: str) -> None:
+    result = results.FAMILIES[family]()
+    page = render(result, edition)
+    assert page.count("<script") == 3
+    assert "</script>" not in page.split('id="specs">')[1].split("</script>")[0]
+    assert "src=" not in page.split("<script>")[0]
+    assert json.loads(to_json(result, edition))["edition"] == edition
+    assert markdown(result, edition).startswith("# ")
+
+
+def test_the_examples_cover_every_kind_of_chart_and_its_schema() -> None:
+    drawn = {}
+    for family in results.FAMILIES.values():
+        drawn |= dict(charts(family()))
+    drawn["attacks"] = [
+        {"label": "a", **attack} for attack in results.condensed()["attacks"].values()
+    ]
+    assert set(drawn) == set(FIELDS)
+    for kind, rows in drawn.items():
+        chart(kind, rows).to_dict(validate=True)
+        chart(kind, []).to_dict(validate=True)
+
+
+def test_text_is_escaped_on_the_page_and_in_markdown() -> None:
+    page, text = render(results.condensed()), markdown(results.condensed())
+    assert "Condensed &lt;people&gt; &amp; others.csv" in page
+    assert "<people>" not in page
+    assert "<people>" not in text
+    wild = results.rules() | {"title": "a | b `c` *d* [e](f)"}
+    assert "a \\| b \\`c\\` \\*d\\* \\[e\\](f)" in markdown(wild)
+
+
+def test_the_page_allows_its_own_scripts_only() -> None:
+    policy = render(results.rules()).split('Content-Security-Policy" content="')[1].split('"')[0]
+    assert "default-src &#39;none&#39;" in policy
+    assert "script-src &#39;sha256-" in policy
+    assert "unsafe-eval" not in policy
+    assert "unsafe-inline" not in policy.split("style-src")[0]
+
+
+def test_the_public_edition_has_no_owner_parts_small_counts_seeds_or_paths() -> None:
+    assert "secret-of-owner" in render(results.sites())
+    assert "secret-of-owner" not in render(results.sites(), "public")
+    for form in (render, markdown, to_json):
+        text = form(results.condensed(), "public")
+        assert "/home/me" not in text
+        assert "987654" not in text
+    public = json.loads(to_json(results.condensed(), "public"))
+    assert public["command"] == "tulle condense people.csv -o release.csv --seed ... -k 20"
+    linkage = public["attacks"]["linkage"]
+    assert "successes" not in linkage
+    assert "attempts" not in linkage
+    assert linkage["rate"] == 0  # 4 of 400, fewer than k: rounded to a multiple of k / attempts
+    rows = edition_of(results.rules(), "public")["sections"][0]["blocks"][1]["rows"]
+    assert rows == [["bread → milk", "< 10"], ["tea → milk", 300]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(2, 30))
+def test_hidden_cells_cannot_be_had_by_subtraction(counts: list[int], k: int) -> None:
+    total = sum(counts) or 1
+    rows = [{"label": i, "count": c, "original": c / total} for i, c in enumerate(counts)]
+    shown = hide_small(rows, k, ["original"])
+    hidden = [c for c, row in zip(counts, shown) if row["original"] is None]
+    assert all(c >= k for c, row in zip(counts, shown) if row["original"] is not None)
+    assert not hidden or sum(hidden) >= k or len(hidden) == len(counts)
+    assert rows[0]["count"] == counts[0]  # the input stays
+
+
+def test_both_editions_give_the_same_verdict() -> None:
+    for family in results.FAMILIES.values():
+        editions = [edition_of(family(), edition)["verdict"] for edition in ("owner", "public")]
+        assert editions[0]["level"] == editions[1]["level"]
+
+
+def attack(risk: float, low: float = 0.5, control: float | None = 0.0) -> dict[str, Any]:
+    return {
+        "rate": risk,
+        "risk": risk,
+        "risk_low": low,
+        "baseline": 0.0,
+        "control": control,
+        "failed": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "result, level",
+    [
+        ({}, "none"),
+        ({"attacks": {"linkage": attack(0.9)}}, "bad"),
+        ({"attacks": {"linkage": attack(0.9, low=-0.1)}}, "good"),
+        ({"attacks": {"linkage": attack(0.05, low=0.04)}}, "caution"),
+        ({"attacks": {"linkage": attack(0.01, low=0.009)}}, "good"),
+        ({"attacks": {"membership": attack(0.3, low=0.2)}}, "caution"),
+        ({"attacks": {"membership": attack(0.9)}}, "bad"),
+        ({"guarantee": {"rows": [{"name": "k", "holds": False}]}}, "bad"),
+        ({"gates": [{"name": "g", "limit": 1, "value": 2.0, "holds": False}]}, "bad"),
+        ({"verdict": {"level": "caution", "text": "t"}}, "caution"),
+    ],
+)
+def test_the_verdict_follows_guarantee_gates_and_attacks(result: dict, level: str) -> None:
+    assert verdict(result)["level"] == level
+
+
+def test_many_attacks_need_a_larger_excess() -> None:
+    lucky = attack(0.03, low=0.005)
+    assert verdict({"attacks": {"linkage": lucky}})["level"] == "caution"
+    many = {f"inference:{i}": attack(0.0, low=-0.03) for i in range(19)}
+    assert verdict({"attacks": {"linkage": lucky, **many}})["level"] == "good"
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"title": ""}, "needs a 'title'"),
+        ({"metric": {}}, "did you mean 'metrics'"),
+        ({"sections": [{"blocks": []}]}, "Section 0"),
+        ({"sections": [{"title": "s", "blocks": [{"type": "pie"}]}]}, "must be one of"),
+        ({"sections": [{"title": "s", "blocks": [{"type": "table"}]}]}, "lacks 'columns'"),
+    ],
+)
+def test_a_wrong_result_is_named(change: dict, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        render({**results.rules(), **change})
+
+
+def test_a_wrong_chart_is_named() -> None:
+    with pytest.raises(ParameterError, match="lacks the field 'count'"):
+        chart("histogram", [{"label": "a", "original": 1, "release": 1}])
+    with pytest.raises(ParameterError, match="did you mean 'histogram'"):
+        chart("histogramm", [])
+    with pytest.raises(ParameterError, match="edition"):
+        render(results.rules(), "press")
+
+
+def test_saving_follows_the_ending_and_never_replaces_unasked(tmp_path: Path) -> None:
+    for ending in (".html", ".json", ".md"):
+        assert save(results.rules(), tmp_path / f"report{ending}").stat().st_size > 200
+    with pytest.raises(OutputExists):
+        save(results.rules(), tmp_path / "report.md")
+    save(results.rules(), tmp_path / "report.md", force=True)
+    with pytest.raises(ParameterError, match=r"\.html, \.json or \.md"):
+        save(results.rules(), tmp_path / "report.pdf")
+
+
+def test_numbers_that_json_does_not_know_become_null() -> None:
+    odd = results.rules() | {"metrics": {"hiding_failure": float("nan"), "x": float("inf")}}
+    assert json.loads(to_json(odd))["metrics"] == {"hiding_failure": None, "x": None}
+    assert "nan" not in render(odd).split("<script>")[0].lower().replace("nance", "")

@@ -1,0 +1,34 @@
+"""scikit-learn's own checks over every public estimator, found by looking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from tests.estimators import CASES, Case, public_estimators
+
+
+def checks() -> Iterator[Any]:
+    for name, case in CASES.items():
+        for made in [case.make()] if case.checked is None else case.checked():
+            for estimator, check in estimator_checks_generator(made):
+                # the array API asks for other array libraries than NumPy
+                if "array_api" not in check.func.__name__:
+                    yield pytest.param(case, estimator, check, id=f"{name}-{check.func.__name__}")
+
+
+def test_every_public_estimator_is_checked() -> None:
+    assert {estimator.__name__ for estimator in public_estimators()} == set(CASES)
+
+
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+@pytest.mark.parametrize("case, estimator, check", checks())
+def test_scikit_learn(case: Case, estimator: Any, check: Any) -> None:
+    if check.func.__name__ in case.expected_failures:
+        with pytest.raises(Exception):
+            check(estimator)
+    else:
+        check(estimator)

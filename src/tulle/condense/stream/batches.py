@@ -24,6 +24,7 @@ from tulle.tables.frames import (
     open_column,
     open_table,
 )
+from tulle.tables.numbers import NumberCodec
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,9 @@ def encode(encoder: JointEncoder, batch: Batch) -> Floats:
 def widen(encoder: JointEncoder, batch: Batch) -> None:
     """Lets the ranges that decoded numbers are clipped to grow with the stream."""
     for part, cells in zip(encoder.parts, (batch.cells, batch.target or {})):
-        names = [column.name for column in part.columns_]
-        part.widen(pl.DataFrame([as_series(name, cells[name]).alias(name) for name in names]))
+        for codec in part._codecs:
+            if isinstance(codec, NumberCodec):
+                codec.widen(cells[codec.name])
 
 
 def _stacked(parts: list[Columns]) -> Columns:

@@ -15,10 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from tulle.condense.stream import StreamCondenser
-from tulle.condense.stream.saving import resupply, state_from_bytes, state_to_bytes
+from tulle.condense.stream.saving import state_from_bytes, state_to_bytes
 from tulle.errors import DataError, TulleError
 from tulle.files import atomic_write
 from tulle.keys import SecretKey
@@ -66,12 +64,3 @@ class Checkpoint:
         return state_from_bytes(
             StreamCondenser, self.path.read_bytes(), key=self.key, origin=str(self.path)
         )
-
-
-def return_waiting(
-    condenser: StreamCondenser, owed: list[dict[str, Any]], records: pl.DataFrame
-) -> None:
-    """Gives waiting records, read again from the source, back to the condenser."""
-    if records.height != len(owed):
-        raise DataError("a record that waits reads differently now: the source was changed")
-    resupply(condenser, owed, records)

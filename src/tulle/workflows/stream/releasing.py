@@ -15,6 +15,7 @@ from tulle.files import OutputExists
 from tulle.releases import Manifest, write_release
 from tulle.tables.schema import Column
 from tulle.tables.writing import put_table
+from tulle.workflows.stream.settings import Settings
 
 _NAME = re.compile(r"snapshot-\d{6}\.[a-z]+(\.gz)?")
 
@@ -35,22 +36,21 @@ def write_snapshot(
     condenser: StreamCondenser,
     path: Path,
     *,
-    policy: str,
-    columns: Sequence[Column],
-    target: str | None,
-    parameters: Mapping[str, Any],
+    settings: Settings,
     counts: Mapping[str, Any],
     source: str,
     seed: str,
 ) -> dict[str, Any]:
     """Draws and writes one snapshot; what is to be said about it."""
+    columns, target = settings.columns, settings.class_column
+    policy = settings.wanted["snapshots"]
     drawn = condenser.snapshot() if policy == "bounded" else condenser.sample()
     table = _as_table(drawn, columns, target)
     change = _change(condenser) if policy == "bounded" else {}
     sizes = condenser.counts_
     manifest = Manifest(
         method="condensation of a stream" + (", class by class" if target else ""),
-        parameters={name: value for name, value in parameters.items() if name != "seed"},
+        parameters={n: value for n, value in settings.wanted.items() if n != "seed"},
         guarantee={
             "every record joined a group of at least its level": True,
             "snapshots change by valid groups of newcomers only": policy == "bounded",
@@ -64,7 +64,7 @@ def write_snapshot(
             ),
         }
         | change,
-        counts={**counts, "groups": len(sizes), "released": table.height},
+        counts={**counts, "released": table.height},
         columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
         source={"name": source, "records": condenser.n_seen_},
         output={"records": table.height, "columns": table.columns},

@@ -1,0 +1,371 @@
+"""StreamCondenser: tables in, statistics kept, pseudo-data out."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tulle import ClassCondenser, SecretKey, StreamCondenser
+from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
+from tulle.tables.schema import Column, Kind, Role
+
+
+def people(rng: np.random.Generator, count: int) -> pl.DataFrame:
+    missing = rng.random(count) < 0.2
+    return pl.DataFrame(
+        {
+            "age": rng.integers(18, 90, size=count),
+            "city": rng.choice(["Bern", "Chur", "Sion"], size=count),
+            "height": np.round(rng.normal(170, 10, size=count), 1),
+            "member": rng.random(count) < 0.5,
+            "income": pl.Series(rng.lognormal(10, 1, size=count)).set(pl.Series(missing), None),
+            "born": pl.Series(rng.integers(0, 20_000, size=count)).cast(pl.Int32).cast(pl.Date),
+        }
+    )
+
+
+def fed(condenser: StreamCondenser, X: Any, sizes: list[int], **arrays: Any) -> StreamCondenser:
+    start = 0
+    while start < len(X):
+        for size in sizes:
+            part = slice(start, start + size)
+            if len(X[part]):
+                given = {name: values[part] for name, values in arrays.items()}
+                condenser.partial_fit(X[part], **given)
+            start += size
+    return condenser
+
+
+def same_groups(one: StreamCondenser, two: StreamCondenser) -> None:
+    np.testing.assert_array_equal(one.counts_, two.counts_)
+    np.testing.assert_array_equal(one.means_, two.means_)
+    np.testing.assert_array_equal(one.covariances_, two.covariances_)
+    np.testing.assert_array_equal(one.levels_, two.levels_)
+    assert (one.n_seen_, one.n_waiting_) == (two.n_seen_, two.n_waiting_)
+
+
+@given(st.integers(0, 1000), st.lists(st.integers(1, 60), min_size=1, max_size=3))
+@settings(max_examples=5)
+def test_batches_of_any_size_give_the_same_groups(seed: int, sizes: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    table = people(rng, 200)
+    levels = rng.integers(2, 12, size=200)
+    options: dict[str, Any] = {"k": 5, "random_state": 3}
+    single = fed(StreamCondenser(**options), table, [1], levels=levels)
+    batches = fed(StreamCondenser(**options), table, sizes, levels=levels)
+    same_groups(single, batches)
+    assert single.sample().equals(batches.sample())
+    assert single.counts_.sum() + single.n_waiting_ == single.n_seen_ == 200
+
+
+def test_moments_are_those_of_the_records(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(500, 3)) * [1, 10, 0.1] + [1e6, 0, 5]
+    stream = fed(StreamCondenser(k=10, random_state=0), X, [37])
+    assert stream.n_waiting_ == 0
+    assert stream.counts_.sum() == 500
+    np.testing.assert_allclose(stream.counts_ @ stream.means_ / 500, X.mean(axis=0))
+    offsets = stream.means_ - X.mean(axis=0)
+    between = np.einsum("g,gi,gj->ij", stream.counts_.astype(float), offsets, offsets)
+    within = np.einsum("g,gij->ij", stream.counts_.astype(float), stream.covariances_)
+    np.testing.assert_allclose((between + within) / 500, np.cov(X.T, bias=True), rtol=1e-6)
+    drawn = stream.sample()
+    np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.3 * X.std(axis=0).max())
+
+
+def test_every_kind_of_table_comes_back(rng: np.random.Generator) -> None:
+    table = people(rng, 300)
+    stream = StreamCondenser(k=10, random_state=0).partial_fit(table)
+    drawn = stream.sample()
+    assert drawn.schema == table.schema
+    assert drawn.height == 300
+    assert set(drawn["city"]) <= {"Bern", "Chur", "Sion"}
+    assert drawn["income"].null_count() > 0
+    pandas = table.drop("born").to_pandas()
+    again = StreamCondenser(k=10, random_state=0).partial_fit(pandas).sample()
+    assert isinstance(again, pd.DataFrame)
+    assert (again.dtypes == pandas.dtypes).all()
+    assert StreamCondenser(k=10).partial_fit(rng.normal(size=(200, 2))).sample(50).shape == (50, 2)
+
+
+def test_paper_and_strict_splits(rng: np.random.Generator) -> None:
+    X, levels = rng.normal(size=(2_000, 2)), rng.integers(3, 21, size=2_000)
+    paper = StreamCondenser(k=3, random_state=0).partial_fit(X, levels=levels)
+    strict = StreamCondenser(k=3, split="strict", random_state=0).partial_fit(X, levels=levels)
+    assert len(paper.counts_) > len(strict.counts_)
+    assert strict.n_small_ == 0
+    assert (strict.counts_ >= strict.levels_).all()
+    assert paper.n_small_ > 0
+    assert any("split='strict'" in note for note in paper.notes_)
+
+
+def test_classes_never_mix(rng: np.random.Generator) -> None:
+    X = np.vstack([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 50])
+    y = np.repeat(["low", "high"], 300)
+    order = rng.permutation(600)
+    X, y = X[order], y[order]
+    stream = StreamCondenser(k=10, classwise=True, random_state=0)
+    fed(stream, X, [41], y=y)
+    X_new, y_new = stream.sample()
+    assert sorted(stream.classes_) == ["high", "low"]
+    assert ((X_new[:, 0] > 25) == (y_new == "high")).all()
+    assert (np.unique(y_new, return_counts=True)[1] == 300).all()
+    assert (np.diff(np.flatnonzero(y_new == "low")) > 1).any()  # no order by class
+    # a class of few records waits and is not released
+    stream.partial_fit(X[:4], y=np.array(["rare"] * 4))
+    assert stream.n_waiting_ == 4
+    assert "rare" not in stream.sample()[1]
+
+
+def test_class_wise_through_the_wrapper(rng: np.random.Generator) -> None:
+    X = np.vstack([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 50])
+    y = np.repeat([0, 1], 300)
+    wrapped = ClassCondenser(StreamCondenser(k=10), random_state=0)
+    order = rng.permutation(600)
+    for part in np.array_split(order, 7):
+        wrapped.partial_fit(X[part], y[part])
+    X_new, y_new = wrapped.sample()
+    assert ((X_new[:, 0] > 25) == (y_new == 1)).all()
+    assert len(X_new) == wrapped.counts_.sum() == 600
+
+
+def test_a_number_as_target_is_condensed_with_the_features(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(400, 2))
+    y = 3 * X[:, 0]
+    stream = fed(StreamCondenser(k=10, random_state=0), X, [100], y=y)
+    X_new, y_new = stream.sample()
+    assert X_new.shape == (400, 2)
+    assert np.corrcoef(3 * X_new[:, 0], y_new)[0, 1] > 0.95
+    with pytest.raises(DataError, match="every batch"):
+        stream.partial_fit(X)
+
+
+def test_given_scales_decide_what_is_near(rng: np.random.Generator) -> None:
+    X = pl.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400)})
+    by_a = StreamCondenser(k=10, scales={"a": 1e-3, "b": 1e3}, random_state=0).partial_fit(X)
+    by_b = StreamCondenser(k=10, scales=[1e3, 1e-3], random_state=0).partial_fit(X)
+    spread = [np.sqrt(c.covariances_.mean(axis=0).diagonal()) for c in (by_a, by_b)]
+    assert spread[0][0] < 0.5 * spread[0][1]
+    assert spread[1][1] < 0.5 * spread[1][0]
+    for wrong in ({"c": 1.0}, [1.0], {"a": 0.0}):
+        with pytest.raises(ParameterError, match="scales"):
+            StreamCondenser(k=10, scales=wrong).partial_fit(X)
+
+
+def test_policy_columns_and_level_column(rng: np.random.Generator) -> None:
+    table = people(rng, 300).with_columns(
+        pl.Series("name", [f"person {row}" for row in range(300)]),
+        pl.Series("privacy", rng.integers(4, 9, size=300)),
+    )
+    columns = [
+        Column("name", Kind.TEXT, Role.IDENTIFIER),
+        Column("privacy", Kind.INTEGER, Role.LEVEL),
+    ]
+    stream = StreamCondenser(k=4, split="strict", columns=columns, random_state=0)
+    stream.partial_fit(table)
+    assert stream.levels_.max() == 8
+    assert stream.counts_.min() >= 4
+    assert {"name", "privacy"}.isdisjoint(stream.sample().columns)
+
+
+def test_waiting_is_counted_and_nothing_leaves_before_there_are_groups() -> None:
+    rng = np.random.default_rng(0)
+    stream = StreamCondenser(k=10, init_size=50, random_state=0)
+    stream.partial_fit(rng.normal(size=(49, 2)))
+    assert (stream.n_seen_, stream.n_waiting_, len(stream.counts_)) == (49, 49, 0)
+    for release in (stream.sample, stream.snapshot):
+        with pytest.raises(PrivacyError, match="nothing is released"):
+            release()
+    stream.partial_fit(rng.normal(size=(1, 2)))
+    assert (stream.n_waiting_, stream.counts_.sum()) == (0, 50)
+    stream.partial_fit(rng.normal(size=(2, 2)), levels=[500, 400])
+    assert (stream.n_waiting_, stream.n_seen_) == (2, 52)
+    assert len(stream.sample()) == 50
+
+
+def test_initial_records_that_ask_for_too_much_wait() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    levels = np.full(60, 5)
+    levels[:3] = 100
+    stream = StreamCondenser(k=5, init_size=60, random_state=0).partial_fit(X, levels=levels)
+    assert stream.n_waiting_ == 3
+    assert stream.counts_.sum() == 57
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ({"X": [[1.0, 2.0, 3.0]]}, "features"),
+        ({"X": [[1.0, float("inf")]]}, "infinit"),
+        ({"X": [[1.0, 2.0]], "levels": [0]}, ">= 1"),
+        ({"X": [[1.0, 2.0]], "levels": [2.5]}, "whole"),
+        ({"X": [[1.0, 2.0]], "levels": [3, 3]}, "one level a record"),
+        ({"X": [[1.0, 1e300]]}, "standard deviations"),
+    ],
+)
+def test_a_refused_batch_changes_nothing(batch: dict[str, Any], message: str) -> None:
+    rng = np.random.default_rng(0)
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(rng.normal(size=(100, 2)))
+    counts, seen = stream.counts_, stream.n_seen_
+    X = np.array(batch.pop("X"))
+    with pytest.raises(ValueError, match=message):
+        stream.partial_fit(X, **batch)
+    np.testing.assert_array_equal(stream.counts_, counts)
+    assert stream.n_seen_ == seen
+
+
+def test_unknown_categories_are_refused_without_naming_them(rng: np.random.Generator) -> None:
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(people(rng, 100))
+    strange = people(rng, 1).with_columns(pl.lit("Atlantis").alias("city"))
+    with pytest.raises(DataError, match="column 'city'") as error:
+        stream.partial_fit(strange)
+    assert "Atlantis" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"k": 1}, {"init_size": 1}, {"split": "never"}, {"synthesis": "x"}, {"classwise": 2}]
+)
+def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        StreamCondenser(**wrong).partial_fit(np.zeros((50, 2)))
+
+
+def test_merged_streams_hold_both(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(400, 2)) * [1, 100]
+    left = StreamCondenser(k=10, random_state=0).partial_fit(X[:150])
+    right = StreamCondenser(k=10, random_state=1).partial_fit(X[150:] + 7)
+    merged = left.merge(right)
+    assert merged.n_seen_ == merged.counts_.sum() == 400
+    assert left.n_seen_ == 150  # the parts stay as they were
+    whole = np.vstack([X[:150], X[150:] + 7])
+    np.testing.assert_allclose(merged.counts_ @ merged.means_ / 400, whole.mean(axis=0))
+    merged.partial_fit(X[:50])
+    assert merged.counts_.sum() == 450
+    low, high = whole.min(axis=0), whole.max(axis=0)
+    drawn = merged.sample()
+    assert (drawn >= low).all()
+    assert (drawn <= high).all()
+    with pytest.raises(DataError, match="class by class"):
+        left.merge(StreamCondenser(k=10, classwise=True).partial_fit(X, np.zeros(400, dtype=int)))
+
+
+# -- state files ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classwise", [False, True])
+def test_a_saved_stream_goes_on_as_if_it_had_not_stopped(
+    classwise: bool, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    table, levels = people(rng, 600), rng.integers(2, 10, size=600)
+    levels[250] = 70  # waits
+    y = rng.choice(["a", "b"], size=600)
+    arrays: dict[str, Any] = {"levels": levels} | ({"y": y} if classwise else {})
+    whole = fed(StreamCondenser(k=5, classwise=classwise, random_state=1), table, [50], **arrays)
+    early = {name: values[:300] for name, values in arrays.items()}
+    first = fed(
+        StreamCondenser(k=5, classwise=classwise, random_state=1), table[:300], [50], **early
+    )
+    assert first.n_waiting_ > 0
+    key = SecretKey.generate()
+    first.save(tmp_path / "state", key=key)
+    second = StreamCondenser.load(tmp_path / "state", key=key)
+    same_groups(first, second)
+    late = {name: values[300:] for name, values in arrays.items()}
+    fed(second, table[300:], [50], **late)
+    same_groups(whole, second)
+    assert second.history_ == whole.history_
+    if classwise:
+        drawn, expected = second.sample(), whole.sample()
+        assert drawn[0].equals(expected[0])
+        assert (np.asarray(drawn[1]) == expected[1]).all()
+    else:
+        assert second.sample().equals(whole.sample())
+    assert second.snapshot() is not None
+
+
+def test_state_is_open_versioned_and_checked(rng: np.random.Generator, tmp_path: Path) -> None:
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(people(rng, 200))
+    path = tmp_path / "state"
+    stream.save(path)
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+    assert (header["format"], header["version"]) == ("tulle-stream-state", 1)
+    assert np.load(path)["0.groups.counts"].sum() == 200
+    assert path.stat().st_mode & 0o077 == 0
+    content = path.read_bytes()
+    place = content.index(b"0.groups.means.npy") + 2_000
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    with pytest.raises(DataError, match="damaged"):
+        StreamCondenser.load(path)
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(DataError, match="not the state of a stream"):
+        StreamCondenser.load(path)
+
+
+def test_waiting_records_are_sealed_or_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(rng.normal(size=(100, 2)))
+    secret = np.array([[0.123456789, 0.987654321]])
+    stream.partial_fit(secret, levels=[90])
+    path, key = tmp_path / "state", SecretKey.generate()
+    with pytest.raises(KeyMaterialError, match="1 records wait"):
+        stream.save(path)
+    assert not path.exists()
+    stream.save(path, key=key)
+    bits = stream._standardised(secret)[0, 0].tobytes()
+    assert bits not in path.read_bytes()
+    with pytest.raises(KeyMaterialError, match="pass the key"):
+        StreamCondenser.load(path)
+    with pytest.raises(KeyMaterialError, match="another key"):
+        StreamCondenser.load(path, key=SecretKey.generate())
+    assert StreamCondenser.load(path, key=key).n_waiting_ == 1
+    stream.save(path, waiting="plain", force=True)
+    assert bits in path.read_bytes()
+    assert StreamCondenser.load(path).n_waiting_ == 1
+
+
+# -- privacy --------------------------------------------------------------------------------------
+
+
+def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(1_000, 3))
+    stream = fed(StreamCondenser(k=10, random_state=0), X, [100])
+    kept = pickle.dumps(stream.__dict__)
+    standard = stream._standardised(X)
+    for row in (*range(0, 1_000, 50), 999):
+        assert X[row].tobytes() not in kept
+        assert standard[row].tobytes() not in kept
+
+
+def test_waiting_records_do_not_show_in_repr(rng: np.random.Generator) -> None:
+    stream = StreamCondenser(k=5, random_state=0)
+    stream.partial_fit(np.full((3, 2), 123.456))
+    assert "123.456" not in repr(stream) + repr(stream.__dict__)
+    stream.partial_fit(rng.normal(size=(100, 2)))
+    stream.partial_fit(np.full((1, 2), 3.21), levels=[95])
+    assert stream.n_waiting_ == 1
+    assert "3.21" not in repr(stream.__dict__["_states"][None].waiting)
+
+
+def test_two_snapshots_tell_nothing_of_a_single_newcomer(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(1_000, 3))
+    stream = StreamCondenser(k=10, synthesis="mean", random_state=0).partial_fit(X)
+    before = np.sort(stream.snapshot(), axis=0)
+    stream.partial_fit(np.array([[2.0, 2.0, 2.0]]))
+    after = np.sort(stream.snapshot(), axis=0)
+    np.testing.assert_array_equal(before, after)
+    assert stream.last_change_.held_back == 1
+    assert len(stream.sample()) == 1_001  # whoever takes samples shows the difference
+    stream.partial_fit(rng.normal(size=(500, 3)) * 0.5 + 2.0)
+    stream.snapshot()
+    assert stream.last_change_.changed > 0
+    assert stream.last_change_.fewest >= 10

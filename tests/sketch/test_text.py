@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from tulle.errors import DataError
-from tulle.sketch.text import read_documents, text_kind, tokens
+from tulle.sketch.text import is_text_file, read_documents, tokens
 
 
 def test_tokens_are_lower_case_runs_of_two_or_more():
@@ -23,9 +23,8 @@ def test_tokens_are_lower_case_runs_of_two_or_more():
 
 
 def test_kinds_by_name():
-    assert text_kind("a.JSONL.gz") == ".jsonl"
-    assert text_kind("b.csv") == ".csv"
-    assert text_kind("b.dat") is None
+    assert all(map(is_text_file, ["a.JSONL.gz", "b.csv", "c.txt", "d.parquet"]))
+    assert not any(map(is_text_file, ["b.dat", "b.dat.gz", "text"]))
 
 
 def test_documents_of_all_kinds_also_gzipped(tmp_path):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tulle.errors import DataError
-from tulle.sketch.text import read_documents, text_kind, tokens
+from tulle.sketch.text import is_text_file, read_documents, tokens
 from tulle.transactions import Transactions, read_fimi
 
 _EXACT_IN_FLOAT32 = 2**24
@@ -31,10 +31,12 @@ class Records(NamedTuple):
 def as_records(X: Any, text: str = "text") -> Records | None:
     """Records of anything that is no matrix; None if ``X`` looks like a matrix.
 
-    Taken are: the path of a file (``.dat`` baskets, ``.jsonl``, ``.csv``, ``.txt`` documents),
+    Taken are: the path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents),
     :class:`~tulle.transactions.Transactions`, a list of texts, a list of bags of terms (lists or
     sets of words), and a list of mappings term -> weight.
     """
+    if isinstance(X, Records):
+        return X
     if isinstance(X, str | os.PathLike):
         return _from_file(X, text)
     if isinstance(X, Transactions):
@@ -75,7 +77,7 @@ def canonical(matrix: Any) -> Any:
 def _from_file(path: str | os.PathLike[str], text: str) -> Records:
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
-    if text_kind(path) is None:
+    if not is_text_file(path):
         return _from_baskets(read_fimi(path))
     return _from_bags(Counter(tokens(document)) for document in read_documents(path, text))
 

@@ -61,7 +61,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
     key
         The secret of the data owner. None: a new one at each ``fit``, in ``key_``.
     text
-        Field of JSON-lines and CSV files that holds the text.
+        Field of JSON lines, or column of a table, that holds the text.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
         X: a scipy sparse matrix (a vectoriser's output), an array, Transactions, a list of texts
         (see :mod:`tulle.sketch.text`), of bags of words or of mappings word -> weight, or the
-        path of a file (``.dat`` baskets; ``.jsonl``, ``.csv``, ``.txt`` documents).
+        path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents).
         """
         check_is_fitted(self, "key_")
         self._check_parameters()

@@ -12,13 +12,17 @@ import gzip
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from tulle.errors import DataError, nearest_name
 
 _TERM = re.compile(r"\w\w+")
-TEXT_KINDS = (".jsonl", ".ndjson", ".csv", ".txt")
+_LINES, _JSON = (".txt",), (".jsonl", ".ndjson")
+_TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".xlsx")
+
+FilePath = str | os.PathLike[str]
 
 
 def tokens(document: str) -> list[str]:
@@ -30,47 +34,46 @@ def tokens(document: str) -> list[str]:
     return _TERM.findall(document.lower())
 
 
-def text_kind(path: str | os.PathLike[str]) -> str | None:
-    """The kind of text file by its name (``.jsonl``, ``.csv``, ``.txt``), or None."""
-    name = Path(path).name.lower().removesuffix(".gz")
-    return next((kind for kind in TEXT_KINDS if name.endswith(kind)), None)
+def is_text_file(path: FilePath) -> bool:
+    """Whether the name says that a file holds documents; baskets are all others."""
+    return _ends(path, _LINES + _JSON + _TABLES)
 
 
-def read_documents(path: str | os.PathLike[str], field: str = "text") -> list[str]:
-    """The documents of a file: JSON lines or CSV (by field name), or plain text lines."""
-    kind = text_kind(path)
-    try:
-        with _open(path) as file:
-            if kind == ".csv":
-                documents = _csv_column(file, field, path)
-            elif kind in (".jsonl", ".ndjson"):
-                documents = _json_field(file, field, path)
-            else:
-                documents = [line.rstrip("\n") for line in file]
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text: convert it first") from None
-    if not documents:
-        raise DataError(f"{path} holds no document: the file is empty")
-    return documents
-
-
-def _open(path: str | os.PathLike[str]) -> IO[str]:
+def read_documents(path: FilePath, field: str = "text") -> list[str]:
+    """The documents of a file: the lines of ``.txt``, or a field of JSON lines or of a table."""
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
+    if _ends(path, _TABLES):
+        from tulle.tables.reading import read_table
+
+        return _all_text(read_table(path, [field])[field].to_list(), field, path)
+    try:
+        with _open(path) as file:
+            lines = [line.rstrip("\n") for line in file]
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not UTF-8 text: convert it first") from None
+    if not lines:
+        raise DataError(f"{path} holds no document: the file is empty")
+    return _json_field(lines, field, path) if _ends(path, _JSON) else lines
+
+
+def _ends(path: FilePath, kinds: tuple[str, ...]) -> bool:
+    return Path(path).name.lower().removesuffix(".gz").endswith(kinds)
+
+
+def _open(path: FilePath) -> IO[str]:
     if str(path).lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", newline="")
-    return open(path, encoding="utf-8", newline="")
+        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
+    return open(path, encoding="utf-8", newline="\n")
 
 
-def _json_field(file: IO[str], field: str, path: str | os.PathLike[str]) -> list[str]:
+def _json_field(lines: list[str], field: str, path: FilePath) -> list[str]:
+    # not read as a table: other fields of a document may be lists or objects
     entries: list[Any] = []
-    wrong = 0
-    for line in file:
-        try:
-            if line.strip():
-                entries.append(json.loads(line))
-        except ValueError:
-            wrong += 1
+    for line in lines:
+        with suppress(ValueError):
+            entries += [json.loads(line)] if line.strip() else []
+    wrong = sum(bool(line.strip()) for line in lines) - len(entries)
     wrong += sum(not isinstance(entry, dict) for entry in entries)
     if wrong:
         raise DataError(f"{path}: {wrong} lines are no JSON objects")
@@ -81,18 +84,7 @@ def _json_field(file: IO[str], field: str, path: str | os.PathLike[str]) -> list
     return _all_text([entry[field] for entry in entries], field, path)
 
 
-def _csv_column(file: IO[str], field: str, path: str | os.PathLike[str]) -> list[str]:
-    import csv
-
-    csv.field_size_limit(2**31 - 1)
-    rows = csv.DictReader(file)
-    if field not in (rows.fieldnames or ()):
-        hint = nearest_name(field, rows.fieldnames or ())
-        raise DataError(f"{path} has no column '{field}' (--text): {hint}")
-    return _all_text([row[field] for row in rows], field, path)
-
-
-def _all_text(values: list[Any], field: str, path: str | os.PathLike[str]) -> list[str]:
+def _all_text(values: list[Any], field: str, path: FilePath) -> list[str]:
     """Missing values are empty documents; anything but text is refused."""
     other = sum(not isinstance(value, str) and value is not None for value in values)
     if other:

@@ -1,0 +1,55 @@
+"""``tulle sketch``: short vectors that keep similarity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle.cli import options, output
+
+
+@click.command()
+@options.source
+@options.output
+@click.option("--model", type=click.Choice(["delta", "k-variance"]), help="The promise.  [delta]")
+@click.option("--delta", type=float, help="Least variance of an estimated attribute.  [0.5]")
+@click.option("--k", "-k", type=int, help="Neighbours of k-variance.  [10]")
+@click.option(
+    "--criterion",
+    type=click.Choice(["definition", "gap"]),
+    help="Bound of k-variance; gap is the stricter.  [definition]",
+)
+@click.option("--max-components", type=int, metavar="M", help="No record gets more.  [256]")
+@click.option(
+    "--graph",
+    type=click.Choice(["exact", "partition"]),
+    help="Neighbours of k-variance; partition is approximate, for millions.  [exact]",
+)
+@click.option("--text", metavar="FIELD", help="Field or column that holds the text.  [text]")
+@click.option(
+    "--key-file", metavar="FILE", help="The secret key: used if it is there, made if not."
+)
+@options.policy
+@options.report
+@click.option("--seed", type=click.IntRange(min=0), help="Of the attacks in the report.")
+@options.force
+@options.as_json
+def command(as_json: bool, source: str, **arguments: Any) -> None:
+    """Make short vectors of texts or baskets that keep their similarity.
+
+    INPUT: documents (.txt lines; .jsonl, .csv, .parquet with --text FIELD) or baskets (.dat, one
+    basket a line). Words are lower-case runs of two or more letters or digits. OUTPUT: .parquet
+    or .npz, with a manifest beside it. The miner needs no key.
+    """
+    from tulle.workflows.sketch import sketch
+
+    with output.working():
+        made = sketch(source, command=output.command_line(), **arguments)
+    output.show(
+        made.summary,
+        title="Sketches",
+        as_json=as_json,
+        tables={"components": made.components},
+        notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
+    )

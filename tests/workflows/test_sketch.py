@@ -1,0 +1,159 @@
+"""``tulle sketch`` from file to release, manifest, key and report."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from tulle import SecretKey, Sketcher
+from tulle.cli import tulle
+from tulle.datasets import quest
+from tulle.errors import DataError, PrivacyError, TulleError
+from tulle.files import OutputExists
+from tulle.metrics.sketches import dot_errors, neighbour_recall
+from tulle.releases import read_manifest, verify_release
+from tulle.sketch import Sketches
+from tulle.workflows.sketch import sketch
+
+WORDS = [f"word{i}" for i in range(60)]
+
+
+@pytest.fixture
+def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, 12)) for _ in range(80)] + ["lonely", ""]
+    lines = [json.dumps({"id": i, "body": text, "tags": ["x"]}) for i, text in enumerate(texts)]
+    Path("docs.jsonl").write_text("\n".join(lines))
+    return "docs.jsonl"
+
+
+@pytest.fixture
+def baskets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    T = quest(T=8, I=3, D=150, L=30, N=80, random_state=0)
+    rows = [T.indices[a:b] for a, b in zip(T.indptr, T.indptr[1:])]
+    Path("baskets.dat").write_text("".join(" ".join(map(str, row)) + "\n" for row in rows))
+    return "baskets.dat"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(tulle, ["sketch", *arguments])
+
+
+def test_documents_become_a_verified_release(documents: str) -> None:
+    result = run(
+        documents, "-o", "s.parquet", "--model", "delta", "--delta", "0.5", "--text", "body"
+    )
+    assert result.exit_code == 0, result.output
+    S = Sketches.load("s.parquet")
+    assert len(S) == 82
+    assert S.suppressed[-2:].all()
+    manifest = read_manifest("s.parquet")
+    assert manifest.counts["suppressed"] == 2
+    assert manifest.guarantee["delta"] == 0.5
+    assert manifest.source["name"] == "docs.jsonl"
+    assert all(row["holds"] for row in verify_release("s.parquet"))
+    assert not any(word in Path("s.parquet.manifest.json").read_text() for word in WORDS)
+
+
+def test_baskets_with_json_output_and_k_variance(baskets: str) -> None:
+    result = run(baskets, "-o", "s.npz", "--model", "k-variance", "-k", "4", "--json")
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.output)
+    assert said["k"] == 4
+    assert said["criterion"] == "definition"
+    assert said["records"] == 150
+    assert sum(row["records"] for row in said["components"]) == 150
+    assert "pair" in said["verified"]
+
+
+def test_key_file_is_made_once_then_used(baskets: str) -> None:
+    sketch(baskets, "one.npz", key_file="key")
+    assert stat.S_IMODE(Path("key").stat().st_mode) == 0o600
+    sketch(baskets, "two.npz", key_file="key")
+    assert np.array_equal(Sketches.load("one.npz").values, Sketches.load("two.npz").values)
+    direct = Sketcher(key=SecretKey.load("key")).fit(baskets).transform(baskets)
+    assert np.array_equal(direct.values, Sketches.load("one.npz").values)
+    sketch(baskets, "three.npz")
+    assert not np.array_equal(Sketches.load("one.npz").values, Sketches.load("three.npz").values)
+
+
+def test_policy_keeps_options_and_the_command_line_wins(baskets: str) -> None:
+    Path("policy.toml").write_text('[sketch]\nmodel = "delta"\ndelta = 2.0\n')
+    sketch(baskets, "a.npz", policy="policy.toml")
+    assert read_manifest("a.npz").parameters["delta"] == 2.0
+    sketch(baskets, "b.npz", policy="policy.toml", delta=1.0)
+    assert read_manifest("b.npz").parameters["delta"] == 1.0
+    Path("wrong.toml").write_text("[sketch]\ndelte = 2.0\n")
+    with pytest.raises(TulleError, match="did you mean 'delta'"):
+        sketch(baskets, "c.npz", policy="wrong.toml")
+
+
+def test_report_holds_attacks_and_no_word(documents: str) -> None:
+    result = run(
+        documents, "-o", "s.parquet", "--text", "body", "--report", "r.html", "--seed", "1"
+    )
+    assert result.exit_code == 0, result.output
+    page = Path("r.html").read_text()
+    assert "If the key leaks" in page
+    assert "linkage" in page.lower()
+    assert not any(f'"{word}"' in page for word in WORDS)
+
+
+def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -> None:
+    result = run(baskets, "-o", "s.npz", "--delta", "1000")
+    assert isinstance(result.exception, PrivacyError)
+    assert result.exception.exit_code == 1
+    with pytest.raises(PrivacyError, match="all 150 records"):
+        sketch(baskets, "s.npz", delta=1000.0, key_file="key")
+    assert sorted(p.name for p in Path().iterdir()) == ["baskets.dat"]
+
+
+@pytest.mark.parametrize(
+    "arguments,message",
+    [
+        (["-o", "s.csv"], "parquet"),
+        (["-o", "s.npz", "--delta", "-1"], "delta"),
+        (["-o", "s.npz", "--model", "k-variance", "-k", "500"], "lower k"),
+        (["-o", "baskets.dat", "--force"], "source itself"),
+        (["-o", "no/such/folder.npz"], "does not exist"),
+    ],
+)
+def test_mistakes_are_told_and_leave_nothing(
+    baskets: str, arguments: list[str], message: str
+) -> None:
+    result = run(baskets, *arguments)
+    assert isinstance(result.exception, TulleError)
+    assert message in str(result.exception)
+    assert sorted(p.name for p in Path().iterdir()) == ["baskets.dat"]
+
+
+def test_missing_and_empty_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        sketch(tmp_path / "absent.dat", tmp_path / "s.npz")
+    (tmp_path / "empty.txt").write_text("!\n?\n")
+    with pytest.raises(DataError, match="vocabulary is empty"):
+        sketch(tmp_path / "empty.txt", tmp_path / "s.npz")
+
+
+def test_output_is_not_replaced_without_force(baskets: str) -> None:
+    sketch(baskets, "s.npz")
+    with pytest.raises(OutputExists):
+        sketch(baskets, "s.npz")
+    sketch(baskets, "s.npz", force=True)
+
+
+def test_measures_agree_with_theory(baskets: str) -> None:
+    X = quest(T=8, I=3, D=300, L=30, N=80, random_state=1)
+    rng = np.random.default_rng(0)
+    loose = Sketcher(delta=0.02, key=SecretKey(b"\x01" * 32)).fit(X).transform(X)
+    tight = Sketcher(delta=2.0, key=SecretKey(b"\x01" * 32)).fit(X).transform(X)
+    # the pairs share the components' signs, so the ratio is not 1 to the last digit
+    assert 0.7 < dot_errors(loose, X, rng).ratio < 1.4
+    assert neighbour_recall(loose, X, rng) > neighbour_recall(tight, X, rng)

@@ -195,15 +195,22 @@ class Condenser(BaseEstimator):
         return self.fit(X, y, levels).sample()
 
     def merge(self, other: Condenser) -> Condenser:
-        """A condenser with the groups of both, which must be fitted on the same columns."""
+        """A condenser with the groups of both, which must be fitted on the same columns.
+
+        Scales become those of both tables together; categories and ranges hold both.
+        """
         check_is_fitted(self, "moments_")
         check_is_fitted(other, "moments_")
         merged = copy.deepcopy(self)
-        merged._encoder = self._encoder.merged(other._encoder)
         merged.level_summary_ = join_summaries(self.level_summary_, other.level_summary_)
         merged.n_suppressed_ = self.n_suppressed_ + other.n_suppressed_
-        ratio = other._encoder.scales / self._encoder.scales
-        merged._store(self.moments_.stacked(_rescaled(other.moments_, ratio)))
+        encoder, first, second = self._encoder.united(other._encoder)
+        moments = first.moved(_rescaled(self.moments_, self._encoder.scales)).stacked(
+            second.moved(_rescaled(other.moments_, other._encoder.scales))
+        )
+        encoder.rescale(np.diagonal(moments.pooled().covariances[0]))
+        merged._encoder = encoder
+        merged._store(_rescaled(moments, 1 / encoder.scales))
         warn_weaker(merged)
         return merged
 
@@ -307,6 +314,7 @@ def information_loss(moments: GroupMoments) -> float:
 
 
 def _rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
+    """The same statistics with each dimension multiplied."""
     return GroupMoments(
         moments.counts,
         moments.means * ratio,

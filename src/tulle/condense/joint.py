@@ -11,6 +11,7 @@ from tulle.errors import DataError
 from tulle.moments import Floats, Ints
 from tulle.tables.encoder import TableEncoder
 from tulle.tables.frames import open_column
+from tulle.tables.merging import Affine, side_by_side, unite
 from tulle.tables.schema import Column
 
 
@@ -60,15 +61,35 @@ class JointEncoder:
         y = self.target.decode(matrix[:, width:], groups, rng, means=means[:, width:], **options)
         return X, y
 
-    def merged(self, other: JointEncoder) -> JointEncoder:
-        """An encoder for the data of both, which must have the same columns and domains."""
+    def united(self, other: JointEncoder) -> tuple[JointEncoder, Affine, Affine]:
+        """An encoder for the data of both, and the way of each one's dimensions into it."""
         if (self.target is None) != (other.target is None):
             raise DataError("one condenser has a target and the other has none")
         joined = JointEncoder()
-        joined.features = self.features.merged(other.features)
-        if self.target is not None and other.target is not None:
-            joined.target = self.target.merged(other.target)
+        joined.features, *ways = unite(self.features, other.features)
+        if self.target is None or other.target is None:
+            return joined, ways[0], ways[1]
+        joined.target, *more = unite(self.target, other.target)
+        both = [side_by_side([way, further]) for way, further in zip(ways, more)]
+        return joined, both[0], both[1]
+
+    def merged(self, other: JointEncoder) -> JointEncoder:
+        """As :meth:`united`, for encoders whose dimensions are the same."""
+        joined, first, second = self.united(other)
+        if not (first.changes_nothing and second.changes_nothing):
+            raise DataError(
+                "the two were fitted on different categories or missing states: fit both with "
+                "one encoder"
+            )
         return joined
+
+    def rescale(self, variances: Floats) -> None:
+        """Takes the scales from the variances of the dimensions, in natural units."""
+        start = 0
+        for part in self.parts:
+            stop = start + len(part.feature_names_)
+            part.rescale(variances[start:stop])
+            start = stop
 
     @property
     def parts(self) -> list[TableEncoder]:

@@ -32,6 +32,7 @@ class CategoryCodec:
     missing: bool
     as_array: bool
     scales: Floats = field(default_factory=lambda: np.ones(1))
+    weight: float = 1.0
     kind: Kind = Kind.CATEGORY
 
     @classmethod
@@ -44,7 +45,8 @@ class CategoryCodec:
         top = len(domain) if len(domain) <= max_width else max_width - 1
         missing = bool(series.null_count())
         codec = cls(name, series.dtype, domain, counts, top, missing, isinstance(cells, np.ndarray))
-        codec._fit_scales(len(series), weight)
+        codec.weight = weight
+        codec._fit_scales(len(series))
         return codec
 
     @property
@@ -106,15 +108,6 @@ class CategoryCodec:
         picked = np.where(states == self.top, self.top + ranks, states) if self.tail else states
         return self._typed(picked, states == len(indicators) if self.missing else None)
 
-    def merge(self, other: CategoryCodec) -> None:
-        """Takes in the counts of another part of the same column."""
-        if not self.domain.equals(other.domain):
-            raise DataError(
-                f"column '{self.name}' has other categories, or in another order of frequency, "
-                "in the two tables: fit both with one encoder"
-            )
-        self.counts = self.counts + other.counts
-
     def rare(self, k: int) -> int:
         """How many categories are held by fewer than ``k`` records."""
         return int((self.counts < k).sum())
@@ -148,8 +141,11 @@ class CategoryCodec:
         ranks = np.rint((code - 0.5) * self.tail - 0.5)
         return np.clip(ranks, 0, self.tail - 1).astype(np.int64)
 
-    def _fit_scales(self, rows: int, weight: float) -> None:
-        """One scale for all dimensions, so that their variances add up to ``weight ** 2``."""
+    def rescale(self, variances: Floats) -> None:
+        """Takes the scale from the variances of the dimensions."""
+        self.scales = _one_scale(float(variances.sum()), self.weight, self.width)
+
+    def _fit_scales(self, rows: int) -> None:
         rows = max(rows, 1)
         rates = self.counts[: self.top] / rows
         variance = float((rates * (1 - rates)).sum())
@@ -160,8 +156,7 @@ class CategoryCodec:
         if self.missing:
             rate = 1 - self.counts.sum() / rows
             variance += rate * (1 - rate)
-        scale = np.sqrt(variance) / weight if variance > 0 else 1.0
-        self.scales = np.full(self.width, scale)
+        self.scales = _one_scale(variance, self.weight, self.width)
 
     def _typed(self, picked: Ints, absent: Any) -> Cells:
         places = pl.Series(np.minimum(picked, len(self.domain) - 1))
@@ -179,8 +174,9 @@ class BooleanCodec:
     as_array: bool
     missing: bool
     observed: int
-    constant: bool
-    scales: Floats
+    weight: float = 1.0
+    constant: bool = False
+    scales: Floats = field(default_factory=lambda: np.ones(1))
     kind: Kind = Kind.BOOLEAN
 
     @classmethod
@@ -191,15 +187,9 @@ class BooleanCodec:
         truth = series.cast(pl.Float64).fill_null(0.5).to_numpy()
         rate = null / rows
         variance = float(truth.var()) + rate * (1 - rate) if len(series) else 0.0
-        scale = np.sqrt(variance) / weight if variance > 0 else 1.0
-        return cls(
-            name,
-            isinstance(cells, np.ndarray),
-            null > 0,
-            len(series) - null,
-            bool(len(series)) and variance == 0 and not null,
-            np.full(1 + (null > 0), scale),
-        )
+        codec = cls(name, isinstance(cells, np.ndarray), null > 0, len(series) - null, weight)
+        codec.rescale(np.array([variance]))
+        return codec
 
     @property
     def width(self) -> int:
@@ -239,10 +229,16 @@ class BooleanCodec:
             return series
         return series.zip_with(pl.Series(states != 2), pl.Series([None], dtype=pl.Boolean))
 
-    def merge(self, other: BooleanCodec) -> None:
-        """Takes in another part of the same column."""
-        self.observed += other.observed
-        self.constant = self.constant and other.constant
+    def rescale(self, variances: Floats) -> None:
+        """Takes the scale from the variances of the dimensions."""
+        variance = float(variances.sum())
+        self.constant = self.observed > 0 and variance == 0
+        self.scales = _one_scale(variance, self.weight, self.width)
+
+
+def _one_scale(variance: float, weight: float, width: int) -> Floats:
+    """One scale for all dimensions, so that their variances add up to ``weight ** 2``."""
+    return np.full(width, np.sqrt(variance) / weight if variance > 0 else 1.0)
 
 
 def _total(parts: list[Floats], length: int) -> Floats:

@@ -8,7 +8,6 @@ then has a total variance of its weight squared, whatever the number of its dime
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -185,20 +184,12 @@ class TableEncoder:
                 codec.widen(cells[codec.name])
         return self
 
-    def merged(self, other: TableEncoder) -> TableEncoder:
-        """An encoder for the data of both: the same dimensions, ranges that hold both."""
-        if self.feature_names_ != other.feature_names_ or [c.kind for c in self.columns_] != [
-            c.kind for c in other.columns_
-        ]:
-            raise DataError(
-                "the two were fitted on different columns or categories: fit both on tables "
-                "with the same columns, categories and missing states"
-            )
-        joined = copy.deepcopy(self)
-        for mine, theirs in zip(joined._codecs, other._codecs):
-            mine.merge(theirs)
-        joined._collect()
-        return joined
+    def rescale(self, variances: Floats) -> TableEncoder:
+        """Takes the scales from the variances of the dimensions, (d,), in natural units."""
+        for codec, place in zip(self._codecs, self.slices_.values()):
+            codec.rescale(variances[place])
+        self._collect()
+        return self
 
     def _store(
         self,

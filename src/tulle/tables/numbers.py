@@ -126,22 +126,6 @@ class NumberCodec:
             self.high = max(known[1], float(present.max()))
         self.observed += len(present)
 
-    def merge(self, other: NumberCodec) -> None:
-        """Takes in the range of another part of the same column."""
-        if (self.origin, self.tick) != (other.origin, other.tick) and other.observed:
-            raise DataError(
-                f"column '{self.name}' counts time from another start or in another unit in the "
-                "two tables: fit both with one encoder"
-            )
-        if other.observed:
-            low, high = (self.low, self.high) if self.observed else (np.inf, -np.inf)
-            self.low, self.high = min(low, other.low), max(high, other.high)
-        if self.decimals is not None and other.decimals is not None:
-            self.decimals = max(self.decimals, other.decimals)
-        else:
-            self.decimals = None
-        self.observed += other.observed
-
     # -- from values to numbers ----------------------------------------------------------------
 
     def _split(self, cells: Cells) -> tuple[Floats, NDArray[np.int8]]:
@@ -222,10 +206,17 @@ class NumberCodec:
         self.low, self.high = float(low), float(high)
 
     def _fit_scales(self, present: Floats, states: NDArray[np.int8]) -> None:
-        """Value and indicators share the weight: a missing value is one deviation away."""
         rates = np.array([(states == state).mean() for state in self.extra])
         spread = _spread(present) * np.sqrt(len(present) / max(len(states), 1))
-        total = float(spread > 0) + float((rates * (1 - rates)).sum())
+        self._share_weight(spread, float((rates * (1 - rates)).sum()))
+
+    def rescale(self, variances: Floats) -> None:
+        """Takes the scales from the variances of the dimensions."""
+        self._share_weight(float(np.sqrt(variances[0])), float(variances[1:].sum()))
+
+    def _share_weight(self, spread: float, indicators: float) -> None:
+        """Value and indicators share the weight: a missing value is one deviation away."""
+        total = float(spread > 0) + indicators
         unit = np.sqrt(total) / self.weight if total > 0 else 1.0
         value = spread * unit if spread * unit > 0 else 1.0
         self.scales = np.array([value, *[unit] * len(self.extra)])

@@ -25,7 +25,7 @@ def test_every_public_estimator_is_checked() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
-@pytest.mark.parametrize("case, estimator, check", checks())
+@pytest.mark.parametrize("case, estimator, check", list(checks()))
 def test_scikit_learn(case: Case, estimator: Any, check: Any) -> None:
     if check.func.__name__ in case.expected_failures:
         with pytest.raises(Exception):

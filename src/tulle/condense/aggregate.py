@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tulle.condense.condenser import information_loss
 from tulle.condense.levels import LevelSummary, join_summaries
+from tulle.condense.statistics import information_loss
 from tulle.moments import Floats, GroupMoments, Ints
 
 

@@ -17,7 +17,7 @@ from tulle.condense.aggregate import Aggregated
 from tulle.condense.classes import Labels, LabelSchema, Unit, read_labels, units_of
 from tulle.condense.condenser import Condenser, Watcher
 from tulle.condense.gcd import approximate_gcd
-from tulle.condense.levels import check_levels, feasible, locate_levels
+from tulle.condense.levels import check_levels, locate_levels
 from tulle.condense.notes import warn_weaker
 from tulle.errors import DataError
 from tulle.moments import Ints
@@ -217,8 +217,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         if demands is not None:
             partly = getattr(self.condenser, "on_infeasible", "error") == "suppress"
             asked = "their highest level"
-            units = units_of(labels, demands, self.small_classes, asked, partly=partly)
-            return [_without_infeasible(unit, demands) for unit in units], None
+            return units_of(labels, demands, self.small_classes, asked, partly=partly), None
         k = self.k
         if k is None and self.min_group is None and self.condenser is not None:
             k = check_int("ClassCondenser", "condenser.k", self.condenser.k, 2)
@@ -300,8 +299,3 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         tags.input_tags.categorical = True
         tags.target_tags.required = True
         return tags
-
-
-def _without_infeasible(unit: Unit, demands: Ints) -> Unit:
-    kept = feasible(demands[unit.rows], "suppress", "level")
-    return Unit(unit.classes, unit.rows[kept])

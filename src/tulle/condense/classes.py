@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle.condense.levels import count_infeasible
+from tulle.condense.levels import count_infeasible, feasible
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
 from tulle.tables.frames import Container, as_series, open_column
@@ -106,7 +106,8 @@ def units_of(
     """The classes that are large enough, and what becomes of the others.
 
     ``demands`` is the smallest group, or the level of each record; a class is small if it has
-    fewer records than its highest demand, or, with ``partly``, if no part of it can be grouped.
+    fewer records than its highest demand. With ``partly``, the records that ask too much are
+    withheld, and a class is small if none is left.
     """
     levels = np.broadcast_to(np.asarray(demands), labels.codes.shape)
 
@@ -120,13 +121,15 @@ def units_of(
     ]
     small = [unit for unit in units if short(unit)]
     large = [unit for unit in units if not short(unit)]
-    if not small:
-        return units
-    if small_classes == "error" or (small_classes == "suppress" and not large):
+    if small and (small_classes == "error" or (small_classes == "suppress" and not large)):
         raise PrivacyError(_complaint(labels, small, len(units), asked))
-    if small_classes == "suppress":
-        return large
-    return _pooled(small, large, short, labels, asked)
+    if small and small_classes == "pool":
+        large = _pooled(small, large, short, labels, asked)
+    return [_without_infeasible(unit, levels) for unit in large]
+
+
+def _without_infeasible(unit: Unit, levels: Ints) -> Unit:
+    return Unit(unit.classes, unit.rows[feasible(levels[unit.rows], "suppress", "level")])
 
 
 def _pooled(

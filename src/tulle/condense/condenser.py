@@ -21,6 +21,7 @@ from tulle.condense.levels import (
     summarise_levels,
 )
 from tulle.condense.notes import privacy_notes, table_notes, warn_weaker
+from tulle.condense.statistics import information_loss, rescaled
 from tulle.condense.synthesis import DISTRIBUTIONS, count_degenerate, synthesize
 from tulle.errors import PrivacyError
 from tulle.moments import Floats, GroupMoments, Ints
@@ -205,12 +206,12 @@ class Condenser(BaseEstimator):
         merged.level_summary_ = join_summaries(self.level_summary_, other.level_summary_)
         merged.n_suppressed_ = self.n_suppressed_ + other.n_suppressed_
         encoder, first, second = self._encoder.united(other._encoder)
-        moments = first.moved(_rescaled(self.moments_, self._encoder.scales)).stacked(
-            second.moved(_rescaled(other.moments_, other._encoder.scales))
+        moments = first.moved(rescaled(self.moments_, self._encoder.scales)).stacked(
+            second.moved(rescaled(other.moments_, other._encoder.scales))
         )
         encoder.rescale(np.diagonal(moments.pooled().covariances[0]))
         merged._encoder = encoder
-        merged._store(_rescaled(moments, 1 / encoder.scales))
+        merged._store(rescaled(moments, 1 / encoder.scales))
         warn_weaker(merged)
         return merged
 
@@ -305,20 +306,3 @@ class Condenser(BaseEstimator):
         tags.input_tags.categorical = True
         tags.non_deterministic = False
         return tags
-
-
-def information_loss(moments: GroupMoments) -> float:
-    """100 SSQ / SST: the share of the variation that groups do not keep."""
-    total = float(moments.pooled().within.sum())
-    return 100.0 * float(moments.within.sum()) / total if total > 0 else 0.0
-
-
-def _rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
-    """The same statistics with each dimension multiplied."""
-    return GroupMoments(
-        moments.counts,
-        moments.means * ratio,
-        moments.scatters * ratio[:, None] * ratio,
-        moments.levels,
-        moments.level_sums,
-    )

@@ -147,7 +147,9 @@ def _open(X: Any) -> tuple[Columns, Container]:
     if family == "polars" and kind == "DataFrame":
         return _open_polars(X)
     if family == "pyarrow" and kind in ("Table", "RecordBatch"):
-        return _open_arrow(X)
+        from tulle.tables.arrow_frames import open_arrow
+
+        return open_arrow(X)
     if isinstance(X, np.ndarray):
         return _open_array(X)
     if isinstance(X, list | tuple):
@@ -196,64 +198,6 @@ def refuse_duplicates(names: Iterable[Any]) -> None:
         if name in seen:
             raise DataError(f"the column name '{name}' appears more than once: rename one")
         seen.add(name)
-
-
-# -- pyarrow -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Arrow:
-    schema: Any
-    batch: bool
-
-    def restore(self, columns: Mapping[str, Cells]) -> Any:
-        import pyarrow as pa
-
-        fields = [self.schema.field(name) for name in columns]
-        arrays = [
-            _cast_arrow(as_series(field.name, columns[field.name]).to_arrow(), field.type)
-            for field in fields
-        ]
-        table = pa.table(arrays, schema=pa.schema(fields, metadata=self.schema.metadata))
-        if not self.batch:
-            return table
-        batches = table.combine_chunks().to_batches()
-        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
-
-
-def _open_arrow(X: Any) -> tuple[Columns, Container]:
-    import polars as pl
-    import pyarrow as pa
-
-    refuse_duplicates(X.schema.names)
-    columns: Columns = {}
-    for field in X.schema:
-        array = X.column(field.name)
-        if pa.types.is_dictionary(field.type) and not _is_text(field.type.value_type):
-            array = array.cast(field.type.value_type)
-        series = pl.Series(field.name, array)
-        refuse_unsupported(field.name, series.dtype)
-        columns[field.name] = series
-    return columns, _Arrow(X.schema, type(X).__name__ == "RecordBatch")
-
-
-def _cast_arrow(array: Any, wanted: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(wanted):
-        plain = array.cast(wanted.value_type)
-        encoded = plain.dictionary_encode()
-        return pa.DictionaryArray.from_arrays(
-            encoded.indices.cast(wanted.index_type), encoded.dictionary, ordered=wanted.ordered
-        )
-    return array.cast(wanted)
-
-
-def _is_text(arrow_type: Any) -> bool:
-    import pyarrow as pa
-
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(is_kind(arrow_type) for is_kind in kinds)
 
 
 # -- arrays and lists --------------------------------------------------------------------------

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from tulle.errors import DataError, ParameterError
 from tulle.tables.frames import Cells
+from tulle.tables.number_facts import EXACT, decimals_of, mean_of, spread_of, tick_sizes
 from tulle.tables.quotas import Floats, Grouped, among_present, choose_states
 from tulle.tables.schema import Kind
 
-_EXACT = 2**53  # whole numbers up to here are exact as floats
-_DAY = 86_400
 _PRESENT, _NULL, _NAN = 0, 1, 2
 
 
@@ -64,9 +63,9 @@ class NumberCodec:
         codec.observed = len(present)
         if len(present):
             codec.low, codec.high = float(present.min()), float(present.max())
-            codec.fill = _mean(present)
+            codec.fill = mean_of(present)
         if kind is Kind.DECIMAL and find_decimals:
-            codec.decimals = _decimals(present, cells.dtype)
+            codec.decimals = decimals_of(present, cells.dtype)
         codec._fit_bounds(present)
         codec._fit_scales(present, states)
         return codec
@@ -160,7 +159,7 @@ class NumberCodec:
         states[~finite] = _NAN
 
     def _refuse_beyond(self, values: NDArray[Any]) -> None:
-        if len(values) and (values.max() > _EXACT or values.min() < -_EXACT):
+        if len(values) and (values.max() > EXACT or values.min() < -EXACT):
             raise DataError(
                 f"column '{self.name}' holds whole numbers beyond 2**53, which are not exact as "
                 "floating point: declare it an identifier or a category, or subtract an offset"
@@ -173,9 +172,9 @@ class NumberCodec:
         self.origin = int(ticks.min())
         span = ticks.astype(np.uint64) - np.uint64(self.origin % 2**64)  # wraps, never overflows
         self.tick = next(
-            size for size in _tick_sizes(series.dtype) if not (span % np.uint64(size)).any()
+            size for size in tick_sizes(series.dtype) if not (span % np.uint64(size)).any()
         )
-        if int(span.max()) // self.tick > _EXACT:
+        if int(span.max()) // self.tick > EXACT:
             raise DataError(
                 f"column '{self.name}' spans too long a time for its precision: round it to a "
                 "coarser unit, such as milliseconds"
@@ -207,7 +206,7 @@ class NumberCodec:
 
     def _fit_scales(self, present: Floats, states: NDArray[np.int8]) -> None:
         rates = np.array([(states == state).mean() for state in self.extra])
-        spread = _spread(present) * np.sqrt(len(present) / max(len(states), 1))
+        spread = spread_of(present) * np.sqrt(len(present) / max(len(states), 1))
         self._share_weight(spread, float((rates * (1 - rates)).sum()))
 
     def rescale(self, variances: Floats) -> None:
@@ -253,52 +252,3 @@ class NumberCodec:
         if self.kind is Kind.DATETIME and self.dtype == pl.Date:
             series = series.cast(pl.Int32)
         return series.cast(self.dtype)
-
-
-def _tick_sizes(dtype: Any) -> list[int]:
-    """Days, hours, minutes, seconds ... in the physical unit of a polars type, coarsest first."""
-    if dtype == pl.Date:
-        return [1]
-    second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(dtype, "time_unit", None) or "ns"]
-    whole = [_DAY * second, 3600 * second, 60 * second, second]
-    return whole + [second // 10**digits for digits in (3, 6, 9) if second >= 10**digits]
-
-
-def _mean(values: Floats) -> float:
-    """The mean, also of numbers whose sum would overflow."""
-    largest = float(np.abs(values).max())
-    mean = float(np.mean(values / largest) * largest) if largest > 1e290 else float(values.mean())
-    return min(max(mean, float(values.min())), float(values.max()))
-
-
-def _spread(values: Floats) -> float:
-    """The population standard deviation; 0 only where all values are alike."""
-    if not len(values) or values.min() == values.max():
-        return 0.0
-    largest = float(np.abs(values).max())
-    if 1e-140 < largest < 1e140:
-        return float(values.std())
-    return float((values / largest).std() * largest)
-
-
-def _decimals(values: Floats, dtype: Any) -> int | None:
-    """The number of decimals that every value has at most, or None for floats as they come."""
-    scale = getattr(dtype, "scale", None)
-    if scale is not None:
-        return int(scale)
-    if not len(values):
-        return None
-    largest = float(np.abs(values).max())
-    single = dtype in (np.dtype(np.float32), pl.Float32)
-    kept = values.astype(np.float32) if single else values
-    for decimals in range(6 if single else 13):
-        if largest * 10**decimals >= _EXACT:
-            return None
-        # most columns of floats fail on their first few values: look at those first
-        for part in (kept[:100], kept):
-            rounded = np.round(part.astype(np.float64), decimals)
-            if not (rounded.astype(part.dtype) == part).all():
-                break
-        else:
-            return decimals
-    return None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,6 +103,8 @@ def test_columns_are_those_of_the_table(tmp_path: Path) -> None:
         load_policy(path, ["age", "sexx"])
     with pytest.raises(PolicyError, match="says nothing of column 'zip'"):
         load_policy(path, ["age", "sex", "zip"])
+    frame = pl.DataFrame({"sex": [1], "age": [2]})
+    assert [c.name for c in load_policy(path).resolve(frame)] == ["sex", "age"]
     assert parse_policy("[condense]\nk = 3\n").resolve(["age"]) == []
 
 

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import csv
 import datetime
 import gzip
+import io
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tulle.errors import DataError
-from tulle.tables import blocks
+from tulle.tables import blocks, csv_reader
 from tulle.tables.formats import display_name, format_of
 from tulle.tables.reading import read_batches, read_schema, read_table, rebatched
 
@@ -99,6 +104,12 @@ def test_nanoseconds_are_kept(tmp_path: Path) -> None:
 def test_separator_is_found(tmp_path: Path, separator: str) -> None:
     table = f'a{separator}b\n1{separator}"x{separator}y"\n'
     assert read_table(file(tmp_path, table)).rows() == [(1, f"x{separator}y")]
+
+
+def test_decimal_commas_where_semicolons_separate(tmp_path: Path) -> None:
+    path = file(tmp_path, "a;b;c\n1,5;01,5;1.234,5\n-2;2;3\nNA;3;4\n")
+    assert read_table(path).rows() == [(1.5, "01,5", "1.234,5"), (-2.0, "2", "3"), (None, "3", "4")]
+    assert read_table(file(tmp_path, 'a,b\n"1,5",2\n'))["a"].to_list() == ["1,5"]
 
 
 @pytest.mark.parametrize("text", ["Zoë,Größe\n1,Müller\n", "n,name\n1,ascii\n2,Gößmann\n"])
@@ -331,3 +342,33 @@ def test_rebatched_keeps_every_record() -> None:
         assert pl.concat(batches)["n"].to_list() == list(range(20))
         assert {batch.height for batch in batches[:-1]} <= {rows}
     assert [b.height for b in rebatched([frames[0].clear()], 4)] == [0]
+
+
+fuzzing = settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+pieces = st.sampled_from(["a", "1", ",", '"', '""', "\n", "\r\n", ";", "é"])
+
+
+@fuzzing
+@given(parts=st.lists(pieces, max_size=25), size=st.sampled_from([8, 9, 13, 1000]))
+def test_csv_is_refused_or_read_as_pythons_reader_does(
+    tmp_path: Path, parts: list[str], size: int
+) -> None:
+    content = "x,y\n" + "".join(parts)
+    with pytest.MonkeyPatch.context() as patch, suppress(DataError, csv.Error):
+        patch.setattr(blocks, "BLOCK", size)
+        patch.setattr(csv_reader, "ALL", ())  # text only
+        found = read_table(file(tmp_path, content)).fill_null("").rows()
+        records = csv.reader(io.StringIO(content, newline="\n"), strict=True)
+        assert found == [tuple(record) for record in records if record][1:]
+
+
+@fuzzing
+@given(content=st.binary(max_size=60), name=st.sampled_from(["t.csv", "t.ndjson", "t.csv.gz"]))
+def test_no_bytes_bring_anything_but_a_table_or_a_clear_word(
+    tmp_path: Path, content: bytes, name: str
+) -> None:
+    for prefix in (b"", b"a,b\n", b'{"a": 1}\n', b"\x1f\x8b"):
+        with suppress(DataError):
+            read_table(file(tmp_path, prefix + content, name))

@@ -18,7 +18,7 @@ import polars as pl
 from tulle.errors import DataError
 from tulle.tables.blocks import NEWLINE, RETURN, outside_quotes, record_blocks
 from tulle.tables.formats import Format, readable_as
-from tulle.tables.text_types import ALL, ColumnGuess
+from tulle.tables.text_types import ALL, WITH_COMMA, ColumnGuess
 
 _SEPARATORS = ",;\t|"
 
@@ -42,7 +42,8 @@ def plan_csv(path: Path) -> CsvPlan:
     with readable_as(path, Format.CSV):
         blocks = record_blocks(path, quoted=True)
         separator, names, body = _head(path, blocks)
-        plan = CsvPlan(path, separator, {name: ColumnGuess(ALL) for name in names})
+        candidates = (*ALL, WITH_COMMA) if separator == ";" else ALL
+        plan = CsvPlan(path, separator, {name: ColumnGuess(candidates) for name in names})
         types: dict[str, pl.DataType] = {name: pl.String() for name in names}
         for block in _checked(path, _chain(body, blocks), separator, len(names)):
             texts = _parsed(block, separator, types)

@@ -67,12 +67,13 @@ class Policy:
                 raise PolicyError(f"[{command}] has no option '{name}': {hint}")
         return given
 
-    def resolve(self, names: Iterable[str]) -> list[Column]:
-        """The columns of a table, in its order; all of them, and no others, must be known.
+    def resolve(self, table: Any) -> list[Column]:
+        """The columns of a table (a frame or its column names), in its order.
 
-        A policy that says nothing of any column gives an empty list: then roles are inferred.
+        All of them, and no others, must be known. A policy that says nothing of any column gives
+        an empty list: then roles are inferred.
         """
-        there = list(names)
+        there = [str(name) for name in getattr(table, "columns", table)]
         if not self.columns:
             return []
         known = {column.name: column for column in self.columns}

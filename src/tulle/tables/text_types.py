@@ -76,8 +76,8 @@ class ColumnGuess:
     @property
     def parsed_as(self) -> pl.DataType:
         """The type that a parser of text may give the column itself, which is faster."""
-        plain = self.result is not None and self.result.dtype.is_numeric() and not self.cleaned
-        return self.result.dtype if plain and self.result else pl.String()
+        plain = self.result is not None and self.result.name in ("integer", "decimal")
+        return self.result.dtype if self.result and plain and not self.cleaned else pl.String()
 
     def expression(self, name: str) -> pl.Expr:
         """Turns the column, as ``parsed_as``, into its type."""
@@ -119,6 +119,15 @@ def _is_decimal(values: pl.Series) -> bool:
         return False
     large = numbers.abs() >= _EXACT
     return not (large.any() and values.filter(large).str.contains(r"^-?[0-9]+$").any())
+
+
+def _with_point(column: pl.Expr) -> pl.Expr:
+    return column.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+
+
+def _is_decimal_with_comma(values: pl.Series) -> bool:
+    plain = values.str.contains(r"^-?[0-9]+(?:,[0-9]+)?$").all()
+    return plain and _is_decimal(values.str.replace(",", ".", literal=True))
 
 
 def _is_boolean(values: pl.Series) -> bool:
@@ -185,4 +194,8 @@ ALL = (
     _temporal("day/month", _DATE, f"[0-9]{{1,2}}/[0-9]{{1,2}}/{_YEAR}", "%d/%m/%Y"),
     _temporal("month/day", _DATE, f"[0-9]{{1,2}}/[0-9]{{1,2}}/{_YEAR}", "%m/%d/%Y"),
     _temporal("time", pl.Time(), "[0-9]{2}:[0-9]{2}", "%H:%M"),
+)
+# where fields are separated by semicolons, decimals are written with a comma
+WITH_COMMA = TextType(
+    "decimal comma", pl.Float64(), "-?[0-9]+(?:,[0-9]+)?", _with_point, _is_decimal_with_comma
 )

@@ -120,6 +120,15 @@ def test_encodings(tmp_path: Path, text: str, encoding: str) -> None:
     assert found.row(-1)[1] == text.strip().split(",")[-1]
 
 
+def test_latin_1_that_looks_like_utf_8_in_places(tmp_path: Path) -> None:
+    text = "n,name\n1,Ü–30\n2,déjà\n3,café\xa0: «été»\n"
+    assert read_table(file(tmp_path, text.encode("cp1252")))["name"].to_list() == [
+        "Ü–30",
+        "déjà",
+        "café\xa0: «été»",
+    ]
+
+
 def test_encodings_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK", 64)
     rows = "".join(f"{i},plain\n" for i in range(50)) + "50,Gößmann\n"

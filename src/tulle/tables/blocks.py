@@ -23,7 +23,9 @@ BLOCK = 8 << 20  # bytes read at a time
 LONGEST_RECORD = 64 << 20  # a record longer than this is a quote that was never closed
 
 QUOTE, NEWLINE, RETURN = b'"\n\r'
-_MULTIBYTE = re.compile(rb"[\xc2-\xf4][\x80-\xbf]")
+_MULTIBYTE = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -100,9 +102,9 @@ class _Recoder:
         self.encoding: str | None = None
 
     def __call__(self, block: bytes, line: int) -> bytes:
+        if b"\0" in block:
+            raise DataError(f"{self.path}: holds zero bytes: this is no text table")
         if block.isascii():
-            if b"\0" in block:
-                raise DataError(f"{self.path}: holds zero bytes: this is no text table")
             return block
         if self.encoding is None:
             self.encoding = "utf-8" if _is_utf8(block) else "cp1252"
@@ -110,9 +112,9 @@ class _Recoder:
             if not _is_utf8(block):
                 raise self._mixed(block, line)
             return block
+        if _mostly_utf8(block):
+            raise self._mixed(block, line)
         try:
-            if _MULTIBYTE.search(block):
-                raise self._mixed(block, line)
             return block.decode("cp1252").encode()
         except UnicodeDecodeError as error:
             raise self._mixed(block, line, error.start) from None
@@ -129,6 +131,15 @@ class _Recoder:
             f"{self.path}: the text is neither UTF-8 nor Windows-1252 (Latin-1) throughout; "
             f"look at line {line}, and save it as UTF-8"
         )
+
+
+def _mostly_utf8(block: bytes) -> bool:
+    """Whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
+
+    A few may look so in any Latin-1 text: a capital umlaut before a dash.
+    """
+    beyond = sum(len(run) for run in re.findall(rb"[\x80-\xff]+", block))
+    return 2 * sum(len(letter) for letter in _MULTIBYTE.findall(block)) > beyond
 
 
 def _is_utf8(block: bytes) -> bool:

@@ -79,7 +79,7 @@ def test_missing_stays_missing() -> None:
 def test_equal_groups_are_a_straight_line_without_the_ends_of_the_range(
     rng: np.random.Generator,
 ) -> None:
-    drawn = equal_scale(0, 100, rng.random(8))
+    drawn = equal_scale(0, 100, 5, rng.random(12), whole=False)
     numbers = np.linspace(0, 100, 101)
     codes = grade(numbers, drawn)
     assert np.abs(np.diff(codes, 2)).max() < 1e-12
@@ -90,8 +90,22 @@ def test_equal_groups_are_a_straight_line_without_the_ends_of_the_range(
 _BEND = 0.998
 
 
+@given(st.integers(-1000, 1000), st.integers(1, 10**6), st.integers(1, 12), st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_whole_numbers_have_codes_that_single_precision_holds(
+    low: int, width: int, groups: int, seed: int
+) -> None:
+    uniforms = np.random.default_rng(seed).random(2 * groups + 2)
+    drawn = equal_scale(low, low + width, groups, uniforms, whole=True)
+    numbers = low + np.unique(np.linspace(0, width, 300).round())
+    codes = grade(numbers, drawn)
+    assert (codes.astype(np.float32) == codes).all()
+    assert (ungrade(codes, drawn) == numbers).all()
+    assert (np.diff(codes) * np.diff(drawn.limits)[0] == np.diff(numbers)).all()
+
+
 def test_uneven_groups_hide_the_scale_but_keep_the_order(rng: np.random.Generator) -> None:
-    drawn = uneven_scale(0, 100, rng.random(12))
+    drawn = uneven_scale(0, 100, 5, rng.random(12))
     assert len(drawn.values) == 5
     scale(drawn.limits, drawn.values.astype(int))
     codes = grade(np.linspace(0, 100, 101), drawn)

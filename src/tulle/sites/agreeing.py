@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,7 +101,7 @@ def redraw(column: Coded, key: SecretKey) -> Coded:
     """The column under another key: secret cut points are drawn anew, the rest is kept."""
     if not isinstance(column, Graded) or column.cuts == "given":
         return column
-    return _exact(_drawn(column, len(column.values), key))
+    return _exact(_drawn(column, key))
 
 
 def as_columns(schema: Any) -> list[Column]:
@@ -168,15 +168,15 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
     low, high = (_number(name, end, type) for end in ends)
     if not low < high:
         raise ParameterError(f"column '{name}': its range must go from a lower to a higher value")
-    draft = Graded(name, type, column.role, low, high, choices.cuts)
+    draft = Graded(name, type, column.role, low, high, choices.cuts, choices.groups)
     if given is None:
         if name in choices.values:
             raise ParameterError(f"'values' of column '{name}' need its 'limits' too")
-        return _exact(_drawn(draft, choices.groups, key))
+        return _exact(_drawn(draft, key))
     limits = tuple(_number(name, limit, type) for limit in given)
     values = tuple(int(v) for v in choices.values.get(name, range(1, len(limits))))
     grading.scale(limits, values, name)
-    return _exact(replace(draft, cuts="given", limits=limits, values=values))
+    return _exact(replace(draft, cuts="given", groups=len(values), limits=limits, values=values))
 
 
 def _exact(column: Graded) -> Graded:
@@ -192,17 +192,16 @@ def _exact(column: Graded) -> Graded:
     return check_exact(column)
 
 
-def _drawn(column: Graded, groups: int, key: SecretKey) -> Graded:
+def _drawn(column: Graded, key: SecretKey) -> Graded:
     """Secret cut points and group numbers from the key."""
-    draw: Callable[..., grading.Scale]
-    if column.cuts == "equal":
-        draw, needed = grading.equal_scale, groups + 3
-    else:
-        draw, needed = grading.uneven_scale, 2 * groups + 2
-    secret = key.derive(f"sites/cuts/{column.name}", 8 * needed)
+    secret = key.derive(f"sites/cuts/{column.name}", 8 * (2 * column.groups + 2))
     uniforms = np.frombuffer(secret, dtype="<u8").astype(np.float64) / 2.0**64
-    drawn = draw(column.low, column.high, uniforms)
-    # ticks are so many that whole limits bend no straight line
+    ends = (column.low, column.high, column.groups)
+    if column.cuts == "equal":
+        drawn = grading.equal_scale(*ends, uniforms, whole=column.type in WHOLE)
+    else:
+        drawn = grading.uneven_scale(*ends, uniforms)
+    # ticks are so many that rounding their limits hides nothing
     limits = np.round(drawn.limits) if column.type in CLOCKS else drawn.limits
     return replace(
         column,

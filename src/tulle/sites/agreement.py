@@ -109,7 +109,8 @@ class SiteAgreement:
             secret steps; only miners that look at order (trees, rules over intervals) find the
             same, but a few known pairs tell less.
         groups
-            The number of groups of each number or date.
+            The number of groups of each number or date (with equal cuts of whole numbers about
+            as many: their width is a power of two, which makes codes exact in binary).
         limits, values
             Cut points and group numbers of single columns, given instead of drawn, as in the
             paper.

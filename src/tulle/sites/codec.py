@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -20,6 +21,8 @@ from tulle.sites.results import ResultReader
 from tulle.sites.thresholds import decode_intervals
 from tulle.sites.vocabulary import Vocabulary
 from tulle.tables.frames import as_series, open_table
+
+_ALL_DIGITS = 15
 
 
 class SiteCodec:
@@ -152,19 +155,34 @@ class SiteCodec:
         """
         return self._read(lambda reader: reader.anything(rules))
 
-    def decode_tree(self, tree: Any, *, feature_names: Any = None, decimals: int = 2) -> str:
+    def decode_tree(
+        self,
+        tree: Any,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+        decimals: int = 2,
+    ) -> str:
         """A decision tree: text of any tool, or a fitted tree of scikit-learn.
 
         Decoding text needs the thresholds with enough digits (``export_text(decimals=10)``); a
-        fitted tree has them all.
+        fitted tree has them all, and ``decimals`` are those of the decoded ones.
         """
         if isinstance(tree, str):
             return self.decode_text(tree)
         from sklearn.tree import export_text
 
-        depth = max(1, tree.get_depth())
-        text = export_text(tree, feature_names=feature_names, decimals=15, max_depth=depth)
-        return self.decode_text(text, decimals=decimals)
+        text = export_text(
+            tree,
+            feature_names=None if feature_names is None else list(feature_names),
+            class_names=None if class_names is None else list(class_names),
+            max_depth=max(1, tree.get_depth()),
+            decimals=_ALL_DIGITS,
+        )
+        decoded = self.decode_text(text, decimals=decimals)
+        # thresholds of indicators are no codes: they keep their value, not their many digits
+        long = rf"-?\d+\.\d{{{_ALL_DIGITS}}}\b"
+        return re.sub(long, lambda match: f"{float(match.group()):.{decimals}f}", decoded)
 
     def decode_intervals(self, intervals: Any, column: str) -> Any:
         """Intervals of codes of one column: texts, pairs of numbers or pandas Intervals."""

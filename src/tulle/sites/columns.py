@@ -117,6 +117,7 @@ class Graded(_Coded):
     low: float = 0.0  # what sites may hold; the limits may reach further
     high: float = 1.0
     cuts: str = "equal"  # equal, uneven or given
+    groups: int = 5  # how many were asked for
     limits: tuple[float, ...] = ()
     values: tuple[int, ...] = ()
     tick: int = 1  # microseconds that a time stamp is counted in

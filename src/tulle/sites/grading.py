@@ -9,6 +9,7 @@ what remains below 0.999: the codes stay strictly increasing and invertible.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -117,33 +118,39 @@ def cut(code: float, by: Scale) -> tuple[float, bool]:
     return number, bool(between)
 
 
-def equal_scale(low: float, high: float, uniforms: Floats) -> Scale:
+def equal_scale(low: float, high: float, groups: int, uniforms: Floats, *, whole: bool) -> Scale:
     """Groups of equal width over a range with secret margins; numbers in steps of one.
 
     The codes are a straight line of the numbers, so that every miner finds the same. The margins
-    keep the ends of the public range from showing as the first and the last code.
+    keep the ends of the public range from showing as the first and the last code. Whole numbers
+    get groups whose width is a power of two (about as many groups as asked): their codes are then
+    exact in binary, single precision included, and so is every midpoint a miner takes of them.
     """
-    groups = len(uniforms) - 3
-    width = high - low
-    start, end = low - width * _margin(uniforms[0]), high + width * _margin(uniforms[1])
-    first = 1 + int(uniforms[2] * groups)
-    return Scale(np.linspace(start, end, groups + 1), first + np.arange(groups, dtype=np.float64))
+    start, end = _with_margins(low, high, uniforms)
+    first = 1.0 + int(uniforms[2] * groups)
+    if not whole:
+        numbers = first + np.arange(groups, dtype=np.float64)
+        return Scale(np.linspace(start, end, groups + 1), numbers)
+    width = 2.0 ** max(0, round(math.log2((high - low) / groups)))
+    start = math.floor(start)
+    needed = math.ceil((end + 1 - start) / width)
+    places = np.arange(needed + 1, dtype=np.float64)
+    return Scale(start + width * places, first + places[:-1])
 
 
-def uneven_scale(low: float, high: float, uniforms: Floats) -> Scale:
+def uneven_scale(low: float, high: float, groups: int, uniforms: Floats) -> Scale:
     """Groups of secret, unequal width; numbers in secret steps of one to three.
 
     The codes keep the order and nothing else: miners that look at order find the same.
     """
-    groups = len(uniforms) // 2 - 1
-    width = high - low
-    start, end = low - width * _margin(uniforms[0]), high + width * _margin(uniforms[1])
+    start, end = _with_margins(low, high, uniforms)
     widths = 0.25 - np.log1p(-uniforms[2 : groups + 2] * (1 - 1e-9))
     edges = start + (end - start) * np.concatenate([[0.0], np.cumsum(widths) / widths.sum()])
     edges[-1] = end
-    steps = 1.0 + np.floor(3.0 * uniforms[groups + 2 :])
+    steps = 1.0 + np.floor(3.0 * uniforms[groups + 2 : 2 * groups + 2])
     return Scale(edges, np.cumsum(steps))
 
 
-def _margin(uniform: float) -> float:
-    return 0.02 + 0.18 * float(uniform)
+def _with_margins(low: float, high: float, uniforms: Floats) -> tuple[float, float]:
+    before, after = 0.02 + 0.18 * uniforms[:2]
+    return low - float(before) * (high - low), high + float(after) * (high - low)

@@ -52,7 +52,7 @@ def decode_interval(
     """An interval such as ``(2.0, 3.5]``; a side that falls between two groups changes its bracket.
 
     >>> from tulle.tables.schema import Role
-    >>> age = Graded("age", ValueType.INTEGER, Role.QUASI, 0, 100, "given", (0, 10, 100), (3, 7))
+    >>> age = Graded("age", ValueType.INTEGER, Role.QUASI, 0, 100, "given", 2, (0, 10, 100), (3, 7))
     >>> decode_interval(age, "(", "3.5", "5.0", "]"), decode_interval(age, "(", "5", "inf", ")")
     ('(5, 10)', '[10, inf)')
     """

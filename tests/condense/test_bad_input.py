@@ -178,3 +178,9 @@ def test_errors_show_no_cell():
 def test_parameters_of_the_class_condenser(options, words):
     with pytest.raises(ParameterError, match=words):
         ClassCondenser(**options).fit(X, np.arange(20) % 2)
+
+
+def test_statistics_beyond_memory_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr("tulle.condense.statistics._memory", lambda: 100.0)
+    with pytest.raises(DataError, match=r"\d groups in 3 dimensions need .* GB.*raise k"):
+        Condenser(k=5, random_state=0).fit(X)

@@ -162,6 +162,16 @@ def test_a_target_is_condensed_with_the_features(target):
     assert np.corrcoef(X_new[:, 0], np.asarray(y_new, dtype=float))[0, 1] > 0.999
 
 
+def test_column_names_of_any_type_are_kept():
+    table = pd.DataFrame(_numbers(), columns=["a", 7, ("b", 1)])
+    condenser = Condenser(k=5, random_state=0).fit(table)
+    assert condenser.feature_names_in_.tolist() == ["a", "7", "('b', 1)"]
+    assert list(condenser.sample().columns) == ["a", 7, ("b", 1)]
+    condenser.fit(_numbers())
+    assert condenser.n_features_in_ == 3
+    assert not hasattr(condenser, "feature_names_in_")
+
+
 def test_sample_takes_a_number_of_records():
     condenser = Condenser(k=10, random_state=0).fit(_numbers())
     assert len(condenser.sample(7)) == 7

@@ -10,20 +10,21 @@ import polars as pl
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from tulle.checks import check_choice, check_int
 from tulle.condense.aggregate import Aggregated
 from tulle.condense.classes import Labels, LabelSchema, Unit, read_labels, units_of
 from tulle.condense.condenser import Condenser, Watcher
 from tulle.condense.gcd import approximate_gcd
+from tulle.condense.joint import note_features
 from tulle.condense.levels import check_levels, locate_levels
 from tulle.condense.notes import warn_weaker
 from tulle.errors import DataError
 from tulle.moments import Ints
 from tulle.random import RandomState, as_generator, spawn
 from tulle.tables.encoder import TableEncoder
-from tulle.tables.frames import stack_rows, take_rows
+from tulle.tables.frames import count_rows, open_table, stack_rows, take_rows
 from tulle.tables.quotas import allot
 
 _DEFAULT_MIN_GROUP = 10
@@ -116,12 +117,12 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
     def _fit_watched(self, X: Any, y: Any, levels: Any, watch: Watcher | None) -> None:
         """Fits while ``watch`` sees the groups of each class."""
         self._check_parameters()
-        validate_data(self, X, skip_check_array=True)
         template = Condenser() if self.condenser is None else self.condenser
         levels, columns = locate_levels(X, levels, template.columns)
 
-        encoder = TableEncoder(columns, weights=template.weights)
-        n_records = len(encoder.fit_encode(X))
+        cells, container = open_table(X)
+        encoder = TableEncoder(columns, weights=template.weights).fit_opened(cells, container)
+        n_records = count_rows(cells)
         labels = read_labels(y, n_records)
         demands = None if levels is None else check_levels(levels, n_records)
         units, self.k_ = self._plan(labels, demands)
@@ -132,6 +133,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             for unit, child in zip(units, spawn(rng, len(units)))
         ]
 
+        note_features(self, encoder)
         self._rng = rng
         self._units = [unit.classes for unit in units]
         self._labels = labels.schema
@@ -264,12 +266,12 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
     # -- steps of partial_fit ---------------------------------------------------------------------
 
     def _begin_stream(self, X: Any, labels: Labels) -> None:
-        validate_data(self, X, skip_check_array=True)
         self._rng = as_generator(self.random_state)
         self._encoder = TableEncoder(
             getattr(self.condenser, "columns", None),
             weights=getattr(self.condenser, "weights", None),
         ).fit(X)
+        note_features(self, self._encoder)
         self._scales = self._encoder.scales_
         self._labels = labels.schema
         self._units = []

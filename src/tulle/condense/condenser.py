@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from tulle.checks import check_choice, check_flag, check_int, check_real
-from tulle.condense.joint import JointEncoder
+from tulle.condense.joint import JointEncoder, note_features
 from tulle.condense.levels import (
     check_levels,
     feasible,
@@ -21,7 +21,7 @@ from tulle.condense.levels import (
     summarise_levels,
 )
 from tulle.condense.notes import privacy_notes, table_notes, warn_weaker
-from tulle.condense.statistics import information_loss, rescaled
+from tulle.condense.statistics import information_loss, refuse_beyond_memory, rescaled
 from tulle.condense.synthesis import DISTRIBUTIONS, count_degenerate, synthesize
 from tulle.errors import PrivacyError
 from tulle.moments import Floats, GroupMoments, Ints
@@ -238,7 +238,6 @@ class Condenser(BaseEstimator):
     ) -> None:
         """Fits without a word; ``encoder`` is a fitted one that parts of a table share."""
         self._check_parameters()
-        validate_data(self, X, skip_check_array=True)
         levels, columns = locate_levels(X, levels, self.columns)
 
         joint = JointEncoder(columns, self.weights, encoder)
@@ -252,6 +251,7 @@ class Condenser(BaseEstimator):
             matrix, demands = matrix[kept], demands[kept]
         groups = self._group(matrix, demands, rng)
 
+        note_features(self, joint.features)
         self._encoder = joint
         self._rng = rng
         self.level_summary_ = summarise_levels(demands, groups)
@@ -277,6 +277,7 @@ class Condenser(BaseEstimator):
             matrix, demands, rng, method=self.grouping, time_budget=self.time_budget
         )
         check_groups(groups, demands)
+        refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
         return groups
 
     def _store(self, moments: GroupMoments) -> None:

@@ -118,3 +118,13 @@ class JointEncoder:
     def rare_categories(self, k: int) -> dict[str, int]:
         """For each column of categories, how many are held by fewer than ``k`` records."""
         return {n: c for part in self.parts for n, c in part.rare_categories(k).items()}
+
+
+def note_features(estimator: Any, encoder: TableEncoder) -> None:
+    """Sets scikit-learn's ``n_features_in_``, and ``feature_names_in_`` where there are names."""
+    names = encoder.input_names
+    estimator.n_features_in_ = len(names)
+    if encoder.named:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+from tulle.errors import DataError
 from tulle.moments import Floats, GroupMoments
 
 
@@ -20,3 +23,22 @@ def rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
         moments.levels,
         moments.level_sums,
     )
+
+
+def refuse_beyond_memory(n_groups: int, dimensions: int) -> None:
+    """Refuses covariances that would fill most of the machine's memory, before they do."""
+    needed = 8 * n_groups * dimensions**2
+    if needed > 0.6 * _memory():
+        raise DataError(
+            f"the covariances of {n_groups} groups in {dimensions} dimensions need "
+            f"{needed / 1e9:.1f} GB, more than this machine has to spare: raise k, or leave out "
+            "columns with many categories"
+        )
+
+
+def _memory() -> float:
+    """Bytes of memory, or infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

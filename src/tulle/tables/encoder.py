@@ -171,6 +171,16 @@ class TableEncoder:
             decoded[codec.name] = codec.decode(matrix[:, place], part, snap=snap)
         return self._container.restore(decoded)
 
+    @property
+    def input_names(self) -> list[str]:
+        """All columns of the table that was fitted, left out or not."""
+        return list(self._names)
+
+    @property
+    def named(self) -> bool:
+        """Whether the table came with column names."""
+        return not is_plain(self._container)
+
     def rare_categories(self, k: int) -> dict[str, int]:
         """For each column of categories, how many are held by fewer than ``k`` records."""
         rare = {codec.name: codec.rare(k) for codec in self._codecs if hasattr(codec, "rare")}

@@ -108,6 +108,8 @@ def _number_bars(
     values: list[Floats], gone: list[NDArray[np.bool_]], kind: Kind
 ) -> tuple[list[NDArray[np.int64]], list[str]]:
     """The bar of each value: single values if there are few, else parts of the release's range."""
+    if kind is Kind.INTEGER:
+        values = [np.rint(part) for part in values]  # scaling there and back left a rest
     shown = values[1][~gone[1]]
     single = np.unique(shown)
     if len(shown) == 0:

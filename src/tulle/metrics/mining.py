@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle.metrics.models import boosting, fitted
+from tulle.metrics.models import boosting, one_thread
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +49,11 @@ def train_on_release(
 def _score(
     model: Any, training: tuple[Floats, NDArray[Any]], test: tuple[Floats, NDArray[Any]]
 ) -> float:
+    from sklearn.base import clone
+
     columns, target = training
     if len(np.unique(target)) < 2:
         # many classifiers refuse one class: then the answer is always that one
         return float(np.mean(test[1] == target[0])) if len(target) else 0.0
-    return float(fitted(model, columns, target).score(*test))
+    with one_thread():
+        return float(clone(model).fit(columns, target).score(*test))

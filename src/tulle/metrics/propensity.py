@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle.metrics.models import boosting, fitted
+from tulle.metrics.models import boosting, one_thread
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +38,8 @@ def propensity(
     fold = np.tile(np.arange(count) % 2, 2)
     for held in (0, 1):
         train, seed = fold != held, int(rng.integers(2**31))
-        model = fitted(boosting(True, seed, rounds=40), columns[train], truth[train])
-        scores[~train] = model.predict_proba(columns[~train])[:, 1]
+        model = boosting(True, seed, rounds=40)
+        with one_thread():
+            model.fit(columns[train], truth[train])
+            scores[~train] = model.predict_proba(columns[~train])[:, 1]
     return Propensity(float(roc_auc_score(truth, scores)), float(((scores - 0.5) ** 2).mean()))

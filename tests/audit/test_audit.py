@@ -1,0 +1,291 @@
+"""audit(): known-bad releases are caught, good ones are not, and bad tables are named."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from tests.reference.audit_condense import condensed
+from tulle import Audit, audit
+from tulle.errors import DataError, ParameterError, PolicyError
+from tulle.tables.schema import Column, Kind, Role
+
+FIGURES = ("rate", "low", "high", "baseline", "control", "risk")
+
+
+def matrix(rng: np.random.Generator, count: int = 700) -> np.ndarray:
+    mixing = np.random.default_rng(9).normal(size=(5, 5))
+    return rng.normal(size=(count, 5)) @ mixing
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    people = matrix(np.random.default_rng(0))
+    return people[:350], people[350:]
+
+
+def people_table(rng: np.random.Generator, count: int = 300) -> pl.DataFrame:
+    age = rng.integers(18, 90, count)
+    pay = 900.0 + 37.3 * age + rng.normal(size=count)
+    start = date(2001, 5, 17)
+    return pl.DataFrame(
+        {
+            "age": age,
+            "pay": np.where(rng.random(count) < 0.1, np.nan, pay),
+            "city": rng.choice(["Bern", "Chur", "Genf", None], count).tolist(),
+            "since": [start + timedelta(days=int(d)) for d in rng.integers(0, 4000, count)],
+            "ill": rng.random(count) < 0.3,
+        },
+        schema_overrides={"city": pl.String},
+    )
+
+
+# -- bad and good releases ---------------------------------------------------------------------
+
+
+def test_a_whisper_of_noise_is_caught(data: tuple) -> None:
+    people, control = data
+    noise = np.random.default_rng(1).normal(0, 0.001, people.shape)
+    found = audit(people, people + noise, control=control, random_state=1)
+    attacks = found.to_dict()["attacks"]
+    assert found.verdict["level"] == "bad"
+    for name in ("near_copies", "linkage", "linkage_one_to_one", "membership", "singling_out"):
+        assert attacks[name]["risk"] > 0.8, name
+    assert found.to_dict()["metrics"]["information_loss"] < 0.01
+
+
+def test_groups_of_two_are_caught(data: tuple) -> None:
+    people, control = data
+    release = condensed(people, 2, np.random.default_rng(2))
+    found = audit(people, release, control=control, random_state=1)
+    attacks = found.to_dict()["attacks"]
+    assert found.verdict["level"] == "bad"
+    assert attacks["linkage"]["risk_low"] > 0.2
+    assert attacks["membership"]["risk_low"] > 0.3
+    assert any("Linkage" in reason for reason in found.verdict["reasons"])
+
+
+def test_groups_of_thirty_are_not(data: tuple) -> None:
+    people, control = data
+    release = condensed(people, 30, np.random.default_rng(2))
+    found = audit(people, release, control=control, random_state=1)
+    attacks = found.to_dict()["attacks"]
+    assert found.verdict["level"] in ("good", "caution")
+    for name in ("exact_copies", "near_copies", "linkage", "linkage_one_to_one", "singling_out"):
+        assert attacks[name]["risk_low"] <= 0.01, name
+    assert found.to_dict()["metrics"]["covariance_compatibility"] > 0.95
+
+
+def test_without_a_control_a_copy_is_caught_and_the_report_asks_for_one(data: tuple) -> None:
+    people, _ = data
+    leak = audit(people, people[::-1], random_state=1)
+    assert leak.verdict["level"] == "bad"
+    assert leak.to_dict()["attacks"]["linkage"]["control"] is None
+    assert "membership" not in leak.to_dict()["attacks"]
+    fine = audit(people, condensed(people, 40, np.random.default_rng(3)), random_state=1)
+    assert fine.to_dict()["attacks"]["linkage"]["rate"] < 0.05
+    if fine.verdict["level"] == "good":
+        assert any("No control" in reason for reason in fine.verdict["reasons"])
+
+
+# -- the result --------------------------------------------------------------------------------
+
+
+def test_the_result_has_the_names_that_others_rely_on(data: tuple) -> None:
+    people, control = data
+    found = audit(people, people, control=control, policy=None, random_state=3)
+    whole = found.to_dict()
+    assert isinstance(found, Audit)
+    assert all(set(FIGURES) <= set(attack) for attack in whole["attacks"].values())
+    assert all(math.isfinite(value) for value in whole["metrics"].values())
+    assert json.loads(found.json())["attacks"].keys() == whole["attacks"].keys()
+    assert "<html" in found.html()
+    assert found.markdown().startswith("# Audit")
+    assert "iframe" in found._repr_html_()
+    assert repr(found).startswith("Audit(bad")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.result = {}  # type: ignore[misc]
+    whole["attacks"].clear()
+    assert found.to_dict()["attacks"]
+
+
+def test_the_same_seed_repeats_every_figure(data: tuple) -> None:
+    people, control = data
+    release = condensed(people, 5, np.random.default_rng(2))
+    runs = [
+        audit(people, release, control=control, random_state=11, attempts=100).to_dict()
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1]
+    drawn = audit(people, release, attempts=20).to_dict()
+    again = audit(
+        people, release, attempts=20, random_state=drawn["provenance"]["audit seed"]
+    ).to_dict()
+    assert drawn == again
+
+
+def test_extending_joins_what_a_workflow_knows(data: tuple) -> None:
+    people, _ = data
+    found = audit(people, people, random_state=0, attempts=20)
+    more = found.extended(
+        title="T",
+        metrics={"groups": 3},
+        sections=[{"id": "x", "title": "First", "blocks": []}],
+        guarantee={"text": "g", "rows": [{"name": "k", "asked": 5, "found": 2, "holds": False}]},
+    )
+    assert more.to_dict()["metrics"]["groups"] == 3
+    assert more.to_dict()["sections"][0]["title"] == "First"
+    assert "Guarantee not met: k is 2" in more.verdict["reasons"][0]
+    assert "groups" not in found.to_dict()["metrics"]
+
+
+# -- tables of every kind ----------------------------------------------------------------------
+
+
+def test_a_mixed_table_in_any_library_and_order_gives_the_same_figures() -> None:
+    rng = np.random.default_rng(4)
+    original, release, control = (people_table(rng) for _ in range(3))
+    first = audit(original, release, control=control, random_state=1, target="ill", attempts=50)
+    shuffled = release.select(sorted(release.columns, reverse=True))
+    second = audit(
+        original.to_pandas(),
+        shuffled,
+        control=control.to_arrow(),
+        random_state=1,
+        target="ill",
+        attempts=50,
+    )
+    assert first.to_dict()["attacks"] == second.to_dict()["attacks"]
+    assert first.to_dict()["metrics"] == second.to_dict()["metrics"]
+    assert {"inference:pay", "inference:city"} <= first.to_dict()["attacks"].keys()
+    assert "accuracy_ratio" in first.to_dict()["metrics"]
+    first.html()
+
+
+def test_whole_and_decimal_numbers_go_together() -> None:
+    rng = np.random.default_rng(5)
+    whole = pl.DataFrame({"a": rng.integers(0, 50, 80), "b": rng.integers(0, 9, 80)})
+    decimal = whole.with_columns(pl.col("a").cast(pl.Float32), pl.col("b").cast(pl.Int8))
+    found = audit(whole, decimal, random_state=0).to_dict()
+    assert found["attacks"]["exact_copies"]["rate"] == 1
+    assert found["metrics"]["marginal_distance"] == 0
+
+
+def test_roles_say_who_knows_what_and_what_is_secret() -> None:
+    rng = np.random.default_rng(6)
+    original = people_table(rng).with_columns(name=pl.Series([f"p{i}" for i in range(300)]))
+    policy = {"name": "identifier", "ill": "sensitive", "age": Role.QUASI}
+    columns = [
+        Column("name", Kind.TEXT, Role.IDENTIFIER),
+        Column("ill", Kind.BOOLEAN, Role.SENSITIVE),
+        Column("age", Kind.INTEGER, Role.QUASI),
+    ]
+    found = [
+        audit(original, people_table(rng), policy=given, random_state=0, attempts=30).to_dict()
+        for given in (policy, columns)
+    ]
+    for result in found:
+        names = [name for name in result["attacks"] if name.startswith("inference")]
+        assert names == ["inference:ill"]
+        assert "who knows age of" in result["attacks"]["linkage"]["story"]
+
+
+def test_a_target_and_any_estimator(data: tuple) -> None:
+    rng = np.random.default_rng(7)
+    original, control = people_table(rng), people_table(rng)
+    scores = {
+        target: audit(
+            original,
+            original,
+            control=control,
+            target=target,
+            estimator=estimator,
+            random_state=0,
+            attempts=20,
+        ).to_dict()["metrics"]
+        for target, estimator in (
+            ("ill", KNeighborsClassifier(1)),
+            ("city", None),
+            ("pay", None),
+        )
+    }
+    assert all(found["accuracy_release"] == found["accuracy_original"] for found in scores.values())
+    assert scores["pay"]["accuracy_ratio"] == 1
+
+
+def test_sensitive_columns_can_be_named() -> None:
+    rng = np.random.default_rng(8)
+    table = people_table(rng, 60)
+    found = audit(table, table, sensitive=["age"], random_state=0).to_dict()["attacks"]
+    assert [name for name in found if name.startswith("inference")] == ["inference:age"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_tiny_and_flat_tables_still_give_a_report(rows: int) -> None:
+    table = pl.DataFrame({"a": [1] * rows, "b": [None] * rows, "c": ["x"] * rows})
+    audit(table, table, random_state=0).html()
+    one = pl.DataFrame({"a": list(range(rows))})
+    audit(one, one, control=one, random_state=0).html("public")
+
+
+# -- bad input ---------------------------------------------------------------------------------
+
+GOOD = pl.DataFrame({"age": [30, 40, 50], "city": ["x", "y", "x"]})
+
+
+@pytest.mark.parametrize(
+    "release, message",
+    [
+        (GOOD.drop("city"), r"release lacks 1 column\(s\) that the original has: 'city'"),
+        (GOOD.with_columns(more=1), r"original lacks 1 column\(s\) that the release has: 'more'"),
+        (GOOD.clear(), "the release has 0 rows"),
+        (GOOD.with_columns(pl.col("age").cast(pl.String)), "category in the release"),
+        (GOOD.with_columns(city=pl.Series([1, 2, 3])), "column 'city' holds different kinds"),
+        (GOOD.with_columns(age=pl.Series([date(2020, 1, 1)] * 3)), "datetime in the release"),
+        (5, "cannot read"),
+    ],
+)
+def test_a_release_that_cannot_be_compared_is_named(release: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        audit(GOOD, release)
+    assert "30" not in str(caught.value)
+
+
+def test_other_bad_input_is_named() -> None:
+    with pytest.raises(DataError, match="the original has 0 rows"):
+        audit(GOOD.clear(), GOOD)
+    with pytest.raises(DataError, match="the control lacks 1"):
+        audit(GOOD, GOOD, control=GOOD.drop("age"))
+    with pytest.raises(PolicyError, match="did you mean 'city'"):
+        audit(GOOD, GOOD, policy={"citi": "sensitive"})
+    with pytest.raises(PolicyError, match="role of column 'city'"):
+        audit(GOOD, GOOD, policy={"city": "secret"})
+    with pytest.raises(PolicyError, match="Got a int"):
+        audit(GOOD, GOOD, policy=3)
+    with pytest.raises(DataError, match="no column is left"):
+        audit(GOOD, GOOD, policy={"age": "ignored", "city": "identifier"})
+    for option in ("target", "sensitive"):
+        with pytest.raises(ParameterError, match=f"'{option}' of audit is no column"):
+            audit(GOOD, GOOD, **{option: "agee" if option == "target" else ["agee"]})
+    with pytest.raises(ParameterError, match="'k' parameter"):
+        audit(GOOD, GOOD, k=1)
+    with pytest.raises(ParameterError, match="'attempts' parameter"):
+        audit(GOOD, GOOD, attempts=0)
+    with pytest.raises(ParameterError, match="another column"):
+        audit(GOOD[["age"]], GOOD[["age"]], target="age")
+
+
+def test_pandas_index_and_plain_arrays_are_taken() -> None:
+    frame = pd.DataFrame({"a": [1.5, 2.5, 9.0], "b": [1, 0, 1]}, index=[7, 8, 9])
+    assert audit(frame, frame.iloc[::-1], random_state=0).verdict["level"] in ("bad", "good")
+    rows = [[1, "a"], [2, "b"], [3, "a"]]
+    assert audit(rows, rows, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1

@@ -1,0 +1,131 @@
+"""tulle audit on files: reports, roles, gates and exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.reference.audit_condense import condensed
+from tulle.cli import tulle
+from tulle.errors import GateError, TulleError
+from tulle.releases import Manifest, write_release
+from tulle.workflows.audit import attack_rows, audit_files
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    names = ["a", "b", "c", "d"]
+    people = rng.normal(size=(400, 4)) @ rng.normal(size=(4, 4))
+    original, control = people[:250], people[250:]
+
+    def table(matrix: np.ndarray) -> pl.DataFrame:
+        frame = pl.DataFrame(matrix, schema=names).with_columns(pl.all().round(6))
+        return frame.with_columns(
+            rich=pl.when(pl.col("a") > 0).then(pl.lit("yes")).otherwise(pl.lit("no"))
+        )
+
+    table(original).write_csv(tmp_path / "original.csv")
+    table(original).sample(fraction=1, shuffle=True, seed=1).write_csv(tmp_path / "copy.csv")
+    table(condensed(original, 40, rng)).write_parquet(tmp_path / "good.parquet")
+    table(control).write_csv(tmp_path / "control.csv")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(tulle, ["audit", *arguments])
+
+
+def test_a_copy_fails_the_gate_and_the_report_is_there_all_the_same(files: Path) -> None:
+    result = run(
+        str(files / "original.csv"),
+        str(files / "copy.csv"),
+        *("--control", str(files / "control.csv")),
+        *("--max-linkage", "0.05", "-o", str(files / "report.html"), "--seed", "1"),
+    )
+    assert isinstance(result.exception, GateError)
+    assert result.exception.exit_code == 1
+    assert "max_linkage is 1" in str(result.exception)
+    assert "Do not release this" in (files / "report.html").read_text()
+
+
+def test_a_good_release_passes_and_speaks_json(files: Path) -> None:
+    result = run(
+        str(files / "original.csv"),
+        str(files / "good.parquet"),
+        *("--control", str(files / "control.csv"), "--target", "rich"),
+        *("--max-linkage", "5%", "--max-copies", "1%", "--min-accuracy-ratio", "0.6"),
+        *("--json", "--seed", "1", "--attempts", "100", "-o", str(files / "report.md"), "--public"),
+    )
+    assert result.exit_code == 0, result.exception
+    told = json.loads(result.stdout)
+    assert all(gate["holds"] for gate in told["gates"])
+    assert {row["attack"] for row in told["attacks"]} >= {"linkage", "membership"}
+    assert told["accuracy_ratio"] > 0.6
+    text = (files / "report.md").read_text()
+    assert "aggregates" not in text
+    assert "max_linkage" in text.replace("\\", "")
+
+
+def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) -> None:
+    original = pl.read_csv(files / "original.csv").with_columns(name=pl.lit("x"))
+    original.write_csv(files / "named.csv")
+    roles = {"name": {"kind": "text", "role": "identifier"}, "rich": {"role": "sensitive"}}
+    made = Manifest("test", {}, {}, {"smallest group": 40}, columns=roles)
+    release = pl.read_parquet(files / "good.parquet")
+    write_release(files / "release.csv", release.write_csv, made)
+    found = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30).to_dict()
+    assert [row["holds"] for row in found["guarantee"]["rows"]] == [True, True]
+    assert [n for n in found["attacks"] if n.startswith("inf")] == ["inference:rich"]
+    (files / "release.csv").write_text((files / "release.csv").read_text() + "1,2,3,4,no\n")
+    changed = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30)
+    assert changed.verdict["level"] == "bad"
+
+
+def test_a_policy_names_what_was_left_out(files: Path) -> None:
+    original = pl.read_csv(files / "original.csv")
+    original.with_columns(note=pl.col("rich") + "!").write_csv(files / "noted.csv")
+    policy = "".join(
+        f'[columns.{n}]\nkind = "{k}"\nrole = "{r}"\n'
+        for n, k, r in [
+            *((name, "decimal", "quasi-identifier") for name in "abcd"),
+            ("rich", "category", "target"),
+            ("note", "text", "ignored"),
+        ]
+    )
+    (files / "policy.toml").write_text(policy)
+    with pytest.raises(TulleError, match="the release lacks 1 column"):
+        audit_files(files / "noted.csv", files / "good.parquet")
+    found = audit_files(
+        files / "noted.csv",
+        files / "good.parquet",
+        policy=files / "policy.toml",
+        seed=1,
+        attempts=30,
+    )
+    assert "accuracy_ratio" in found.to_dict()["metrics"]
+    assert attack_rows(found)[0]["attack"] == "exact_copies"
+
+
+def test_identifiers_that_a_release_left_out_are_guessed(files: Path) -> None:
+    original = pl.read_csv(files / "original.csv")
+    mails = pl.Series("email", [f"p{i}@example.org" for i in range(original.height)])
+    original.with_columns(mails).write_csv(files / "mailed.csv")
+    found = audit_files(files / "mailed.csv", files / "good.parquet", seed=1, attempts=30)
+    assert "5 columns" in found.to_dict()["summary"]
+
+
+def test_bad_outputs_are_refused_before_any_work(files: Path) -> None:
+    source, release = files / "original.csv", files / "copy.csv"
+    with pytest.raises(TulleError, match="the source itself"):
+        audit_files(source, release, report=source)
+    (files / "there.html").write_text("x")
+    with pytest.raises(TulleError, match="exists already"):
+        audit_files(source, release, report=files / "there.html")
+    with pytest.raises(TulleError, match="no such file"):
+        audit_files(source, files / "nowhere.csv")

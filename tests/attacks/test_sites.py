@@ -75,6 +75,10 @@ def test_splitting_and_pairs_weaken_frequency_matching(rng: np.random.Generator)
     after = {r.name: r.rate for r in attack_tables(table, split)}
     assert set(before.values()) == {1.0}
     assert max(after.values()) < 0.35
+    shares = {"sex": 0.05, "race": 0.05}
+    informed = {r.name: r.rate for r in attack_tables(table, split, splits=shares)}
+    assert informed["frequency_matching:race"] > after["frequency_matching:race"]
+    assert informed["frequency_matching:sex"] < 1
 
 
 def test_known_pairs_read_a_straight_line_and_not_noise(rng: np.random.Generator) -> None:

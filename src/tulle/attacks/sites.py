@@ -8,7 +8,7 @@ attacker knows from elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from tulle.attacks.result import AttackResult
 from tulle.errors import DataError
 from tulle.random import RandomState, as_generator
+from tulle.sites.columns import PARTS
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +29,12 @@ _MOST_CATEGORIES = 1000  # more are matched by rank alone
 
 
 def frequency_matching(
-    aliases: Sequence[Any], values: Sequence[Any], public: Sequence[Any], *, name: str = "aliases"
+    aliases: Sequence[Any],
+    values: Sequence[Any],
+    public: Sequence[Any],
+    *,
+    split: float | None = None,
+    name: str = "aliases",
 ) -> AttackResult:
     """Names aliases by how often they occur, knowing how often each value occurs elsewhere.
 
@@ -40,6 +46,9 @@ def frequency_matching(
         What is true for the same records.
     public
         A sample of the same attribute from elsewhere (a census, an older survey).
+    split
+        The share at which frequent values were split into several aliases, which the attacker
+        knows too.
 
     Examples
     --------
@@ -51,8 +60,13 @@ def frequency_matching(
     seen, alias_of, alias_counts = _counted(aliases)
     known, _, public_counts = _counted(public)
     true = np.asarray(values, dtype=object)[_present(aliases)]
-    match = _match_shares(alias_counts / alias_counts.sum(), public_counts / public_counts.sum())
-    named = np.array([known[place] if place >= 0 else None for place in match], dtype=object)
+    shares = public_counts / public_counts.sum()
+    parts = np.ones(len(known), dtype=np.int64)
+    if split is not None:
+        parts = np.clip(np.ceil(shares / split), 1, PARTS).astype(np.int64)
+    called = [value for value, count in zip(known, parts) for _ in range(count)]
+    match = _match_shares(alias_counts / alias_counts.sum(), np.repeat(shares / parts, parts))
+    named = np.array([called[place] if place >= 0 else None for place in match], dtype=object)
     right = int(np.count_nonzero(named[alias_of] == true))
     commonest = known[int(np.argmax(public_counts))]
     return AttackResult(
@@ -150,7 +164,12 @@ def order_matching(
 
 
 def attack_tables(
-    plain: Any, encoded: Any, public: Any = None, *, random_state: RandomState = None
+    plain: Any,
+    encoded: Any,
+    public: Any = None,
+    *,
+    splits: Mapping[str, float] | None = None,
+    random_state: RandomState = None,
 ) -> list[AttackResult]:
     """All attacks on every coded column of a table.
 
@@ -161,6 +180,8 @@ def attack_tables(
     public
         A table of the same attributes from elsewhere. Without it the attacker knows the exact
         distribution of the plain table: the worst case.
+    splits
+        Columns whose frequent values were split, and at which share.
     """
     from tulle.tables.frames import to_polars
 
@@ -175,7 +196,8 @@ def attack_tables(
             results += _attack_codes(seen[name], truth[name], known[name], rng)
         else:
             columns = (seen[name].to_list(), truth[name].to_list(), known[name].to_list())
-            results.append(frequency_matching(*columns, name=name))
+            split = (splits or {}).get(name)
+            results.append(frequency_matching(*columns, split=split, name=name))
     return results
 
 

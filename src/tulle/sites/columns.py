@@ -18,6 +18,7 @@ from tulle.errors import KeyMaterialError, ParameterError
 from tulle.sites import grading
 from tulle.tables.schema import Kind, Role
 
+PARTS = 64  # a split value has at most so many aliases
 EXACT = 0.45  # whole numbers come back exactly if floating point moves them by less
 
 

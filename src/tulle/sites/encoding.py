@@ -19,8 +19,8 @@ from tulle.sites.cells import (
     present,
     texts_of,
 )
-from tulle.sites.columns import CLOCKS, EXACT, WHOLE, Aliased, Graded, Joint
-from tulle.sites.vocabulary import OTHER, PARTS, Vocabulary
+from tulle.sites.columns import CLOCKS, EXACT, PARTS, WHOLE, Aliased, Graded, Joint
+from tulle.sites.vocabulary import OTHER, Vocabulary
 
 # -- numbers and dates ------------------------------------------------------------------------
 

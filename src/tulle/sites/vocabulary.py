@@ -18,10 +18,9 @@ import polars as pl
 from tulle.errors import KeyMaterialError
 from tulle.keys import SecretKey
 from tulle.sites.aliases import check_no_collision, keyed_aliases, table_aliases
-from tulle.sites.columns import Aliased, Coded, Joint, ValueType
+from tulle.sites.columns import PARTS, Aliased, Coded, Joint, ValueType
 from tulle.sites.sealed import read_sealed, write_sealed
 
-PARTS = 64  # a split value has at most so many aliases
 OTHER = "other"
 _CONTENT = "site vocabulary"
 _EMPTY = {"alias": pl.String, "text": pl.String}

@@ -19,7 +19,7 @@ from tulle.releases import Manifest, check_target, read_manifest, verify_release
 from tulle.report.words import attack_label
 from tulle.sites.agreement import SiteAgreement
 from tulle.sites.codec import SiteCodec
-from tulle.sites.columns import Coded, Dropped, Graded, Plain
+from tulle.sites.columns import Aliased, Coded, Dropped, Graded, Plain
 from tulle.tables.formats import is_sql
 from tulle.tables.reading import read_batches, read_table
 from tulle.tables.writing import put_batches
@@ -79,7 +79,7 @@ def encode(
         codec.save_vocabulary(vocabulary, force=force)
     attacks: list[AttackResult] = []
     if report is not None:
-        attacks = attack_tables(read_table(source), read_table(output), random_state=seed)
+        attacks = _attacks(shared, source, output, seed)
         _report(shared, attacks, counts["records"], command).save(report, force=force)
     notes = warnings_of(attacks) or ["--report FILE measures what these codes give away."]
     return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
@@ -156,6 +156,15 @@ def _coded(column: Coded) -> str:
     if isinstance(column, Plain):
         return "plain"
     return "number" if isinstance(column, Graded) else "alias"
+
+
+def _attacks(
+    agreement: SiteAgreement, source: FilePath, output: FilePath, seed: int | None
+) -> list[AttackResult]:
+    """The attacks of somebody who knows the exact distribution of the table."""
+    splits = {c.name: c.split for c in agreement.columns if isinstance(c, Aliased) and c.split}
+    plain, codes = read_table(source), read_table(output)
+    return attack_tables(plain, codes, splits=splits, random_state=seed)
 
 
 def _report(

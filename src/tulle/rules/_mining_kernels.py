@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
@@ -22,7 +22,7 @@ from tulle.jit import kernel
 MOST_SETS = 1 << 27  # 1.6 GB of nodes
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _popcount(typing_context: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.zext(builder.ctpop(arguments[0]), ir.IntType(64))
@@ -63,7 +63,7 @@ def project(indptr: Any, items: Any, rank: Any, heads: Any) -> Any:
 
 
 @kernel
-def _emit(nodes: Any, used: int, parent: int, item: int, support: int, perfect: Any, n: int) -> Any:
+def _emit(nodes: Any, used: Any, parent: Any, item: Any, support: Any, perfect: Any, n: Any) -> Any:
     """Writes one set and its unions with every subset of the perfect extensions."""
     need = used + (1 << min(n, 28))
     if need > MOST_SETS:
@@ -102,8 +102,8 @@ def _enlarged(bits: Any, item: Any, support: Any, used: int, room: int) -> Any:
 
 @kernel
 def _grow(
-    nodes: Any, used: int, root: int, bits: Any, words: int, item: Any, support: Any, n: int,
-    perfect: Any, n_perfect: int, minimum: int,
+    nodes: Any, used: Any, root: Any, bits: Any, words: int, item: Any, support: Any, n: Any,
+    perfect: Any, n_perfect: Any, minimum: int,
 ) -> Any:  # fmt: skip
     """Adds every frequent set below ``root``; slot s has ``bits[s]``, an item and a support."""
     # of each level: next slot, end, parent node, number of perfect extensions
@@ -216,11 +216,11 @@ def mine_sparse(indptr: Any, items: Any, rank: Any, heads: Any, minimum: int) ->
                 perfect[n_perfect] = other
                 n_perfect += 1
             elif count[other] >= minimum:
-                slot = n
-                while slot > 0 and support[slot - 1] > count[other]:
-                    item[slot], support[slot] = item[slot - 1], support[slot - 1]
-                    slot -= 1
-                item[slot], support[slot] = other, count[other]
+                hole = n
+                while hole > 0 and support[hole - 1] > count[other]:
+                    item[hole], support[hole] = item[hole - 1], support[hole - 1]
+                    hole -= 1
+                item[hole], support[hole] = other, count[other]
                 n += 1
             count[other] = 0
         here = used

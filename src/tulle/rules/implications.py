@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def rules_small(itemsets: Itemsets, confidence: Fraction, longest: int) -> Impli
     """By a dictionary of all sets."""
     indptr, flat = itemsets.rows
     ends, codes = indptr.tolist(), flat.tolist()
-    sets = [tuple(codes[start:end]) for start, end in zip(ends, ends[1:])]
+    sets = [tuple(codes[start:end]) for start, end in pairwise(ends)]
     node_of = {itemset: node for node, itemset in enumerate(sets)}
     support = itemsets.support.tolist()
     found = []

@@ -49,12 +49,11 @@ class Itemsets:
         owner = np.repeat(np.arange(len(self)), sizes)
         flat = np.empty(indptr[-1], dtype=np.int64)
         nodes = np.flatnonzero(sizes)
-        ancestor, place = nodes, indptr[nodes]
-        while len(ancestor):
-            flat[place] = self.item[ancestor]
-            ancestor = self.parent[ancestor]
-            alive = ancestor > 0
-            ancestor, place = ancestor[alive], place[alive] + 1
+        place = indptr[nodes]
+        while len(nodes):
+            flat[place] = self.item[nodes]
+            above = self.parent[nodes].astype(np.int64)
+            nodes, place = above[above > 0], place[above > 0] + 1
         width = int(flat.max(initial=0)) + 1
         keys = np.sort(owner * width + flat)
         return indptr, (keys % width).astype(np.int32)
@@ -99,9 +98,9 @@ def mine_small(baskets: Transactions, minimum: int, most: int | None = None) -> 
     order = _frequent_ascending(baskets, minimum)
     level = []
     for code in order.tolist():
-        bits = np.zeros(len(baskets), dtype=bool)
-        bits[baskets.row_of[baskets.cells(code)]] = True
-        level.append((code, int.from_bytes(np.packbits(bits).tobytes())))
+        held = np.zeros(len(baskets), dtype=bool)
+        held[baskets.row_of[baskets.cells(code)]] = True
+        level.append((code, int.from_bytes(np.packbits(held).tobytes())))
     nodes = [(-1, -1, len(baskets))]
     pending = [(0, level)]
     while pending:

@@ -1,0 +1,91 @@
+"""The sliding window algorithm in one pass. Twins in ``window.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tulle.jit import kernel
+
+
+@kernel
+def find_supporters(
+    indptr: Any, items: Any, starts: Any, anchored: Any, ends: Any, rule_items: Any
+) -> Any:
+    """Pairs (row, rule) of baskets that support a rule, in row order.
+
+    ``anchored[starts[i]:starts[i + 1]]`` are the rules whose rarest item is i; the others of its
+    items are looked for only in baskets that hold this one.
+    """
+    found = np.empty((1024, 2), dtype=np.int64)
+    used = 0
+    for row in range(len(indptr) - 1):
+        for cell in range(indptr[row], indptr[row + 1]):
+            item = items[cell]
+            for place in range(starts[item], starts[item + 1]):
+                rule = anchored[place]
+                other, here = ends[rule], indptr[row]
+                while other < ends[rule + 1] and here < indptr[row + 1]:
+                    if items[here] == rule_items[other]:
+                        other += 1
+                    elif items[here] > rule_items[other]:
+                        break
+                    here += 1
+                if other < ends[rule + 1]:
+                    continue
+                if used == len(found):
+                    more = np.empty((2 * used, 2), dtype=np.int64)
+                    for pair in range(used):
+                        more[pair, 0] = found[pair, 0]
+                        more[pair, 1] = found[pair, 1]
+                    found = more
+                found[used, 0] = row
+                found[used, 1] = rule
+                used += 1
+    return found[:used]
+
+
+@kernel
+def _is_whole(
+    items: Any, kept: Any, begin: int, end: int, rule_items: Any, first: int, last: int
+) -> Any:
+    """Whether a basket still holds all items of a rule; and where its items are."""
+    other, here = first, begin
+    while other < last and here < end:
+        if items[here] == rule_items[other]:
+            if not kept[here]:
+                return False
+            other += 1
+        here += 1
+    return other == last
+
+
+@kernel
+def remove_victims(
+    indptr: Any, items: Any, kept: Any, rows: Any, rules: Any, victims: Any, heads: Any,
+    quotas: Any, ends: Any, rule_items: Any,
+) -> None:  # fmt: skip
+    """For each rule, its first unbroken baskets lose their victim until the quota is met.
+
+    Pairs ``heads[r]:heads[r + 1]`` are those of rule r, shortest basket first. A basket in which
+    an earlier removal broke the rule counts, and is not touched again.
+    """
+    for rule in range(len(heads) - 1):
+        need = quotas[rule]
+        first, last = ends[rule], ends[rule + 1]
+        whole = np.empty(heads[rule + 1] - heads[rule], dtype=np.bool_)
+        for pair in range(heads[rule], heads[rule + 1]):
+            begin, end = indptr[rows[pair]], indptr[rows[pair] + 1]
+            intact = _is_whole(items, kept, begin, end, rule_items, first, last)
+            whole[pair - heads[rule]] = intact
+            need -= not intact
+        for pair in range(heads[rule], heads[rule + 1]):
+            if need <= 0:
+                break
+            if whole[pair - heads[rule]]:
+                for here in range(indptr[rows[pair]], indptr[rows[pair] + 1]):
+                    if items[here] == victims[pair]:
+                        kept[here] = False
+                        break
+                need -= 1

@@ -1,0 +1,182 @@
+"""``best``: hides all rules with the fewest other rules lost.
+
+1. Every removal has a cost: the rules near their end that lose a basket by it. A linear program
+   (``covering``) chooses removals; it is run with each rule falling by support, by confidence,
+   and by what looks cheaper, and with costs from the margins that the last solution left.
+2. The solution with the fewest lost rules is improved: a part of its baskets is given back, costs
+   are taken afresh from what is left of every rule's margin, and the part is solved again; the
+   change stays if it loses no more rules.
+3. Every candidate is repaired until each rule is hidden by count, and trimmed of removals that
+   are not needed.
+
+The number of improvements follows from the size of the work and not from a clock: the same seed
+gives the same release on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tulle.progress import bar
+from tulle.rules.covering import Candidates, cheaper_modes, cover
+from tulle.rules.edits import Edits
+from tulle.rules.impact import Floats, Impact
+from tulle.rules.itemsets import Longs
+from tulle.rules.sensitive import Sensitive
+from tulle.rules.verykios import removals_needed
+from tulle.rules.window import Mask
+
+_SHARPNESS = (1.0, 0.5, 2.0)
+_TILTS = (0.0, 0.2, 0.5)
+_DYING = ("give up", "spread", "save")
+_WORK = 6e9  # steps of a whole search; some half a minute
+
+
+def best(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> Edits:
+    """Edits that hide all rules and lose as few others as the search finds."""
+    search = Search(sensitive, impact, rng)
+    starts, rounds = search.plan()
+    return search.run(starts, rounds)
+
+
+@dataclass(eq=False)
+class _Solution:
+    left: Mask  # which items of sensitive rules are left in the candidates' baskets
+    lost: Longs  # how many baskets each itemset lost
+    n_lost: int  # how many rules are lost
+
+
+class Search:
+    """The search for the removals that lose the fewest rules."""
+
+    def __init__(self, sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> None:
+        self.sensitive = sensitive
+        self.impact = impact
+        self.rng = rng
+        self.candidates = Candidates.of(sensitive)
+        self.everywhere = np.arange(len(self.candidates.rows))
+
+    def plan(self) -> tuple[int, int]:
+        """Numbers of starts and of improvements, from the work that one evaluation takes."""
+        share = len(self.candidates.rows) / len(self.sensitive.baskets)
+        walk = float(self.impact.support.sum()) * share
+        program = 150.0 * np.count_nonzero(self.candidates.has)
+        once = 2 * walk + program + 1e6
+        starts = int(np.clip(0.4 * _WORK / (3 * once), 4, 12))
+        return starts, int(np.clip(0.6 * _WORK / (0.5 * once), 40, 400))
+
+    def run(self, starts: int, rounds: int) -> Edits:
+        """The best edits after so many starts and improvements of the best of them."""
+        with bar("hiding rules", starts + rounds) as advance:
+            best = min((self._start(n, advance) for n in range(starts)), key=lambda s: s.n_lost)
+            share = 0.3
+            for _ in range(rounds):
+                if best.n_lost == 0:
+                    break
+                other = self._improve(best, share)
+                share = min(0.5, share * 1.1) if other.n_lost < best.n_lost else share * 0.95
+                share = max(0.05, share)
+                best = other if other.n_lost <= best.n_lost else best
+                advance(1, note=f"{best.n_lost} rules lost")
+        return Edits(self._kept(best.left))
+
+    def _start(self, number: int, advance: Callable[..., None]) -> _Solution:
+        """A solution from nothing: three times, each with weights near the one before."""
+        found = []
+        untouched = _Solution(self.candidates.has, np.zeros_like(self.impact.support), 0)
+        reference = untouched
+        tilt = self._tilt(0.0 if number < len(_SHARPNESS) else 1.0)
+        sharpness = _SHARPNESS[number % len(_SHARPNESS)]
+        for dying in ("save", "spread", "give up"):
+            weight = self._weight(untouched, reference, sharpness, dying)
+            costs = self._costs(untouched.left, self.everywhere, weight) * tilt
+            modes = cheaper_modes(self.candidates, costs)
+            reference = self._solved(untouched, self.everywhere, costs, modes)
+            found.append(reference)
+        advance(1)
+        return min(found, key=lambda one: one.n_lost)
+
+    def _improve(self, best: _Solution, share: float) -> _Solution:
+        """Gives a random part of the baskets back and solves it again."""
+        part = np.flatnonzero(self.rng.random(len(self.everywhere)) < share)
+        left = best.left.copy()
+        left[part] = self.candidates.has[part]
+        freed = self._measured(left, best)
+        sharpness, dying, tilt = (
+            options[int(self.rng.integers(len(options)))]
+            for options in (_SHARPNESS, _DYING, _TILTS)
+        )
+        weight = self._weight(freed, best, sharpness, dying)
+        costs = self._costs(left, part, weight) * self._tilt(tilt)
+        support, _ = self.candidates.counts(best.left)
+        return self._solved(freed, part, costs, support >= self.sensitive.limit)
+
+    def _solved(self, base: _Solution, part: Longs, costs: Floats, modes: Mask) -> _Solution:
+        needs = self._needs(base.left, modes)
+        place, column = cover(self.candidates, base.left, part, costs, modes, needs)
+        left = base.left.copy()
+        left[place, column] = False
+        self._repair(left, part, costs)
+        return self._measured(left, base)
+
+    def _measured(self, left: Mask, near: _Solution) -> _Solution:
+        """Counts what is lost, from a solution that differs in some baskets only."""
+        changed = self.candidates.rows[(left != near.left).any(axis=1)]
+        lost = near.lost - self.impact.lost(self._kept(near.left), changed)
+        lost += self.impact.lost(self._kept(left), changed)
+        return _Solution(left, lost, self.impact.n_lost(self.impact.support - lost))
+
+    def _needs(self, left: Mask, modes: Mask) -> Floats:
+        """How far each rule still is from being hidden in its way."""
+        needs = np.zeros(len(self.sensitive))
+        for r in self._visible(left):
+            support, antecedent = (int(counts[r]) for counts in self.candidates.counts(left))
+            sure = self.sensitive.confidence[r]
+            if modes[r] and sure is not None:
+                needs[r] = float(support - sure * antecedent) + 1 / sure.denominator
+            else:
+                needs[r] = support - self.sensitive.limit[r] + 1
+        return needs
+
+    def _visible(self, left: Mask) -> list[int]:
+        counts = zip(*(counts.tolist() for counts in self.candidates.counts(left)))
+        return [r for r, pair in enumerate(counts) if not self.sensitive.hidden(r, *pair)]
+
+    def _repair(self, left: Mask, part: Longs, costs: Floats) -> None:
+        """Takes an item of the consequent away, cheapest first, until every rule is hidden."""
+        price = np.full(left.shape, np.inf)
+        price[part] = costs
+        while visible := self._visible(left):
+            for r in visible:
+                support, antecedent = (int(counts[r]) for counts in self.candidates.counts(left))
+                need = removals_needed(
+                    support,
+                    antecedent,
+                    int(self.sensitive.limit[r]),
+                    self.sensitive.confidence[r],
+                    lowers_antecedent=False,
+                )
+                column = int(self.candidates.items.searchsorted(self.sensitive.consequent[r][0]))
+                holders = np.flatnonzero(left[:, self.candidates.in_rule[r]].all(axis=1))
+                order = np.argsort(price[holders, column], kind="stable")
+                left[holders[order][:need], column] = False
+
+    def _weight(self, base: _Solution, near: _Solution, sharpness: float, dying: str) -> Floats:
+        support = self.impact.support
+        return self.impact.weight(support - base.lost, support - near.lost, sharpness, dying)
+
+    def _tilt(self, strength: float) -> Floats:
+        """Random factors for the items: whole items are given up or spared together."""
+        return np.exp(strength * self.rng.standard_normal(len(self.candidates.items)))
+
+    def _costs(self, left: Mask, part: Longs, weight: Floats) -> Floats:
+        rows = self.candidates.rows[part]
+        return self.impact.costs(self._kept(left), rows, weight, self.candidates.items)
+
+    def _kept(self, left: Mask) -> Mask:
+        kept = np.ones(len(self.sensitive.baskets.items), dtype=bool)
+        kept[self.candidates.cell[self.candidates.has & ~left]] = False
+        return kept

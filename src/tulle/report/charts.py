@@ -16,7 +16,7 @@ from tulle.errors import ParameterError
 Rows = Sequence[Mapping[str, Any]]
 
 ORIGINAL, RELEASE, CONTROL = "#4c78a8", "#e8871e", "#8a63b5"
-WIDTH = 560
+WIDTH = 760
 _MOST_NAMES = 40  # of rules or attacks in one picture; the table below it has them all
 
 

@@ -17,6 +17,7 @@ from tulle.report.words import attack_label, number
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
 GRAVE_MEMBERSHIP = 0.50
+_MOST_TOLD = 5  # attacks of a grade
 
 
 def verdict(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,12 +77,13 @@ def grade(name: str, attack: Mapping[str, Any], tried: int) -> str:
 
 
 def _attacks_graded(result: Mapping[str, Any], wanted: str) -> list[str]:
+    """What is to be said of the attacks of a grade, the worst first."""
     attacks = result.get("attacks") or {}
-    return [
-        _told(name, attack)
-        for name, attack in attacks.items()
-        if grade(name, attack, len(attacks)) == wanted
-    ]
+    found = [n for n, attack in attacks.items() if grade(n, attack, len(attacks)) == wanted]
+    worst = sorted(found, key=lambda name: -attacks[name]["risk"])
+    told = [_told(name, attacks[name]) for name in worst[:_MOST_TOLD]]
+    rest = len(worst) - len(told)
+    return [*told, f"{rest} more attacks succeed; the table below has them."] if rest else told
 
 
 def _told(name: str, attack: Mapping[str, Any]) -> str:
@@ -89,8 +91,8 @@ def _told(name: str, attack: Mapping[str, Any]) -> str:
     against = "by guessing" if guessing else "for people who were never in the data"
     reference = attack["baseline"] if guessing else attack["control"]
     return (
-        f"{attack_label(name)} succeeds in {number(attack['rate'], 'share')} of the attempts; "
-        f"{against} it is {number(reference, 'share')}."
+        f"{attack_label(name)}: right in {number(attack['rate'], 'share')} of the attempts, "
+        f"{against} in {number(reference, 'share')}."
     )
 
 

@@ -106,10 +106,10 @@ def attack_label(name: str) -> str:
 
 
 def number(value: Any, style: str = "plain") -> str:
-    """A number as people write it; words pass through.
+    r"""A number as people write it; words pass through.
 
     >>> number(32561), number(0.98765), number(0.0512, "share"), number(None), number(True)
-    ('32,561', '0.988', '5.1 %', '-', 'yes')
+    ('32,561', '0.988', '5.1\xa0%', '-', 'yes')
     """
     if value is None:
         return "-"
@@ -126,7 +126,7 @@ def number(value: Any, style: str = "plain") -> str:
     if style == "share":
         return _share(float(value))
     if style == "percent":
-        return f"{value:.3g} %"
+        return f"{value:.3g}\N{NO-BREAK SPACE}%"
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
@@ -134,7 +134,8 @@ def number(value: Any, style: str = "plain") -> str:
 
 def _share(value: float) -> str:
     percent = 100 * value
-    return f"{percent:.0f} %" if percent >= 99.95 or percent == 0 else f"{percent:.1f} %"
+    digits = 0 if percent >= 99.95 or percent == 0 else 1
+    return f"{percent:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def _spaced(name: str) -> str:

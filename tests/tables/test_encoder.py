@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from polars.testing.parametric import column, dataframes
 
 from tulle.errors import DataError, ParameterError
+from tulle.tables.clipping import clip_keeping_means
 from tulle.tables.encoder import TableEncoder
 from tulle.tables.schema import Column, Kind, Role
 
@@ -287,6 +288,37 @@ def test_values_are_not_pulled_towards_the_fill_of_missing_ones():
     released = encoder.decode(drawn, groups, rng, means=means)["v"].to_numpy()
     assert np.nanmean(released[:2000]) == pytest.approx(np.nanmean(high), abs=2)
     assert np.isnan(released).sum() == np.isnan(high).sum()
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.floats(-100, 100)), min_size=1, max_size=40),
+    st.floats(-20, 20),
+    st.floats(0, 30),
+)
+def test_clipping_keeps_the_means_of_groups(rows, low, width):
+    groups, values = (np.array(part) for part in zip(*rows))
+    means = np.array([values[groups == group].sum() for group in range(4)])
+    means /= np.maximum(np.bincount(groups, minlength=4), 1)
+    clipped = clip_keeping_means(values.astype(float), groups, means, low, low + width)
+    assert (clipped >= low).all()
+    assert (clipped <= low + width).all()
+    for group in set(groups.tolist()):
+        wanted = np.clip(values[groups == group].mean(), low, low + width)
+        assert clipped[groups == group].mean() == pytest.approx(wanted, abs=1e-9)
+
+
+def test_the_mean_of_a_skewed_column_stays():
+    """Most values are 0 and the range begins there: cutting alone would raise the mean."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"gain": np.where(rng.random(4000) < 0.1, rng.integers(1, 9000, 4000), 0)})
+    groups = np.arange(4000) // 20
+    encoder = TableEncoder().fit(table)
+    means = encoder.encode(table).reshape(200, 20, 1).mean(axis=1)
+    drawn = means[groups] + rng.normal(0, 1500, (4000, 1))
+    released = encoder.decode(drawn, groups, rng, means=means)["gain"]
+    assert released.min() >= 0
+    assert released.mean() == pytest.approx(table["gain"].mean(), rel=0.01)
 
 
 def test_public_bounds_replace_the_observed_range():

@@ -10,9 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle.errors import DataError, ParameterError
+from tulle.tables.clipping import clip_keeping_means
 from tulle.tables.frames import Cells
 from tulle.tables.number_facts import EXACT, decimals_of, mean_of, spread_of, tick_sizes
-from tulle.tables.quotas import Floats, Grouped, among_present, choose_states
+from tulle.tables.quotas import Floats, Grouped, among_present, choose_states, mean_present
 from tulle.tables.schema import Kind
 
 _PRESENT, _NULL, _NAN = 0, 1, 2
@@ -113,7 +114,7 @@ class NumberCodec:
                 )
             chosen = choose_states([1 - absent, *extras], shares, grouped)
             states = np.array([_PRESENT, *self.extra])[chosen]
-        return self._typed(self._snapped(values, snap), states)
+        return self._typed(self._snapped(values, states, grouped, snap), states)
 
     def widen(self, cells: Cells) -> None:
         """Lets the observed range grow by the values of more data."""
@@ -222,14 +223,28 @@ class NumberCodec:
 
     # -- from numbers to values ----------------------------------------------------------------
 
-    def _snapped(self, values: Floats, snap: bool) -> Floats:
-        if self.kind is Kind.DECIMAL:
-            if not snap:
-                return values
-            if self.decimals is not None:
-                values = np.round(values, self.decimals)
-            return np.clip(values, self.low, self.high)
-        return np.clip(np.rint(values), np.ceil(self.low), np.floor(self.high))
+    def _snapped(
+        self, values: Floats, states: NDArray[Any] | None, grouped: Grouped | None, snap: bool
+    ) -> Floats:
+        """Within the range, which keeps the groups' means where it can, and of the precision."""
+        if self.kind is Kind.DECIMAL and not snap:
+            return values
+        low, high = self.low, self.high
+        if self.kind is not Kind.DECIMAL:
+            low, high = np.ceil(low), np.floor(high)
+        if grouped is not None:
+            present = slice(None) if states is None else states == _PRESENT
+            values = values.copy()
+            away = grouped.means[:, 1:].sum(axis=1)
+            means = mean_present(grouped.means[:, 0], away, self.fill)
+            values[present] = clip_keeping_means(
+                values[present], grouped.groups[present], means, low, high
+            )
+        if self.kind is not Kind.DECIMAL:
+            values = np.rint(values)
+        elif self.decimals is not None:
+            values = np.round(values, self.decimals)
+        return np.clip(values, low, high)
 
     def _typed(self, values: Floats, states: NDArray[Any] | None) -> Cells:
         if isinstance(self.dtype, np.dtype):

@@ -124,6 +124,10 @@ def among_present(
     it. The regression of the value on the absence score undoes that exactly: its slope is
     ``fill - mean of those present``. Records with no absence keep their value as it is.
     """
-    present = np.maximum(1.0 - absent_share, 1e-12)
-    slope = fill - (mean - absent_share * fill) / present
+    slope = fill - mean_present(mean, absent_share, fill)
     return values - slope[groups] * absent
+
+
+def mean_present(mean: Floats, absent_share: Floats, fill: float) -> Floats:
+    """The mean of the records of each group that have a value."""
+    return (mean - absent_share * fill) / np.maximum(1.0 - absent_share, 1e-12)

@@ -117,12 +117,26 @@ def tree(union: pl.DataFrame, target: str, *, depth: int = 6, folds: int = 3) ->
 
 
 def naive_bayes(union: pl.DataFrame, target: str) -> tuple[float, list[list[int]]]:
-    from sklearn.model_selection import KFold, cross_val_predict
-    from sklearn.naive_bayes import GaussianNB
+    """Normal for numbers, categorical for the rest, by cross-validation."""
+    from sklearn.model_selection import KFold
+    from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
     y, _ = classes(union, target)
-    split = KFold(3, shuffle=True, random_state=0)
-    return _scores(y, cross_val_predict(GaussianNB(), scaled(union, target), y, cv=split))
+    rest = union.drop(target)
+    numbers = scaled(union.select(target, *[s.name for s in rest if s.dtype.is_numeric()]), target)
+    texts = [series.name for series in rest if not series.dtype.is_numeric()]
+    words = np.column_stack([classes(union, name)[0] for name in texts])
+    predicted = np.empty_like(y)
+    for train, test in KFold(3, shuffle=True, random_state=0).split(y):
+        normal = GaussianNB().fit(numbers[train], y[train])
+        listed = CategoricalNB(min_categories=words.max(axis=0) + 1).fit(words[train], y[train])
+        chances = (
+            normal.predict_joint_log_proba(numbers[test])
+            + listed.predict_joint_log_proba(words[test])
+            - np.log(normal.class_prior_)
+        )
+        predicted[test] = normal.classes_[np.argmax(chances, axis=1)]
+    return _scores(y, predicted)
 
 
 def neighbours(

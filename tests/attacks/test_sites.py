@@ -71,6 +71,9 @@ def test_splitting_and_pairs_weaken_frequency_matching(rng: np.random.Generator)
     split = SiteCodec(
         SiteAgreement.create(kinds, split={"sex": 0.05, "race": 0.05}), random_state=0
     ).transform(table)
+    joint = SiteCodec(SiteAgreement.create(kinds, joint=[("race", "sex")])).transform(table)
+    (paired,) = attack_tables(table, joint)
+    assert (paired.name, paired.attempts) == ("frequency_matching:race+sex", 3000)
     before = {r.name: r.rate for r in attack_tables(table, plain)}
     after = {r.name: r.rate for r in attack_tables(table, split)}
     assert set(before.values()) == {1.0}

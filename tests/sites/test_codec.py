@@ -347,6 +347,28 @@ def test_time_zones_come_back() -> None:
     assert codec.inverse_transform(codec.transform(table)).equals(table)
 
 
+def test_nanoseconds_are_taken_if_they_are_whole_microseconds() -> None:
+    shared = SiteAgreement.create(
+        {"seen": "timestamp"}, ranges={"seen": ("2020-01-01T00:00", "2021-01-01T00:00")}
+    )
+    codec = SiteCodec(shared)
+    stamps = pd.DataFrame({"seen": pd.to_datetime(["2020-07-01 12:00:00.123456", None])})
+    pd.testing.assert_frame_equal(codec.inverse_transform(codec.transform(stamps)), stamps)
+    with pytest.raises(DataError, match="1 values finer than 1 microseconds"):
+        codec.transform(pd.DataFrame({"seen": pd.to_datetime(["2020-07-01 12:00:00.123456789"])}))
+
+
+def test_truth_values_written_otherwise_are_not_turned_into_false() -> None:
+    shared = SiteAgreement.create({"smoker": "boolean"})
+    codes = SiteCodec(shared).transform(pl.DataFrame({"smoker": ["yes", "no"]}))
+    reader = SiteCodec(shared)
+    reader.transform(pl.DataFrame({"smoker": [1, 0]}))
+    with pytest.raises(DataError, match="2 cells hold aliases"):
+        reader.inverse_transform(codes)
+    other = SiteCodec(shared).learn(pl.DataFrame({"smoker": ["yes", "no"]}))
+    assert other.inverse_transform(codes)["smoker"].to_list() == ["yes", "no"]
+
+
 def test_dates_in_text_and_midnights_are_dates() -> None:
     shared = SiteAgreement.create({"born": "date"}, ranges={"born": ("1900-01-01", "2020-01-01")})
     codes = [

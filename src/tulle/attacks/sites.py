@@ -189,6 +189,7 @@ def attack_tables(
     known = truth if public is None else to_polars(public)
     rng = as_generator(random_state)
     results: list[AttackResult] = []
+    truth, known = (_with_pairs(table, seen.columns) for table in (truth, known))
     for name in seen.columns:
         if name not in truth.columns or seen[name].equals(truth[name]) or not _any_left(seen[name]):
             continue
@@ -299,6 +300,18 @@ def _both_present(codes: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
 
 def _floats(values: ArrayLike) -> Floats:
     return np.asarray(values, dtype=np.float64)
+
+
+def _with_pairs(table: Any, coded: Sequence[str]) -> Any:
+    """The table with a column for each pair that was coded together as ``first+second``."""
+    import polars as pl
+
+    names = table.columns
+    pairs = [(f, s) for f in names for s in names if f != s and f"{f}+{s}" in coded]
+    return table.with_columns(
+        pl.struct(pl.col(pair).cast(pl.String)).struct.json_encode().alias("+".join(pair))
+        for pair in pairs
+    )
 
 
 def _any_left(series: Any) -> bool:

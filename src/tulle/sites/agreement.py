@@ -210,7 +210,7 @@ class SiteAgreement:
         Cut points and tables that were given, not drawn, stay. What was encoded under this
         agreement can still be decoded with it: keep its file.
         """
-        return self._under(SecretKey.generate())
+        return self._under(SecretKey.generate(), self.generation + 1)
 
     def for_release(self, label: str) -> SiteAgreement:
         """The agreement for one release: sites that use the same label get the same codes.
@@ -218,15 +218,13 @@ class SiteAgreement:
         Aliases and secret cut points of two labels have nothing in common, so that a miner who
         holds two releases cannot link them by their codes; nothing needs to be exchanged.
         """
-        return self._under(SecretKey(self._key.derive(f"sites/release/{label}")))
+        return self._under(SecretKey(self._key.derive(f"sites/release/{label}")), self.generation)
 
-    def _under(self, key: SecretKey) -> SiteAgreement:
+    def _under(self, key: SecretKey, generation: int) -> SiteAgreement:
         from tulle.sites.agreeing import redraw
 
         columns = [redraw(column, key) for column in self.columns]
-        return SiteAgreement(
-            columns, key, generation=self.generation + 1, previous=self.fingerprint
-        )
+        return SiteAgreement(columns, key, generation=generation, previous=self.fingerprint)
 
     # -- what is in it ------------------------------------------------------------------------
 

@@ -69,7 +69,8 @@ def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series
     """Decoded text as the type it had; ``dtype`` is the type of the site's own table, if known."""
     wanted = dtype if dtype is not None else _DTYPES[type]
     if wanted == pl.Boolean:
-        return texts == "true"
+        truths = texts.is_in(["true", "false"]) | texts.is_null()
+        return texts == "true" if truths.all() else texts
     try:
         if wanted.is_temporal():
             return _moments(texts, wanted)
@@ -82,28 +83,34 @@ def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series
 def numbers_of(series: pl.Series, column: Graded) -> Floats:
     """The numbers that are graded; NaN where a value is missing."""
     series = _typed(series, column)
+    if column.type in CLOCKS:
+        return _ticks(series, column)
     if column.type is ValueType.DATE:
-        numbers = series.cast(pl.Date).to_physical().cast(pl.Float64)
-    elif column.type is ValueType.TIMESTAMP:
-        numbers = series.dt.epoch("us").cast(pl.Float64) / column.tick
-    elif column.type is ValueType.TIME:
-        numbers = series.to_physical().cast(pl.Float64) / (1000 * column.tick)
-    else:
-        numbers = series.cast(pl.Float64)
-    found = numbers.fill_null(float("nan")).to_numpy()
+        series = series.cast(pl.Date).to_physical()
+    found = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     if column.type in WHOLE:
         broken = int(np.count_nonzero(np.isfinite(found) & (found != np.round(found))))
         if broken:
             raise DataError(
-                f"column '{column.name}' holds {broken} values "
-                + (
-                    f"finer than {column.tick:,} microseconds, the finest that codes over its "
-                    "range can tell: truncate them, or agree on a narrower range"
-                    if column.type in CLOCKS
-                    else f"that are no {column.type}s: agree on it as decimal"
-                )
+                f"column '{column.name}' holds {broken} values that are no {column.type}s: agree "
+                "on it as decimal"
             )
     return np.asarray(found, dtype=np.float64)
+
+
+def _ticks(series: pl.Series, column: Graded) -> Floats:
+    """Time stamps in whole ticks, counted in whole numbers so that nothing is rounded."""
+    unit = getattr(series.dtype, "time_unit", "ns")
+    fine = series.to_physical().cast(pl.Int64) * (1000 if unit == "ms" else 1)
+    tick = column.tick * (1000 if unit == "ns" else 1)
+    broken = int((fine % tick != 0).sum())
+    if broken:
+        raise DataError(
+            f"column '{column.name}' holds {broken} values finer than {column.tick:,} "
+            "microseconds, the finest that codes over its range can tell: truncate them, or agree "
+            "on a narrower range"
+        )
+    return np.asarray((fine // tick).cast(pl.Float64).fill_null(float("nan")).to_numpy())
 
 
 def from_numbers(

@@ -1,0 +1,42 @@
+"""Groupings: from records and their levels to the group of each record.
+
+Every method is a function ``(matrix, levels, rng) -> group of each row``, on columns that are
+already standardised and weighted, so that methods can be compared.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+
+from tulle.condense.validity import check_feasible, check_groups
+from tulle.moments import Floats, Ints
+
+# method -> the module that defines a function of that name
+_HOMES = {
+    "levels": "constructed",
+    "mdav": "farthest",
+    "modified": "clustered",
+    "original": "seeded",
+    "fast": "farthest",
+    "best": "farthest",
+}
+METHODS = tuple(_HOMES)
+
+
+def group_records(
+    matrix: Floats,
+    levels: Ints,
+    rng: np.random.Generator,
+    *,
+    method: str = "fast",
+    time_budget: float | None = None,
+) -> Ints:
+    """The group of each row (0, 1, ... without gaps), valid for every record's level."""
+    check_feasible(levels)
+    home = import_module(f"tulle.condense.groupings.{_HOMES[method]}")
+    groups: Ints = getattr(home, method)(matrix, levels, rng)
+    groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    check_groups(groups, levels)
+    return groups

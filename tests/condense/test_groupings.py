@@ -1,0 +1,69 @@
+"""Every grouping is valid for every record's level, and the papers' examples come out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tulle.condense.groupings import METHODS, group_records
+from tulle.condense.validity import check_feasible, check_groups
+from tulle.errors import PrivacyError
+
+
+def drawn(seed: int, n: int, d: int, top: int, alike: bool) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(n, d))
+    if alike:
+        matrix = np.round(matrix)  # many duplicates
+    return matrix, rng.integers(1, min(top, n) + 1, size=n)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=30)
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 60),
+    st.integers(1, 4),
+    st.integers(1, 12),
+    st.booleans(),
+)
+def test_groups_are_valid_for_every_level(
+    method: str, seed: int, n: int, d: int, top: int, alike: bool
+) -> None:
+    matrix, levels = drawn(seed, n, d, top, alike)
+    budget = 0.02 if method == "best" else None
+    groups = group_records(
+        matrix, levels, np.random.default_rng(seed), method=method, time_budget=budget
+    )
+    sizes = np.bincount(groups)
+    assert (sizes > 0).all()
+    assert (sizes[groups] >= levels).all()
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "best"])
+def test_same_seed_same_groups(method: str) -> None:
+    matrix, levels = drawn(3, 80, 3, 6, False)
+    first, again = (
+        group_records(matrix, levels, np.random.default_rng(1), method=method) for _ in range(2)
+    )
+    assert (first == again).all()
+
+
+def test_outlier_of_figure_1_joins_the_smaller_group() -> None:
+    threes = [[0, 0], [0, 1], [1, 0]]
+    fours = [[10, 10], [10, 11], [11, 10], [11, 11], [2, 2]]
+    matrix = np.array(threes + fours, dtype=float)
+    levels = np.array([3] * 3 + [4] * 5)
+    for seed in range(10):
+        groups = group_records(matrix, levels, np.random.default_rng(seed), method="levels")
+        assert len(set(groups[[0, 1, 2, 7]])) == 1
+        assert sorted(np.bincount(groups)) == [4, 4]
+
+
+def test_invariant_is_checked_and_counted() -> None:
+    with pytest.raises(PrivacyError, match="1 of 2 groups"):
+        check_groups(np.array([0, 0, 1]), np.array([2, 1, 2]))
+    with pytest.raises(PrivacyError, match=r"2 of 3 records ask for a group of up to 5"):
+        check_feasible(np.array([1, 5, 4]))

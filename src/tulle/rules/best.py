@@ -105,12 +105,9 @@ class Search:
         left = best.left.copy()
         left[part] = self.candidates.has[part]
         freed = self._measured(left, best)
-        sharpness, dying, tilt = (
-            options[int(self.rng.integers(len(options)))]
-            for options in (_SHARPNESS, _DYING, _TILTS)
-        )
-        weight = self._weight(freed, best, sharpness, dying)
-        costs = self._costs(left, part, weight) * self._tilt(tilt)
+        sharpness = float(self.rng.choice(_SHARPNESS))
+        weight = self._weight(freed, best, sharpness, str(self.rng.choice(_DYING)))
+        costs = self._costs(left, part, weight) * self._tilt(float(self.rng.choice(_TILTS)))
         support, _ = self.candidates.counts(best.left)
         return self._solved(freed, part, costs, support >= self.sensitive.limit)
 

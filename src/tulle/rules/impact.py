@@ -90,9 +90,10 @@ class Impact:
         if dying == "give up":
             weight[left < 0] = 0.0
         weight[self.spare | (margin < 0)] = 0.0
-        total = np.bincount(self.whole, weight, minlength=len(self.support))
+        n_sets = len(self.support)
+        total: Floats = np.bincount(self.whole, weight, n_sets).astype(np.float64)
         gain = float(self.confidence) * weight[by_confidence]
-        total -= np.bincount(self.antecedent[by_confidence], gain, minlength=len(self.support))
+        total -= np.bincount(self.antecedent[by_confidence], gain, n_sets)
         room = np.maximum(support[self.precious] - self.minimum, 0)
         np.add.at(total, self.precious, _PRECIOUS / (room + 1.0))
         return total
@@ -100,8 +101,11 @@ class Impact:
     def _margin(self, support: Longs) -> tuple[Floats, Mask]:
         over, under = self.confidence.numerator, self.confidence.denominator
         by_support = support[self.whole] - self.minimum
-        by_confidence = (support[self.whole] * under - over * support[self.antecedent]) / under
-        return np.minimum(by_support, by_confidence), by_confidence < by_support
+        by_confidence: Floats = (
+            support[self.whole] * under - over * support[self.antecedent]
+        ) / under
+        margin = np.minimum(by_confidence, by_support.astype(np.float64))
+        return margin, by_confidence < by_support
 
 
 class _Walk:

@@ -53,6 +53,26 @@ def open_baskets(data: Any) -> Source:
     return source
 
 
+def shuffled(data: Any, order: Any) -> Any:
+    """Baskets in another order; rows of a frame of (basket, item) are mixed as rows."""
+    if isinstance(data, Transactions):
+        return data.take(order)
+    if isinstance(data, list):
+        return [data[row] for row in order]
+    if _is_frame(data):
+        import narwhals as nw
+
+        frame = nw.from_native(data, eager_only=True)
+        rows = order if len(order) == len(frame) else np.argsort(_mixed(len(frame), order))
+        return frame[rows.tolist(), :].to_native()
+    return data.tocsr()[order].asformat(data.format) if hasattr(data, "tocsr") else data[order]
+
+
+def _mixed(length: int, order: Any) -> Any:
+    """Sort keys for another number of rows, from the same randomness."""
+    return np.random.default_rng(order[:16]).random(length)
+
+
 def _open(data: Any) -> Source:
     if isinstance(data, Transactions):
         return Source(data, lambda released: released)

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from tulle.rules.implications import Implications, hash_words, implications
-from tulle.rules.itemsets import Longs, mine
+from tulle.rules.itemsets import mine
 from tulle.rules.sensitive import Sensitive
 from tulle.rules.window import Mask
 from tulle.transactions import Transactions
+
+Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +25,7 @@ class Mined:
     """The rules of baskets at some thresholds, each with a key that other baskets share."""
 
     rules: Implications
-    keys: Longs
+    keys: Words
     minimum: int
     confidence: Fraction
 
@@ -79,7 +82,7 @@ def _share(part: Mask, whole: Mask) -> float:
     return int(np.count_nonzero(part)) / total if total else 0.0
 
 
-def _set_hashes(rules: Implications, n_items: int) -> Longs:
+def _set_hashes(rules: Implications, n_items: int) -> Words:
     indptr, codes = rules.itemsets.rows
     owner = np.repeat(np.arange(len(rules.itemsets)), np.diff(indptr))
     hashes = np.zeros(len(rules.itemsets), dtype=np.uint64)
@@ -87,10 +90,10 @@ def _set_hashes(rules: Implications, n_items: int) -> Longs:
     return hashes
 
 
-def _xor(words: Longs, items: tuple[int, ...]) -> np.uint64:
+def _xor(words: Words, items: tuple[int, ...]) -> np.uint64:
     return np.bitwise_xor.reduce(words[list(items)])
 
 
-def _mixed(whole: Longs, antecedent: Longs) -> Longs:
+def _mixed(whole: Words, antecedent: Words) -> Words:
     with np.errstate(over="ignore"):
         return whole * np.uint64(0x9E3779B97F4A7C15) + antecedent

@@ -48,7 +48,7 @@ def choose_rules(
     --------
     >>> baskets = [["bread", "milk"], ["bread", "milk", "beer"], ["milk"], ["beer"]]
     >>> choose_rules(baskets, 1, min_support=2, min_confidence=0.5, scenario="S3")
-    [Rule('bread -> milk')]
+    [Rule('milk -> bread')]
     """
     check_choice("choose_rules", "scenario", scenario, SCENARIOS)
     check_int("choose_rules", "n_rules", n_rules, 1)

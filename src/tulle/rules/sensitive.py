@@ -73,8 +73,7 @@ class Sensitive:
         right = tuple(codes.of(rule.consequent) for rule in rules)
         codes.refuse_unknown()
         supports = [len(baskets.rows_with(a + b)) for a, b in zip(left, right)]
-        _refuse_absent(rules, supports)
-        _refuse_universal(rules, supports, len(baskets))
+        refuse_impossible(rules, supports, len(baskets))
         limits = [
             thresholds.of(rule, support, len(baskets)) for rule, support in zip(rules, supports)
         ]
@@ -116,11 +115,14 @@ class Sensitive:
 
     def hidden(self, r: int, support: int, antecedent_support: int) -> bool:
         """Whether rule r is hidden at these counts."""
-        sure = self.confidence[r]
-        by_confidence = sure is not None and (
-            support * sure.denominator < sure.numerator * antecedent_support
-        )
-        return support < self.limit[r] or by_confidence
+        return is_hidden(support, antecedent_support, int(self.limit[r]), self.confidence[r])
+
+
+def is_hidden(support: int, antecedent: int, limit: int, sure: Fraction | None) -> bool:
+    """Whether a rule is below its support limit or its confidence."""
+    if support < limit:
+        return True
+    return sure is not None and support * sure.denominator < sure.numerator * antecedent
 
 
 class _Lookup:
@@ -155,16 +157,14 @@ class _Lookup:
             )
 
 
-def _refuse_absent(rules: Sequence[Rule], supports: Sequence[int]) -> None:
+def refuse_impossible(rules: Sequence[Rule], supports: Sequence[int], n_baskets: int) -> None:
+    """Names rules that no basket supports, and rules that every basket supports."""
     absent = [str(rule) for rule, support in zip(rules, supports) if support == 0]
     if absent:
         raise DataError(
             f"{len(absent)} rules are not in the data (no basket holds all their items): "
             + "; ".join(absent)
         )
-
-
-def _refuse_universal(rules: Sequence[Rule], supports: Sequence[int], n_baskets: int) -> None:
     universal = [str(rule) for rule, support in zip(rules, supports) if support == n_baskets]
     if universal:
         raise DataError(

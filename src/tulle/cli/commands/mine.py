@@ -1,0 +1,46 @@
+"""``tulle mine``: rules and itemsets of baskets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle.cli import options, output
+
+
+@click.command()
+@options.source
+@click.option(
+    "--min-support", required=True, metavar="SHARE", help="0.1%, 0.001, or a count of baskets."
+)
+@click.option("--min-confidence", metavar="SHARE", help="60% or 0.6.")
+@click.option(
+    "--itemsets",
+    type=click.Choice(["all", "closed", "maximal"]),
+    help="Frequent itemsets instead of rules.",
+)
+@click.option("--max-consequent", type=int, help="Most items in a consequent.  [any]")
+@click.option("--basket", metavar="COLUMN", help="Of a table: the column of basket numbers.")
+@click.option("--item", metavar="COLUMN", help="Of a table: the column of items.")
+@click.option("-o", "--output", "output_", metavar="OUTPUT", help="Write all (.csv, .parquet ...).")
+@options.force
+@options.as_json
+def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -> None:
+    """Mine association rules.
+
+    INPUT is a FIMI file (.dat, .dat.gz: one basket a line), a table with one item a row (name the
+    columns with --basket and --item) or a wide table of 0 and 1. What is mined is for the owner:
+    it speaks of the data as they are.
+    """
+    from tulle.workflows.mine import mine
+
+    with output.working():
+        found = mine(source, output=output_, **arguments)
+    output.show(
+        found.summary,
+        title="Mined",
+        as_json=as_json,
+        tables={"the first": found.top},
+        notes=[f"all       {output_}"] if output_ else [],
+    )

@@ -1,0 +1,214 @@
+"""``PatternSanitizer``: share the rules that were mined instead of the baskets."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from tulle.checks import check_int
+from tulle.errors import DataError, PrivacyError
+from tulle.rules.implications import Implications, implications
+from tulle.rules.inputs import open_baskets
+from tulle.rules.itemsets import Itemsets, mine
+from tulle.rules.mining import as_given, rules_frame
+from tulle.rules.rule import Rule, as_rules
+from tulle.rules.sensitive import lookup
+from tulle.rules.thresholds import confidence_share, support_count
+from tulle.rules.window import Mask
+from tulle.transactions import Transactions
+
+Sets = dict[frozenset[int], int]  # itemset -> node
+Pair = frozenset[int]
+
+
+class PatternSanitizer(BaseEstimator):
+    """Mines rules and leaves out the sensitive ones, and whatever would give them away.
+
+    Downright sanitizing (DSA): to leave a sensitive itemset out is not enough. Whoever sees a
+    larger set knows that the set is frequent (backward inference); whoever sees all its subsets
+    of one size guesses it (forward inference). So a pair of items is chosen in each sensitive set,
+    the pair whose loss takes the fewest other sets with it, and every itemset that contains a
+    chosen pair is left out.
+
+    Parameters
+    ----------
+    rules
+        Rules to hide, as for :class:`RuleHider`.
+    min_support, min_confidence
+        Thresholds of the mining.
+    max_consequent
+        Most items in a consequent; None for any number.
+
+    Attributes
+    ----------
+    n_itemsets_, n_itemsets_shared_ : int
+        Frequent itemsets found, and shared.
+    n_rules_, n_rules_shared_ : int
+        Rules found, and shared.
+    side_effect_factor_ : float
+        Share of the rules not to be hidden that were left out all the same.
+    recovery_factor_ : float
+        Share of the sensitive itemsets that inference regains: 0, or nothing is given back.
+
+    Notes
+    -----
+    **What may leave**: the frame of rules; the attributes. Single items are always shared, so
+    inference of a pair from its two items, which no sanitizing can prevent, is not counted.
+    Not protected: supports and confidences of what is shared are exact.
+
+    Examples
+    --------
+    >>> baskets = [["bread", "milk", "beer"]] * 4 + [["bread", "milk"], ["milk"], ["beer"]]
+    >>> sanitizer = PatternSanitizer(["bread -> beer"], min_support=3, min_confidence=0.5)
+    >>> shared = sanitizer.fit_transform(baskets)
+    >>> sorted(shared["antecedent"].to_list() + shared["consequent"].to_list())
+    [['beer'], ['beer'], ['bread'], ['bread'], ['milk'], ['milk'], ['milk'], ['milk']]
+    """
+
+    def __init__(
+        self,
+        rules: Any,
+        *,
+        min_support: float | int | str = 0.01,
+        min_confidence: float | str = 0.6,
+        max_consequent: int | None = None,
+    ) -> None:
+        self.rules = rules
+        self.min_support = min_support
+        self.min_confidence = min_confidence
+        self.max_consequent = max_consequent
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """The rules of the baskets that may be shared, as :func:`association_rules` gives them.
+
+        Parameters
+        ----------
+        X
+            Baskets, as for :func:`frequent_itemsets`.
+        y
+            Ignored.
+        """
+        name = type(self).__name__
+        wanted = as_rules(self.rules).rules
+        confidence = confidence_share(name, self.min_confidence)
+        if self.max_consequent is not None:
+            check_int(name, "max_consequent", self.max_consequent, 1)
+        source = open_baskets(X)
+        minimum = support_count(name, self.min_support, len(source.baskets))
+
+        found = mine(source.baskets, minimum)
+        sensitive = _sensitive_sets(source.baskets, wanted, minimum)
+        shared = shareable(found, sensitive)
+        _require_unrecoverable(found, shared, sensitive)
+
+        every = implications(found, confidence, self.max_consequent)
+        left = Implications(found, every.nodes[shared[every.whole]])
+        self._store(found, shared, every, left, sensitive)
+        frame = rules_frame(left, source.baskets.names, len(source.baskets))
+        return as_given(frame, pandas=source.pandas)
+
+    def _store(
+        self,
+        found: Itemsets,
+        shared: Mask,
+        every: Implications,
+        left: Implications,
+        sensitive: list[frozenset[int]],
+    ) -> None:
+        """Side-effect factor: (|R| - |R'| - |S|) / (|R| - |S|), S the rules on sensitive sets."""
+        nodes = _nodes(found)
+        own = np.isin(every.whole, [nodes[itemset] for itemset in sensitive])
+        other = len(every) - int(own.sum())
+        self.n_itemsets_ = len(found) - 1
+        self.n_itemsets_shared_ = int(shared.sum()) - 1
+        self.n_rules_, self.n_rules_shared_ = len(every), len(left)
+        self.side_effect_factor_ = (other - len(left)) / other if other else 0.0
+        self.recovery_factor_ = 0.0
+
+
+def shareable(found: Itemsets, sensitive: list[frozenset[int]]) -> Mask:
+    """Which itemsets may be shared: those that hold no chosen pair.
+
+    Pairs are chosen one after another: the one that covers most sensitive sets for each other
+    itemset that goes with it.
+    """
+    member = _members(found)
+    shared = np.ones(len(found), dtype=bool)
+    open_ = list(dict.fromkeys(sensitive))
+    while open_:
+        pairs = sorted({frozenset(p) for s in open_ for p in combinations(s, 2)}, key=sorted)
+        price = {pair: _contains(member, pair) & shared for pair in pairs}
+        cover = {pair: sum(pair <= itemset for itemset in open_) for pair in pairs}
+        best = min(pairs, key=lambda pair: int(price[pair].sum()) / cover[pair])
+        shared &= ~price[best]
+        open_ = [itemset for itemset in open_ if not best <= itemset]
+    return shared
+
+
+def recovered(
+    found: Itemsets, shared: Mask, sensitive: list[frozenset[int]]
+) -> list[frozenset[int]]:
+    """The sensitive sets that an attacker regains, guessing again from what was guessed.
+
+    A set is known if it is shared or has a known superset (backward), and guessed if, for some
+    size from 2 up, all its subsets of that size are known (forward).
+    """
+    nodes = _nodes(found)
+    known = {itemset for itemset, node in nodes.items() if shared[node]}
+    by_size = sorted(nodes, key=len)
+    grew = True
+    while grew:
+        grew = False
+        for itemset in by_size:
+            if itemset in known or len(itemset) < 3:
+                continue
+            sizes = range(2, len(itemset))
+            if any(all(frozenset(s) in known for s in combinations(itemset, k)) for k in sizes):
+                known.update(frozenset(s) for k in sizes for s in combinations(itemset, k))
+                known.add(itemset)
+                grew = True
+    return [itemset for itemset in sensitive if any(itemset <= other for other in known)]
+
+
+def _require_unrecoverable(found: Itemsets, shared: Mask, sensitive: list[frozenset[int]]) -> None:
+    if recovered(found, shared, sensitive):
+        raise PrivacyError("inference regains a sensitive itemset: nothing is shared")
+
+
+def _sensitive_sets(baskets: Transactions, rules: list[Rule], minimum: int) -> list[frozenset[int]]:
+    found = [frozenset(items) for items in lookup(baskets, [rule.items for rule in rules])]
+    rare = [
+        str(rule)
+        for rule, items in zip(rules, found)
+        if len(baskets.rows_with(sorted(items))) < minimum
+    ]
+    if rare:
+        raise DataError(
+            f"{len(rare)} rules are below min_support and would not be shared anyway: "
+            + "; ".join(rare)
+        )
+    return found
+
+
+def _nodes(found: Itemsets) -> Sets:
+    return {frozenset(found.codes(node).tolist()): node for node in range(len(found))}
+
+
+def _members(found: Itemsets) -> dict[int, Mask]:
+    """For each item, which sets hold it."""
+    indptr, codes = found.rows
+    owner = np.repeat(np.arange(len(found)), np.diff(indptr))
+    member = {}
+    for item in np.unique(codes).tolist():
+        mask = np.zeros(len(found), dtype=bool)
+        mask[owner[codes == item]] = True
+        member[item] = mask
+    return member
+
+
+def _contains(member: dict[int, Mask], pair: Pair) -> Mask:
+    first, second = pair
+    return member[first] & member[second]

@@ -1,0 +1,135 @@
+"""SWA from file to file in bounded memory: one window of baskets at a time.
+
+A first pass counts the rules (to find absent ones, and how much of each must go), the second
+sanitises, writes and counts again what it writes. If a rule is not hidden in what was written, an
+error is raised before the file gets its name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from tulle.errors import DataError
+from tulle.progress import bar
+from tulle.random import RandomState, as_generator
+from tulle.rules.counts import count_sets
+from tulle.rules.rule import Rule
+from tulle.rules.sensitive import Codes, Thresholds, refuse_impossible
+from tulle.rules.verification import Pair, Report, checked
+from tulle.rules.window import slide
+from tulle.transactions import Transactions, fimi_blocks, write_fimi
+
+WINDOW = 50_000
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """What a streamed release cost."""
+
+    report: Report
+    n_transactions: int
+    n_transactions_touched: int
+    dif: float
+
+
+def hide_stream(
+    source: str | os.PathLike[str],
+    file: BinaryIO,
+    rules: Sequence[Rule],
+    thresholds: Thresholds,
+    *,
+    window: int = WINDOW,
+    victim: str = "transaction",
+    random_state: RandomState = None,
+) -> StreamResult:
+    """Writes the baskets of a FIMI file of numbers with the rules hidden by SWA.
+
+    The bytes are those that :class:`RuleHider` with the same window and seed would write.
+    """
+    seed = int(as_generator(random_state).integers(2**63))
+    before, after = _Counter(rules), _Counter(rules)
+    with bar("counting rules", 1) as advance:
+        for block in fimi_blocks(source, window):
+            before.add(block)
+            advance(0, note=f"{before.n_baskets:,} baskets")
+    before.refuse_unknown()
+    supports = [support for support, _ in before.pairs]
+    refuse_impossible(rules, supports, before.n_baskets)
+    limits = [thresholds.of(r, n, before.n_baskets) for r, n in zip(rules, supports)]
+    leaving = np.array([max(0, n - limit + 1) / n for n, (limit, _) in zip(supports, limits)])
+
+    touched = 0
+    with bar("hiding rules", before.n_baskets) as advance:
+        for block in fimi_blocks(source, window):
+            codes = [tuple(sorted(a + b)) for a, b in before.sides(block)]
+            kept = slide(
+                block, codes, leaving, window=window, victim=victim, seed=seed,
+                first_row=after.n_baskets,
+            )  # fmt: skip
+            released = block.keeping(kept)
+            after.add(released)
+            touched += len(np.unique(block.row_of[~kept]))
+            write_fimi(released, file)
+            advance(len(block))
+    report = checked(rules, before.pairs, after.pairs, limits, before.n_baskets, "swa")
+    return StreamResult(report, before.n_baskets, touched, 1 - after.n_cells / before.n_cells)
+
+
+class _Counter:
+    """Supports of rules and of their antecedents, added up over blocks."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        try:
+            self.rules = [
+                (tuple(map(_number, rule.antecedent)), tuple(map(_number, rule.consequent)))
+                for rule in rules
+            ]
+        except ValueError:
+            raise DataError("only files of item numbers can be streamed: name items so") from None
+        self.pairs: list[Pair] = [(0, 0)] * len(rules)
+        self.n_baskets = self.n_cells = 0
+        self.unseen = {item for sides in self.rules for side in sides for item in side}
+
+    def add(self, block: Transactions) -> None:
+        """Counts one block."""
+        sides = self.sides(block)
+        whole = _counts(block, [a + b for a, b in sides])
+        left = _counts(block, [a for a, _ in sides])
+        self.pairs = [(p + w, q + x) for (p, q), w, x in zip(self.pairs, whole, left)]
+        self.n_baskets += len(block)
+        self.n_cells += len(block.items)
+        self.unseen = {item for item in self.unseen if _code(block, item) < 0}
+
+    def sides(self, block: Transactions) -> list[tuple[Codes, Codes]]:
+        """The rules in the codes of a block, -1 for an item that it does not hold."""
+        return [
+            (tuple(_code(block, item) for item in a), tuple(_code(block, item) for item in b))
+            for a, b in self.rules
+        ]
+
+    def refuse_unknown(self) -> None:
+        if self.unseen:
+            names = ", ".join(f"'{item}'" for item in sorted(self.unseen))
+            raise DataError(
+                f"the rules name {len(self.unseen)} items that no basket holds: {names}"
+            )
+
+
+def _number(item: object) -> int:
+    return int(str(item))
+
+
+def _code(block: Transactions, number: int) -> int:
+    place = int(np.searchsorted(block.names, number))
+    return place if place < len(block.names) and block.names[place] == number else -1
+
+
+def _counts(block: Transactions, itemsets: Sequence[Codes]) -> list[int]:
+    present = [items for items in itemsets if min(items) >= 0]
+    found = iter(count_sets(block, present)) if present else iter(())
+    return [next(found) if min(items) >= 0 else 0 for items in itemsets]

@@ -1,0 +1,68 @@
+"""Baskets from any file, for the workflows that mine and hide."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import polars as pl
+
+from tulle.errors import ParameterError
+from tulle.rules.frames import open_frame, open_long
+from tulle.rules.inputs import is_table_name, open_baskets
+from tulle.tables.formats import is_compressed
+from tulle.tables.reading import read_table
+from tulle.tables.writing import put_table
+from tulle.transactions import Transactions, write_fimi
+
+FilePath = str | os.PathLike[str]
+
+
+class Opened(NamedTuple):
+    """Baskets of a file; ``restore`` makes a table like the source's, None for FIMI files."""
+
+    baskets: Transactions
+    restore: Callable[[Transactions], Any] | None
+
+
+def open_file(source: FilePath, basket: str | None, item: str | None) -> Opened:
+    """Baskets of a FIMI file, of a wide 0/1 table, or of a table with one item a row."""
+    if (basket is None) != (item is None):
+        raise ParameterError("--basket and --item name the two columns of a table: give both")
+    if not is_table_name(source):
+        if basket is not None:
+            raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
+        return Opened(open_baskets(source).baskets, None)
+    if basket is None or item is None:
+        baskets, restore = open_frame(read_table(source))
+    else:
+        baskets, restore = open_long(read_table(source, [basket, item]), basket, item)
+    return Opened(open_baskets(baskets).baskets, restore)
+
+
+def put_baskets(
+    released: Transactions, frame: pl.DataFrame | None, file: BinaryIO, name: FilePath
+) -> None:
+    """Writes baskets in the format of a name: a table, or lines of items."""
+    if is_table_name(name):
+        put_table(as_long(released) if frame is None else frame, file, name)
+    elif is_compressed(name):
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+            write_fimi(released, cast(BinaryIO, packed))
+    else:
+        write_fimi(released, file)
+
+
+def as_long(released: Transactions) -> pl.DataFrame:
+    """Baskets as a table with one item a row."""
+    names = released.names
+    labels = pl.Series(names.tolist() if names.dtype == object else names, strict=False)
+    frame = pl.DataFrame({"basket": released.row_of, "item": labels.gather(released.items)})
+    if released.unknown is None:
+        return frame
+    open_ = released.unknown
+    more = pl.DataFrame({"basket": open_.row_of, "item": labels.gather(open_.items)})
+    marked = [frame.with_columns(unknown=False), more.with_columns(unknown=True)]
+    return pl.concat(marked).sort("basket", maintain_order=True)

@@ -1,0 +1,78 @@
+"""``tulle mine``: baskets in, rules or itemsets out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from tulle.errors import ParameterError
+from tulle.files import refuse_existing, refuse_same
+from tulle.rules.mining import association_rules, frequent_itemsets
+from tulle.tables.formats import Format, format_of
+from tulle.tables.writing import write_table
+from tulle.workflows.baskets import FilePath, open_file
+
+_SHOWN = 20
+
+
+class Mined(NamedTuple):
+    """What is to be said of what was found."""
+
+    summary: dict[str, Any]
+    top: list[dict[str, Any]]
+
+
+def mine(
+    source: FilePath,
+    *,
+    min_support: float | int | str,
+    min_confidence: float | str | None = None,
+    itemsets: str | None = None,
+    max_consequent: int | None = None,
+    basket: str | None = None,
+    item: str | None = None,
+    output: FilePath | None = None,
+    force: bool = False,
+) -> Mined:
+    """Mines rules (or, with ``itemsets``, frequent itemsets) of a file, and writes them.
+
+    What was mined speaks of the data as they are: it is for the owner, not a release.
+    """
+    if itemsets is None and min_confidence is None:
+        raise ParameterError("rules need --min-confidence; ask for itemsets with --itemsets all")
+    if output is not None:
+        refuse_existing(output, force=force)
+        refuse_same(source, output)
+        format_of(output)
+    baskets = open_file(source, basket, item).baskets
+    if itemsets is None:
+        found = association_rules(
+            baskets,
+            min_support=min_support,
+            min_confidence=min_confidence or 0,
+            max_consequent=max_consequent,
+        )
+    else:
+        found = frequent_itemsets(baskets, min_support=min_support, kind=itemsets)
+    if output is not None:
+        write_table(_flat(found, output), output, force=force)
+    summary = {
+        "baskets": len(baskets),
+        "items": len(baskets.names),
+        "rules" if itemsets is None else f"itemsets_{itemsets}": found.height,
+    }
+    return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
+
+
+def _flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
+    """Lists as text in formats that have no lists."""
+    return found if format_of(output) in (Format.PARQUET, Format.ARROW) else _joined(found)
+
+
+def _joined(found: pl.DataFrame) -> pl.DataFrame:
+    lists = [name for name, dtype in found.schema.items() if dtype.is_nested()]
+    text = pl.element().cast(pl.String)
+    return found.with_columns(
+        pl.col(name).list.eval(text).list.join(", ").alias(name) for name in lists
+    )

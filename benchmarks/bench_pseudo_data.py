@@ -44,9 +44,9 @@ def main(quick: bool) -> None:
             f"k = {K}; CPU seconds, one thread for BLAS asked by OMP_NUM_THREADS=1. The loop is "
             "timed on a tenth of the groups and scaled. Peak: memory that NumPy allocates beyond "
             "the group statistics, the released matrix included (tracemalloc, in a run of its "
-            "own). Target (spec, section 3): 1e6 x 10 in <= 3 s, <= 300 MB, >= 2.5 x the loop. Three "
-            "quarters of the batched time at 10 columns is LAPACK's eigendecomposition, which "
-            "the loop needs as well."
+            "own). Target (spec, section 3): 1e6 x 10 in <= 3 s, <= 300 MB, >= 2.5 x the loop. "
+            "Three quarters of the batched time at 10 columns is LAPACK's eigendecomposition, "
+            "which the loop needs as well."
         ),
         packages=("numpy",),
         seed=SEED,

@@ -11,7 +11,7 @@ import polars as pl
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import SecretKey, SiteAgreement, SiteCodec, SiteSummary
 from tulle.attacks.result import AttackResult
-from tulle.attacks.sites import attack_tables, warnings_of
+from tulle.attacks.site_tables import attack_tables, warnings_of
 from tulle.tables.reading import read_table
 
 SEED = 0

@@ -6,13 +6,8 @@ import pytest
 
 from tulle import SecretKey, SiteAgreement, SiteCodec
 from tulle.attacks.result import NO_EVIDENCE
-from tulle.attacks.sites import (
-    attack_tables,
-    frequency_matching,
-    known_pairs,
-    order_matching,
-    warnings_of,
-)
+from tulle.attacks.site_tables import attack_tables, warnings_of
+from tulle.attacks.sites import frequency_matching, known_pairs, order_matching
 from tulle.errors import DataError
 
 
@@ -146,6 +141,8 @@ def test_every_coded_column_is_attacked_and_the_warning_is_plain(words: np.ndarr
         "order_matching:age",
         "frequency_matching:word",
     ]
+    with pytest.raises(DataError, match="public table has no column 'stay'"):
+        attack_tables(table, table, table.drop("stay"))
     warnings = warnings_of(results)
     assert "word: most values are recovered by frequency matching (100% of records" in " ".join(
         warnings

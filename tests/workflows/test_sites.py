@@ -231,7 +231,11 @@ def test_report_says_plainly_what_leaks(folder: Path) -> None:
     assert "not frequencies and order" in page
     assert "Gastritis" not in page
     assert done.tables["attacks"]
-    assert any("recovered by" in note for note in done.notes)
+    assert {row["column"] for row in done.tables["attacks"]} == {"age", "illness", "smoker"}
+    assert any("not frequencies and order" in note for note in done.notes)
+    assert "recovered by" in page
+    informed = encode("one.csv", "two.parquet", report="two.html", public="two.csv", seed=1)
+    assert informed.tables["attacks"]
 
 
 def test_policy_gives_kinds_roles_ranges_and_choices(folder: Path) -> None:

@@ -8,7 +8,7 @@ attacker knows from elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,8 @@ from tulle.sites.columns import PARTS
 
 Floats = NDArray[np.float64]
 
-KNOWN_PAIRS = (1, 2, 5, 10)
 _NEAR = 0.01  # a guess within this share of the range counts as right
 _PROBES = 500  # records tried for each draw of known pairs
-_SERIOUS = 0.5  # rates from here on are said in strong words
 _MOST_CATEGORIES = 1000  # more are matched by rank alone
 
 
@@ -163,79 +161,6 @@ def order_matching(
     )
 
 
-def attack_tables(
-    plain: Any,
-    encoded: Any,
-    public: Any = None,
-    *,
-    splits: Mapping[str, float] | None = None,
-    random_state: RandomState = None,
-) -> list[AttackResult]:
-    """All attacks on every coded column of a table.
-
-    Parameters
-    ----------
-    plain, encoded
-        A table and its codes, row by row.
-    public
-        A table of the same attributes from elsewhere. Without it the attacker knows the exact
-        distribution of the plain table: the worst case.
-    splits
-        Columns whose frequent values were split, and at which share.
-    """
-    from tulle.tables.frames import to_polars
-
-    truth, seen = to_polars(plain), to_polars(encoded)
-    known = truth if public is None else to_polars(public)
-    rng = as_generator(random_state)
-    results: list[AttackResult] = []
-    truth, known = (_with_pairs(table, seen.columns) for table in (truth, known))
-    for name in seen.columns:
-        if name not in truth.columns or seen[name].equals(truth[name]) or not _any_left(seen[name]):
-            continue
-        if seen[name].dtype.is_numeric():
-            results += _attack_codes(seen[name], truth[name], known[name], rng)
-        else:
-            columns = (seen[name].to_list(), truth[name].to_list(), known[name].to_list())
-            split = (splits or {}).get(name)
-            results.append(frequency_matching(*columns, split=split, name=name))
-    return results
-
-
-def warnings_of(results: Iterable[AttackResult]) -> list[str]:
-    """What a report must say: the worst attack on each column, in plain words, worst first."""
-    told: dict[str, str] = {}
-    for result in sorted(results, key=lambda result: -result.rate):
-        attack, _, column = result.name.partition(":")
-        if result.failed or column in told:
-            continue
-        strength = "most" if result.rate >= _SERIOUS else "some"
-        told[column] = (
-            f"{column}: {strength} values are recovered by {attack.replace('_', ' ')} "
-            f"({result.rate:.0%} of records; guessing {result.baseline:.0%})."
-        )
-    lines = list(told.values())
-    if lines:
-        lines.append(
-            "Codes hide names and scales from a reader, not frequencies and order from an "
-            "adversary who knows the distribution of an attribute or a few of the people. Send "
-            "them only to a miner who is bound not to try."
-        )
-    return lines
-
-
-def _attack_codes(
-    codes: Any, values: Any, public: Any, rng: np.random.Generator
-) -> list[AttackResult]:
-    x, y, sample = (_numbers(series) for series in (codes, values, public))
-    ends = (float(np.nanmin(sample)), float(np.nanmax(sample)))
-    found = [
-        known_pairs(x, y, known, public_range=ends, random_state=rng, name=codes.name)
-        for known in KNOWN_PAIRS
-    ]
-    return [*found, order_matching(x, y, sample, name=codes.name)]
-
-
 def _read_between(
     x: Floats, y: Floats, wanted: Floats, width: float, ends: tuple[float, float] | None
 ) -> Floats:
@@ -300,26 +225,3 @@ def _both_present(codes: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
 
 def _floats(values: ArrayLike) -> Floats:
     return np.asarray(values, dtype=np.float64)
-
-
-def _with_pairs(table: Any, coded: Sequence[str]) -> Any:
-    """The table with a column for each pair that was coded together as ``first+second``."""
-    import polars as pl
-
-    names = table.columns
-    pairs = [(f, s) for f in names for s in names if f != s and f"{f}+{s}" in coded]
-    return table.with_columns(
-        pl.struct(pl.col(pair).cast(pl.String)).struct.json_encode().alias("+".join(pair))
-        for pair in pairs
-    )
-
-
-def _any_left(series: Any) -> bool:
-    return bool(series.null_count() < len(series))
-
-
-def _numbers(series: Any) -> Floats:
-    import polars as pl
-
-    numbers = series.to_physical() if series.dtype.is_temporal() else series
-    return np.asarray(numbers.cast(pl.Float64).fill_null(float("nan")).to_numpy())

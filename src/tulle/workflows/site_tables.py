@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from tulle.attacks.result import AttackResult
-from tulle.attacks.sites import attack_tables, warnings_of
+from tulle.attacks.site_tables import WARNING, attack_tables, warnings_of, worst_of
 from tulle.auditing import Audit
 from tulle.errors import DataError
 from tulle.files import digest, refuse_existing
@@ -46,11 +46,16 @@ def encode(
     clamp: bool = False,
     vocabulary: FilePath | None = None,
     report: FilePath | None = None,
+    public: FilePath | None = None,
     seed: int | None = None,
     command: str = "",
     force: bool = False,
 ) -> Done:
-    """Writes the codes of a site's table, batch by batch, with their manifest."""
+    """Writes the codes of a site's table, batch by batch, with their manifest.
+
+    A report attacks the codes: by somebody who holds the table ``public``, else by somebody who
+    knows exactly how the values are distributed.
+    """
     sources = file_sources(source, agreement, key_file)
     check_target(output, sources=sources, force=force)
     for path in (vocabulary, report):
@@ -79,9 +84,11 @@ def encode(
         codec.save_vocabulary(vocabulary, force=force)
     attacks: list[AttackResult] = []
     if report is not None:
-        attacks = _attacks(shared, source, output, seed)
+        attacks = _attacks(shared, source, output, public, seed)
         _report(shared, attacks, counts["records"], command).save(report, force=force)
-    notes = warnings_of(attacks) or ["--report FILE measures what these codes give away."]
+    notes = [WARNING] if warnings_of(attacks) else []
+    if report is None:
+        notes = ["--report FILE measures what these codes give away."]
     return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
 
 
@@ -159,12 +166,16 @@ def _coded(column: Coded) -> str:
 
 
 def _attacks(
-    agreement: SiteAgreement, source: FilePath, output: FilePath, seed: int | None
+    agreement: SiteAgreement,
+    source: FilePath,
+    output: FilePath,
+    public: FilePath | None,
+    seed: int | None,
 ) -> list[AttackResult]:
-    """The attacks of somebody who knows the exact distribution of the table."""
     splits = {c.name: c.split for c in agreement.columns if isinstance(c, Aliased) and c.split}
+    known = read_table(public) if public is not None else None
     plain, codes = read_table(source), read_table(output)
-    return attack_tables(plain, codes, splits=splits, random_state=seed)
+    return attack_tables(plain, codes, known, splits=splits, random_state=seed)
 
 
 def _report(
@@ -174,8 +185,7 @@ def _report(
     columns = {
         "id": "columns",
         "title": "How each column is coded",
-        "text": "Read it with the attacks: they were made on this table, by somebody who knows "
-        "exactly how its values are distributed.",
+        "text": "Read it with the attacks: they were made on this table.",
         "owner_only": True,
         "blocks": [
             {
@@ -207,9 +217,15 @@ def _report(
 
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
+    """The worst attack on each column; the report has them all."""
     return [
-        {"attack": attack_label(result.name), "rate": result.rate, "guessing": result.baseline}
-        for result in attacks
+        {
+            "column": column,
+            "worst_attack": attack_label(result.name.partition(":")[0]),
+            "recovered": result.rate,
+            "guessing": result.baseline,
+        }
+        for column, result in worst_of(attacks).items()
     ]
 
 

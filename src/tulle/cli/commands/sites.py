@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import rich_click as click
@@ -42,16 +43,15 @@ class Named(click.ParamType):
             self.fail(f"{value!r} is not like {self.example}", param, ctx)
 
 
-def _number_or_text(text: str) -> float | str:
-    try:
+def _end(text: str) -> float | str:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        return text.strip()
+    return text.strip()
 
 
 def _ends(text: str) -> tuple[Any, Any]:
-    low, high = text.split("..")
-    return _number_or_text(low), _number_or_text(high)
+    low, high = map(_end, text.split(".."))
+    return low, high
 
 
 def _lines(path: str) -> list[str]:
@@ -60,7 +60,7 @@ def _lines(path: str) -> list[str]:
 
 
 RANGE = Named(_ends, "age=0..120 or born=1900-01-01..2030-12-31")
-LIMITS = Named(lambda text: [_number_or_text(part) for part in text.split(",")], "age=15,30,45")
+LIMITS = Named(lambda text: [_end(part) for part in text.split(",")], "age=15,30,45")
 NUMBERS = Named(lambda text: [int(part) for part in text.split(",")], "age=1,4,6")
 LISTED = Named(_lines, "illness=illnesses.txt (one category a line)")
 SHARE = Named(float, "sex=0.1")
@@ -191,6 +191,11 @@ def agree(
     "--vocabulary", metavar="FILE", help="Also write your values, sealed for the other sites."
 )
 @options.report
+@click.option(
+    "--public",
+    metavar="FILE",
+    help="What attackers in the report may know: a table of other people. Default: your own.",
+)
 @options.seed
 @options.force
 @options.as_json

@@ -208,12 +208,22 @@ def _report(
             "metrics": {},
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [columns],
-            "limits": [*warnings_of(attacks), *LIMITS],
+            "limits": [WARNING, *LIMITS],
             "gates": [],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
+            "verdict": _verdict(attacks),
         }
     )
+
+
+def _verdict(attacks: list[AttackResult]) -> dict[str, Any] | None:
+    """Codes are no anonymous data, and an attack that works shows it."""
+    told = warnings_of(attacks)
+    if not told:
+        return None
+    text = "These are codes of people, not anonymous data: for a miner who is bound not to try."
+    return {"level": "bad", "text": text, "reasons": told[:-1]}
 
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:

@@ -49,6 +49,7 @@ class Condensed(NamedTuple):
     summary: dict[str, Any]
     levels: list[dict[str, Any]]
     notes: list[str]
+    audit: Audit | None  # if there is a report
 
 
 def condense(
@@ -59,15 +60,17 @@ def condense(
     levels: str | None = None,
     target: str | None = None,
     report: str | os.PathLike[str] | None = None,
+    control: str | os.PathLike[str] | None = None,
     command: str = "",
     force: bool = False,
     **options: Any,
 ) -> Condensed:
     """Condenses a table file and writes the release, with ``report`` an audit of it too.
 
-    Options left at None follow the policy, else the defaults.
+    ``control`` are records that stayed out of the source, for the audit. Options left at None
+    follow the policy, else the defaults.
     """
-    check_target(output, sources=file_sources(source, policy), force=force)
+    check_target(output, sources=file_sources(source, policy, control), force=force)
     if report is not None:
         refuse_existing(report, force=force)
     original = read_table(source)
@@ -88,9 +91,12 @@ def condense(
         sources=file_sources(source, policy),
         force=force,
     )
+    found = None
     if report is not None:
-        _audited(condenser, original, release, columns, wanted, command).save(report, force=force)
-    return Condensed(summary, levels_table, list(condenser.notes_))
+        strangers = None if control is None else read_table(control).select(release.columns)
+        found = _audited(condenser, original, release, strangers, columns, wanted, command)
+        found.save(report, force=force)
+    return Condensed(summary, levels_table, list(condenser.notes_), found)
 
 
 def _release(
@@ -195,6 +201,7 @@ def _audited(
     condenser: Any,
     original: pl.DataFrame,
     release: pl.DataFrame,
+    control: pl.DataFrame | None,
     columns: list[Column],
     wanted: dict[str, Any],
     command: str,
@@ -205,7 +212,8 @@ def _audited(
     found = audit(
         original.select(release.columns),
         release,
-        policy=roles,
+        control,
+        roles,
         random_state=wanted["seed"],
         k=max(smallest, 2),
         title="Condensed table",

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from tulle.tables.writing import write_table
-from tulle.workflows.audit import audit_files
 from tulle.workflows.condense import condense
 
 K = 20
@@ -43,26 +42,27 @@ def demo(
     release, report = place / "release.parquet", place / "report.html"
     write_table(people, source, force=force)
     write_table(strangers, control, force=force)
-    made = condense(source, release, k=K, target="diagnosis", seed=seed, force=force)
-    audited = audit_files(
+    made = condense(
         source,
         release,
-        control=control,
+        k=K,
         target="diagnosis",
         report=report,
+        control=control,
         seed=seed,
         command=command,
         force=force,
     )
-    metrics = audited.to_dict()["metrics"]
-    summary = {**made.summary, "accuracy_ratio": metrics.get("accuracy_ratio")}
+    assert made.audit is not None
+    found = made.audit.to_dict()
+    summary = {**made.summary, "accuracy_ratio": found["metrics"]["accuracy_ratio"]}
     files = {
         "the patients (public data)": str(source),
         "the release": str(release),
         "how it was made": f"{release}.manifest.json",
         "what was lost, what leaks": str(report),
     }
-    return Demonstrated(summary, _attack_rows(audited.to_dict()["attacks"]), files)
+    return Demonstrated(summary, _attack_rows(found["attacks"]), files)
 
 
 def breast_cancer() -> pl.DataFrame:

@@ -1,0 +1,141 @@
+"""tulle condense, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from tulle.cli import tulle
+from tulle.errors import TulleError
+from tulle.releases import read_manifest, verify_release
+from tulle.tables.reading import read_table
+
+
+def people(n: int = 90, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "name": [f"Person {i}" for i in range(n)],
+            "age": rng.integers(18, 90, n),
+            "income": np.round(rng.normal(3000, 400, n), 2),
+            "city": rng.choice(["Bern", "Chur", "Genf"], n),
+            "asked": rng.integers(3, 9, n),
+            "ill": rng.choice(["yes", "no"], n, p=[0.4, 0.6]),
+        }
+    )
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    people().write_csv(path)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(tulle, ["condense", *map(str, arguments)])
+
+
+def test_release_keeps_types_and_leaves_names_out(source: Path, tmp_path: Path) -> None:
+    result = run(source, "-o", tmp_path / "r.parquet", "--k", 9, "--seed", 1, "--json")
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert summary["smallest_group"] >= 9
+    assert summary["records"] == summary["released"] == 90
+    release = read_table(tmp_path / "r.parquet")
+    assert "name" not in release.columns
+    assert release.schema["age"] == pl.Int64
+    assert set(release["city"]) <= {"Bern", "Chur", "Genf"}
+    assert all(row["holds"] for row in verify_release(tmp_path / "r.parquet"))
+    manifest = read_manifest(tmp_path / "r.parquet")
+    assert manifest.counts["suppressed"] == 0
+    assert manifest.seed == "given"
+    assert "Person 1" not in (tmp_path / "r.parquet.manifest.json").read_text()
+
+
+def test_same_seed_same_release_and_policy_replays_it(source: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "p.toml"
+    assert CliRunner().invoke(tulle, ["inspect", str(source), "-o", str(policy)]).exit_code == 0
+    policy.write_text(policy.read_text() + "\n[condense]\nk = 12\nseed = 5\n")
+    for name in ("a.csv", "b.csv"):
+        result = run(source, "-o", tmp_path / name, "--policy", policy, "--json")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["smallest_group"] >= 12
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_levels_column_is_honoured_and_not_released(source: Path, tmp_path: Path) -> None:
+    result = run(source, "-o", tmp_path / "r.csv", "--levels", "asked", "--json")
+    assert result.exit_code == 0, result.output
+    for row in json.loads(result.stdout)["levels"]:
+        assert row["smallest_group"] >= row["level"]
+    assert "asked" not in read_table(tmp_path / "r.csv").columns
+
+
+def test_target_is_condensed_class_by_class(source: Path, tmp_path: Path) -> None:
+    result = run(source, "-o", tmp_path / "r.csv", "--target", "ill", "--min-group", 5)
+    assert result.exit_code == 0, result.output
+    before, after = read_table(source), read_table(tmp_path / "r.csv")
+    assert before["ill"].value_counts(sort=True).equals(after["ill"].value_counts(sort=True))
+    assert read_manifest(tmp_path / "r.csv").method == "class-wise condensation"
+
+
+def test_report_is_written_with_the_release(source: Path, tmp_path: Path) -> None:
+    people(40, seed=1).write_csv(tmp_path / "control.csv")
+    report = tmp_path / "report.html"
+    options = ["--report", report, "--control", tmp_path / "control.csv", "--seed", 3]
+    result = run(source, "-o", tmp_path / "r.csv", *options)
+    assert result.exit_code == 0, result.output
+    page = report.read_text()
+    assert "Every released record was drawn" in page
+    assert "Person 1" not in page
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--k", "1000"], "1000"),
+        (["--k", "1"], "'k' parameter"),
+        (["--levels", "agee"], "did you mean 'age'?"),
+        (["--target", "no such"], "there is no column 'no such'"),
+        (["--policy", "none.toml"], "there is no such policy"),
+    ],
+)
+def test_mistakes_are_named_and_nothing_is_written(
+    source: Path, tmp_path: Path, options: list[str], words: str
+) -> None:
+    before = sorted(os.listdir(tmp_path))
+    result = run(source, "-o", tmp_path / "r.csv", *options)
+    assert isinstance(result.exception, TulleError)
+    assert words in str(result.exception)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_source_without_records_or_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("a,b\n")
+    (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8")
+    for name in ("empty.csv", "photo.jpg", "absent.csv"):
+        result = run(tmp_path / name, "-o", tmp_path / "r.csv")
+        assert isinstance(result.exception, TulleError)
+    assert sorted(os.listdir(tmp_path)) == ["empty.csv", "photo.jpg"]
+
+
+def test_source_and_existing_releases_are_safe(source: Path, tmp_path: Path) -> None:
+    before = source.read_bytes()
+    over = run(source, "-o", source, "--force")
+    assert "source itself" in str(over.exception)
+    assert source.read_bytes() == before
+    assert run(source, "-o", tmp_path / "r.csv").exit_code == 0
+    assert "--force" in str(run(source, "-o", tmp_path / "r.csv").exception)
+    assert run(source, "-o", tmp_path / "r.csv", "--force").exit_code == 0
+
+
+def test_number_as_target_is_condensed_with_the_rest(source: Path, tmp_path: Path) -> None:
+    assert run(source, "-o", tmp_path / "r.csv", "--target", "income").exit_code == 0
+    assert read_manifest(tmp_path / "r.csv").method == "condensation"

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from sklearn.datasets import load_iris
+
+from tulle.cli import tulle
+from tulle.errors import TulleError
+from tulle.releases import read_manifest
+from tulle.tables.frames import to_polars
+from tulle.tables.writing import write_table
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    frame = to_polars(load_iris(as_frame=True).frame)
+    write_table(frame, tmp_path / "iris.csv")
+    return tmp_path / "iris.csv"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(tulle, ["tune", *map(str, arguments)])
+
+
+def test_tune_chooses_reports_and_releases(source: Path, tmp_path: Path) -> None:
+    options = ["--target", "target", "--strategy", "grid", "--sizes", 3, "--repeats", 1]
+    files = ["-o", tmp_path / "r.csv", "--report", tmp_path / "sizes.html"]
+    result = run(source, *options, *files, "--seed", 0, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["sizes_tried"] == len(found["sizes"]) == 3
+    assert found["reason"].startswith(f"k={found['chosen_k']}")
+    assert {row["class"] for row in found["classes"]} == {"0", "1", "2"}
+    assert read_manifest(tmp_path / "r.csv").parameters["k"] == found["chosen_k"]
+    assert "Which group size?" in (tmp_path / "sizes.html").read_text()
+
+
+def test_tune_without_target_or_inside_impossible_limits(source: Path) -> None:
+    assert "--target" in str(run(source).exception)
+    result = run(
+        source, "--target", "target", "--repeats", 1, "--min-accuracy-ratio", 5, "--seed", 0
+    )
+    assert isinstance(result.exception, TulleError)
+    assert result.exception.exit_code == 1
+    assert "the nearest is k=" in str(result.exception)

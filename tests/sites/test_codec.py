@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import pickle
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,47 @@ def test_any_frame_in_same_kind_out(kind: str) -> None:
         assert back == table
     else:
         assert back.equals(table)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "cells"),
+    [
+        (pl.Int8, [1, None, 3]),
+        (pl.UInt16, [1, None, 3]),
+        (pl.Float32, [1.5, None, 3.25]),
+        (pl.Decimal(10, 2), [Decimal("1.50"), None]),
+        (pl.Float64, [1.5, float("nan"), None]),
+        (pl.Float64, [1e-7, 2e-7, None]),
+    ],
+)
+@pytest.mark.parametrize("alias", [(), ("x",)])
+def test_number_types_are_kept(dtype: Any, cells: list[Any], alias: tuple[str, ...]) -> None:
+    table = pl.DataFrame({"x": pl.Series(cells, dtype=dtype)})
+    kind = "integer" if dtype in (pl.Int8, pl.UInt16) else "decimal"
+    codec = SiteCodec(SiteAgreement.create({"x": kind}, ranges={"x": (0, 10)}, alias=alias))
+    back = codec.inverse_transform(codec.transform(table))
+    assert back.schema == table.schema
+    # an alias of NaN would be a name for nothing: it is missing
+    assert back.equals(table.fill_nan(None) if alias and dtype == pl.Float64 else table)
+
+
+def test_pandas_types_and_empty_batches_are_kept() -> None:
+    frame = pd.DataFrame(
+        {
+            "a": pd.array([1, None], dtype="Int64"),
+            "b": pd.array(["x", None], dtype="string"),
+            "c": pd.array([True, None], dtype="boolean"),
+            "d": pd.Categorical([3, 4]),
+            "e": pd.to_datetime(["2020-01-01", None]),
+        },
+        index=[5, 9],
+    )
+    kinds = {"a": "integer", "b": "text", "c": "boolean", "d": "category", "e": "date"}
+    ranges = {"a": (0, 9), "e": ("2019-01-01", "2021-01-01")}
+    codec = SiteCodec(SiteAgreement.create(kinds, ranges=ranges))
+    pd.testing.assert_frame_equal(codec.inverse_transform(codec.transform(frame)), frame)
+    empty = pa.RecordBatch.from_pylist([], schema=pa.Schema.from_pandas(frame, False))
+    assert codec.inverse_transform(codec.transform(empty)).num_rows == 0
 
 
 def test_input_is_not_changed() -> None:

@@ -131,7 +131,7 @@ def from_numbers(
         decoded = _zoned(days.cast(pl.Datetime("us")), dtype) if _is_stamp(dtype) else days
     else:
         wanted = dtype if dtype is not None and dtype.is_numeric() else _DTYPES[column.type]
-        decoded = series.fill_nan(None).cast(wanted) if wanted.is_integer() else series.cast(wanted)
+        decoded = (series if wanted.is_float() else series.fill_nan(None)).cast(wanted)
     return decoded.zip_with(~missing, pl.Series([None], dtype=decoded.dtype)).alias(column.name)
 
 

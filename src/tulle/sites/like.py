@@ -50,7 +50,10 @@ def rebuild(X: Any, frame: pl.DataFrame, shape: Shape | None = None) -> Any:
     if kind == "pandas.DataFrame":
         restored.index = X.index
     if kind == "pyarrow.RecordBatch" and hasattr(restored, "combine_chunks"):
-        return restored.combine_chunks().to_batches()[0]
+        import pyarrow as pa
+
+        whole = restored.combine_chunks().to_batches()
+        return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=restored.schema)
     return restored
 
 

@@ -39,16 +39,10 @@ class NatsSource:
         self.loop = asyncio.new_event_loop()
         server = f"{parts.scheme}://{parts.netloc}"
         try:
-            self.connection: Any = self._wait(
-                nats.connect(
-                    server,
-                    connect_timeout=_ATTEMPTS,
-                    max_reconnect_attempts=-1,
-                    allow_reconnect=True,
-                    error_cb=_quiet,
-                )
-            )
-        except (OSError, nats.errors.Error) as error:
+            # once connected, the client reconnects for ever; the first time it must succeed soon
+            first = nats.connect(server, max_reconnect_attempts=-1, error_cb=_quiet)
+            self.connection: Any = self._wait(asyncio.wait_for(first, _ATTEMPTS))
+        except (OSError, TimeoutError, nats.errors.Error) as error:
             self.loop.close()
             raise DataError(f"cannot reach {server}: {type(error).__name__}") from None
         self.streams = self.connection.jetstream()

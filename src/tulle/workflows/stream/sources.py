@@ -55,11 +55,11 @@ class FileSource:
         self.follow = follow
         start = position or {"offset": 0, "line": 0}
         try:
+            if os.path.getsize(path) < start["offset"]:
+                raise DataError(f"{path} is shorter than what was read of it: it is another file")
             self.file: BinaryIO = open(path, "rb")  # noqa: SIM115 (closed by close)
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from None
-        if os.path.getsize(path) < start["offset"]:
-            raise DataError(f"{path} is shorter than what was read of it: it is another file")
         self.file.seek(start["offset"])
         self.lines = LineReader(
             self.file, growing=follow, offset=start["offset"], number=start["line"]

@@ -1,0 +1,124 @@
+"""``tulle stream`` from a real NATS JetStream server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nats
+import numpy as np
+import pytest
+from nats.js.api import RetentionPolicy, StreamConfig
+
+from tulle.errors import DataError, TulleError
+from tulle.workflows.stream import stream
+
+OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    program = shutil.which("nats-server")
+    assert program, "nats-server is missing: run scripts/test-tools"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [program, "-js", "-sd", str(tmp_path / "js"), "-a", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    for _ in range(100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.05)
+    yield f"nats://127.0.0.1:{port}"
+    process.kill()
+    process.wait()
+
+
+def publish(server: str, messages: list[bytes], **config: Any) -> None:
+    async def work() -> None:
+        connection = await nats.connect(server)
+        streams = connection.jetstream()
+        await streams.add_stream(StreamConfig(name="PEOPLE", subjects=["people.*"], **config))
+        for message in messages:
+            await streams.publish("people.new", message)
+        await connection.close()
+
+    asyncio.run(work())
+
+
+def purge(server: str, sequence: int) -> None:
+    async def work() -> None:
+        connection = await nats.connect(server)
+        await connection.jetstream().purge_stream("PEOPLE", seq=sequence)
+        await connection.close()
+
+    asyncio.run(work())
+
+
+def messages(count: int) -> list[bytes]:
+    rng = np.random.default_rng(0)
+    made = [
+        {"a": float(rng.normal()), "b": float(rng.normal()), "level": int(rng.integers(3, 7))}
+        for _ in range(count)
+    ]
+    if count > 70:
+        made[70]["level"] = 50  # waits, and is asked for again by its sequence
+    return [json.dumps(row).encode() for row in made]
+
+
+def test_messages_are_condensed_once_and_the_stream_goes_on(server: str, tmp_path: Path) -> None:
+    sent = messages(250)
+    publish(server, [*sent[:100], b"{broken"])
+    address, options = f"{server}/PEOPLE", {**OPTIONS, "state": tmp_path / "st"}
+    first = stream(address, tmp_path / "out", **options)
+    assert (first.summary["seen"], first.summary["waiting"], first.summary["rejected"]) == (
+        100,
+        1,
+        1,
+    )
+    publish(server, sent[100:])
+    second = stream(f"{address}/people.new", tmp_path / "out", **options)
+    assert (second.summary["seen"], second.summary["resumed_after"]) == (250, 100)
+    entry = json.loads((tmp_path / "st.rejects.ndjson").read_text())
+    assert entry == {"source": "PEOPLE", "line": 101, "reason": "not valid JSON"}
+    (tmp_path / "in.ndjson").write_bytes(b"\n".join(sent))
+    stream(str(tmp_path / "in.ndjson"), tmp_path / "out2", **{**options, "state": tmp_path / "st2"})
+    one, two = np.load(tmp_path / "st"), np.load(tmp_path / "st2")
+    for name in one.files:
+        if ".groups." in name and not name.endswith("families"):
+            np.testing.assert_array_equal(one[name], two[name])
+
+
+def test_expired_messages_are_not_passed_over_in_silence(server: str, tmp_path: Path) -> None:
+    sent = messages(200)
+    publish(server, sent[:90])
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    stream(f"{server}/PEOPLE", tmp_path / "out", **options)
+    publish(server, sent[90:])
+    purge(server, 120)
+    with pytest.raises(DataError, match="29 messages of 'PEOPLE' expired"):
+        stream(f"{server}/PEOPLE", tmp_path / "out", **options)
+
+
+def test_what_cannot_be_read_exactly_once_is_refused(server: str, tmp_path: Path) -> None:
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    with pytest.raises(DataError, match="no JetStream stream 'NONE'"):
+        stream(f"{server}/NONE", tmp_path / "out", **options)
+    publish(server, messages(3), retention=RetentionPolicy.WORK_QUEUE)
+    with pytest.raises(DataError, match="keep them by limits"):
+        stream(f"{server}/PEOPLE", tmp_path / "out", **options)
+    with pytest.raises(TulleError, match="must be nats"):
+        stream(server, tmp_path / "out", **options)
+    with pytest.raises(DataError, match="cannot reach"):
+        stream("nats://127.0.0.1:9/PEOPLE", tmp_path / "out", **options)

@@ -258,6 +258,25 @@ def test_merged_streams_hold_both(rng: np.random.Generator) -> None:
         left.merge(StreamCondenser(k=10, classwise=True).partial_fit(X, np.zeros(400, dtype=int)))
 
 
+def test_the_owner_may_use_the_same_array_again(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 2))
+    whole = StreamCondenser(k=5, random_state=0).partial_fit(X)
+    reused, room = StreamCondenser(k=5, random_state=0), np.empty((10, 2))
+    for start in range(0, 60, 10):
+        room[:] = X[start : start + 10]
+        reused.partial_fit(room)
+    same_groups(whole, reused)
+
+
+def test_large_streams_are_copied_and_pickled(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(10_500, 2))
+    stream = StreamCondenser(k=50, random_state=0).partial_fit(X)
+    merged = stream.merge(pickle.loads(pickle.dumps(stream)))
+    assert merged.counts_.sum() == 21_000
+    merged.partial_fit(X[:100])
+    assert merged.n_seen_ == 21_100
+
+
 # -- state files ----------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,14 @@ class Batch:
         cells = {name: column[rows] for name, column in self.cells.items()}
         return Batch(cells, self.container, target, self.target_container, self.levels[rows])
 
+    def detached(self) -> Batch:
+        """A copy that does not change when the owner of the data uses the arrays again."""
+        cells = {name: _copied(column) for name, column in self.cells.items()}
+        target = None
+        if self.target is not None:
+            target = {name: _copied(column) for name, column in self.target.items()}
+        return replace(self, cells=cells, target=target)
+
     @classmethod
     def joined(cls, batches: list[Batch]) -> Batch:
         """Batches one after the other."""
@@ -120,6 +128,10 @@ def widen(encoder: JointEncoder, batch: Batch) -> None:
         for codec in part._codecs:
             if isinstance(codec, NumberCodec):
                 codec.widen(cells[codec.name])
+
+
+def _copied(cells: Cells) -> Cells:
+    return cells.copy() if isinstance(cells, np.ndarray) else cells
 
 
 def _stacked(parts: list[Columns]) -> Columns:

@@ -289,7 +289,7 @@ class StreamCondenser(Described, BaseEstimator):
         wanted = 10 * self.k if self.init_size is None else self.init_size
         collected = Batch.joined([*self._pending, batch]) if self._pending else batch
         if len(collected) < wanted:
-            self._pending.append(batch)
+            self._pending.append(batch.detached())
             return
         initial = collected.part(0, wanted)
         encoder = copy.deepcopy(self._encoder)

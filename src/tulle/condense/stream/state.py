@@ -8,6 +8,7 @@ interrupted or not. Nothing is dropped: seen = condensed + waiting.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,9 @@ class StreamState:
         self.published: Groups | None = None
         self.seen = 0
         self._engine: Engine | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_engine": None}  # an index is quicker built than copied
 
     @property
     def condensed(self) -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
@@ -104,14 +106,20 @@ def refuse_blanks_in_names(baskets: Transactions) -> None:
         )
 
 
-def _open(path: str | os.PathLike[str]) -> IO[bytes]:
+@contextmanager
+def _open(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    name = Path(path).name
     try:
-        file = open(path, "rb")  # noqa: SIM115  (the caller closes it)
+        with open(path, "rb") as file:
+            if file.peek(2)[:2] != b"\x1f\x8b":
+                yield file
+            else:
+                with gzip.open(file) as unpacked:
+                    yield cast(IO[bytes], unpacked)
     except FileNotFoundError:
         raise DataError(f"the file {path} does not exist") from None
-    if file.peek(2)[:2] == b"\x1f\x8b":
-        return cast(IO[bytes], gzip.open(file))
-    return file
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise DataError(f"{name} is a damaged or cut gzip file") from None
 
 
 def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:

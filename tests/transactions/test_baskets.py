@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tulle.errors import DataError
+from tulle.transactions import Transactions
+
+BASKETS = st.lists(st.lists(st.integers(0, 6), max_size=7), min_size=1, max_size=12)
+
+
+def test_names_are_kept_and_a_repeated_item_counts_once() -> None:
+    baskets = Transactions.from_lists([["milk", "beer", "milk"], ("beer",), []])
+    assert baskets.to_lists() == [["milk", "beer"], ["beer"], []]
+    assert baskets.counts.tolist() == [1, 2]
+    assert baskets.lengths.tolist() == [2, 1, 0]
+
+
+def test_repr_shows_sizes_only() -> None:
+    assert repr(Transactions.from_lists([["secret"]])) == "Transactions(1 baskets, 1 items)"
+
+
+def test_text_is_no_basket() -> None:
+    with pytest.raises(DataError, match="not a text"):
+        Transactions.from_lists(["bread"])
+
+
+@given(BASKETS)
+@settings(max_examples=60)
+def test_rows_inverted_file_and_edits_agree_with_sets(baskets: list[list[int]]) -> None:
+    flat = np.array([item for basket in baskets for item in basket], dtype=np.int64)
+    indptr = np.cumsum([0] + [len(basket) for basket in baskets])
+    found = Transactions.from_rows(indptr, flat, np.arange(7))
+    sets = [set(basket) for basket in baskets]
+    assert [set(basket) for basket in found.to_lists()] == sets
+    for item in range(7):
+        rows = [row for row, basket in enumerate(sets) if item in basket]
+        assert found.row_of[found.cells(item)].tolist() == rows
+        assert found.cells_at(np.array(rows, dtype=np.int64), item).tolist() == (
+            found.cells(item).tolist()
+        )
+    for items in ([0], [1, 2], [0, 3, 5]):
+        expected = [row for row, basket in enumerate(sets) if set(items) <= basket]
+        assert found.rows_with(items).tolist() == expected
+    odd = found.keeping(found.items % 2 == 1)
+    assert [set(basket) for basket in odd.to_lists()] == [
+        {item for item in basket if item % 2} for basket in sets
+    ]
+    first = np.zeros(1, dtype=np.int64)
+    assert set(found.adding(first, np.array([6])).to_lists()[0]) == sets[0] | {6}
+    turned = found.take(np.arange(len(sets))[::-1])
+    assert [set(basket) for basket in turned.to_lists()] == sets[::-1]

@@ -23,6 +23,7 @@ def test_quest_rows_are_sorted_sets_and_never_empty():
     assert np.all(np.diff(baskets.indptr) >= 1)
     assert set(np.unique(baskets.data)) == {1}
     assert baskets.has_canonical_format
+    assert baskets.indices.dtype == baskets.indptr.dtype == np.int32  # scikit-learn asks for it
 
 
 def test_quest_same_seed_same_baskets_other_seed_others():

@@ -96,7 +96,8 @@ def quest(
         count = min(_BLOCK, D - start)
         columns, bounds = _draw_block(patterns, T, count, rng)
         ones = np.ones(len(columns), np.int8)
-        block = csr_array((ones, columns, bounds), shape=(count, N))
+        entries = (ones, columns.astype(np.int32), bounds.astype(np.int32))
+        block = csr_array(entries, shape=(count, N))
         block.sum_duplicates()  # patterns of one transaction may share items
         block.data[:] = 1
         blocks.append(block)

@@ -26,6 +26,9 @@ from tulle.sketch.sketches import Sketches
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+_ROUNDS = 12  # in which the entries of a record are found
+_CELLS = 1 << 23  # scores held at once
+
 
 def sketch_linkage(
     released: Sketches,
@@ -89,16 +92,17 @@ def sketch_reconstruction(
     frequent = np.argsort(-shares, kind="stable")
     shares = np.clip(shares, 0.5 / matrix.shape[0], 1 - 0.5 / matrix.shape[0])
     odds, size = np.log(shares / (1 - shares)), float(np.mean(matrix.data))
-    table = np.asarray(signs, dtype=np.float64)
+    table = np.ascontiguousarray(np.asarray(signs).T, dtype=np.float32)  # components x columns
     right = guessed = entries = whole = 0
-    for target in targets:
-        truth = matrix.indices[matrix.indptr[target] : matrix.indptr[target + 1]]
-        m = int(released.lengths[target])
-        sketch = released.values[target, :m].astype(np.float64)
-        found = _pursue(table[:, :m], sketch, len(truth), odds, size)
-        hits = len(np.intersect1d(found, truth))
-        right, entries, whole = right + hits, entries + len(truth), whole + (hits == len(truth))
-        guessed += len(np.intersect1d(frequent[: len(truth)], truth))
+    step = max(1, _CELLS // matrix.shape[1])
+    for start in range(0, len(targets), step):
+        part = targets[start : start + step]
+        truths = [matrix.indices[matrix.indptr[t] : matrix.indptr[t + 1]] for t in part]
+        counts = [len(truth) for truth in truths]
+        for truth, found in zip(truths, _pursue(table, released[part], counts, odds, size)):
+            hits = len(np.intersect1d(found, truth))
+            guessed += len(np.intersect1d(frequent[: len(truth)], truth))
+            right, entries, whole = right + hits, entries + len(truth), whole + (hits == len(truth))
     return AttackResult(
         "sketch_reconstruction",
         entries,
@@ -168,21 +172,32 @@ def _squares(records: Any) -> Floats:
     return np.asarray(records.multiply(records).sum(axis=1), dtype=np.float64).ravel()
 
 
-def _pursue(table: Floats, sketch: Floats, count: int, odds: Floats, size: float) -> list[int]:
-    """Matching pursuit with prior odds: the likeliest columns of a sketch, one after the other.
+def _pursue(
+    table: Any, sketches: Sketches, counts: list[int], odds: Floats, size: float
+) -> list[list[int]]:
+    """Matching pursuit with prior odds: the likeliest columns of each sketch, a few at a time.
 
     An entry of the usual ``size`` in a column moves every component by that much under the
     column's sign; what is not yet explained is taken as noise.
     """
-    found: list[int] = []
-    rest = sketch
-    for _ in range(count):
-        noise = max(float(rest @ rest) / len(sketch), 1e-6)
-        gain = size * (table @ rest) - len(sketch) * size**2 / 2
-        score = gain / noise + odds
-        score[found] = -np.inf
-        found.append(int(np.argmax(score)))
-        if len(found) <= len(sketch):
-            values = np.linalg.lstsq(table[found].T, sketch, rcond=None)[0]
-            rest = sketch - values @ table[found]
+    rests = sketches.values.astype(np.float32)
+    found: list[list[int]] = [[] for _ in counts]
+    for _ in range(_ROUNDS):
+        gains = size * (rests @ table)
+        for i, (m, count) in enumerate(zip(sketches.lengths.tolist(), counts)):
+            step = min(-(-count // _ROUNDS), count - len(found[i]))
+            if step <= 0:
+                continue
+            noise = max(float(rests[i] @ rests[i]) / m, 1e-6)
+            score = (gains[i] - m * size**2 / 2) / noise + odds
+            score[found[i]] = -np.inf
+            found[i] += np.argpartition(-score, step - 1)[:step].tolist()
+            if len(found[i]) <= m:
+                rests[i, :m] = _unexplained(table[:m, found[i]], sketches.values[i, :m])
     return found
+
+
+def _unexplained(columns: Any, sketch: Any) -> Floats:
+    """What the least-squares fit of some columns leaves of a sketch."""
+    gram = columns.T @ columns + 1e-3 * len(sketch) * np.eye(columns.shape[1])
+    return sketch - columns @ np.linalg.solve(gram, columns.T @ sketch)

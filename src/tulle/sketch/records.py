@@ -125,6 +125,6 @@ def _from_bags(bags: Iterable[Mapping[str, float]]) -> Records:
         ends.append(len(columns))
     if not column_of:
         raise DataError("no record holds a term: the vocabulary is empty")
-    data = np.array(weights)
+    entries = (np.array(weights), np.array(columns, np.int32), np.array(ends, np.int32))
     shape = (len(ends) - 1, len(column_of))
-    return Records(canonical(csr_array((data, columns, ends), shape=shape)), list(column_of))
+    return Records(canonical(csr_array(entries, shape=shape)), list(column_of))

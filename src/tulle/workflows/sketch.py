@@ -48,6 +48,7 @@ LIMITS = (
     "Duplicates: equal records have equal sketches.",
 )
 _KNOWN = 20  # people that the intruder of the report knows
+_TARGETS = 100  # records that the report tries to reconstruct
 
 
 class Sketched(NamedTuple):
@@ -151,7 +152,7 @@ def _audited(
     errors = dot_errors(sketches, matrix, rng)
     columns = np.arange(matrix.shape[1]) if records.terms is None else list(records.terms)
     signs = sketcher.signs(columns, sketches.shape[1])
-    with_key = sketch_reconstruction(sketches, matrix, signs, rng)
+    with_key = sketch_reconstruction(sketches, matrix, signs, rng, attempts=_TARGETS)
     return Audit(
         {
             "title": "Sketches",
@@ -194,10 +195,15 @@ def _attacks(sketches: Sketches, matrix: Any, rng: np.random.Generator) -> dict[
             sketches, matrix, rng, known=known
         ),
         "sketch_reconstruction:no key": sketch_reconstruction(
-            sketches, matrix, guessed, rng, holder="a guess of the signs"
+            sketches, matrix, guessed, rng, attempts=_TARGETS, holder="a guess of the signs"
         ),
         f"sketch_reconstruction:{len(known)} people known": sketch_reconstruction(
-            sketches, matrix, learnt, rng, holder=f"signs learnt from {len(known)} known people"
+            sketches,
+            matrix,
+            learnt,
+            rng,
+            attempts=_TARGETS,
+            holder=f"signs learnt from {len(known)} known people",
         ),
     }
     return {name: {**result.to_dict(), "name": name} for name, result in results.items()}

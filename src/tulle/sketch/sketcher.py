@@ -109,7 +109,9 @@ class Sketcher(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Sketcher:
         """Checks parameters and records, and takes or makes the key; keeps nothing of X."""
         self._check_parameters()
-        self._records(X, reset=True)
+        records = self._records(X, reset=True)
+        if self.model == "k-variance":
+            self._filled(records.matrix)
         self.key_ = SecretKey.generate() if self.key is None else self.key
         return self
 
@@ -166,12 +168,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
     def _k_variance_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
         lengths = np.zeros(matrix.shape[0], np.int64)
-        filled = np.flatnonzero(np.diff(matrix.indptr) > 0)
-        if self.k >= len(filled):
-            raise DataError(
-                f"k={self.k} neighbours need more than {len(filled)} records with entries "
-                f"(of {matrix.shape[0]}): lower k or add records"
-            )
+        filled = self._filled(matrix)
         rows = matrix[filled]
         seed = np.frombuffer(self.key_.derive("sketch/partition", 32), np.uint64)
         graph = nearest(rows, self.k, self.graph, np.random.default_rng(seed))
@@ -204,6 +201,16 @@ class Sketcher(TransformerMixin, BaseEstimator):
                 "The 'key' parameter of Sketcher must be a SecretKey: SecretKey.generate(), "
                 f"SecretKey.load(path). Got a {type(self.key).__name__} instead."
             )
+
+    def _filled(self, matrix: Any) -> npt.NDArray[np.int64]:
+        """The records that can have neighbours; there must be more than k of them."""
+        filled = np.flatnonzero(np.diff(matrix.indptr) > 0)
+        if self.k >= len(filled):
+            raise DataError(
+                f"k={self.k} neighbours need more than {len(filled)} records with entries "
+                f"(of {matrix.shape[0]}): lower k or add records"
+            )
+        return filled
 
     def _records(self, X: Any, *, reset: bool) -> Records:
         records = as_records(X, self.text)

@@ -136,6 +136,10 @@ def test_propensity_tells_strangers_and_not_brothers() -> None:
     assert strangers.auc > 0.99
     assert strangers.pmse > 0.2
     assert propensity(left[:1], right[:1], rng).auc == 0.5
+    twins = propensity(left, left[::-1], np.random.default_rng(1))
+    assert twins.auc == pytest.approx(0.5, abs=0.01)
+    alike = np.ones((5, 2))
+    assert propensity(alike, alike, rng).auc == 0.5
 
 
 def test_groups_by_size_and_level() -> None:

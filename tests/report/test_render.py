@@ -130,6 +130,7 @@ def attack(risk: float, low: float = 0.5, control: float | None = 0.0) -> dict[s
         ({"attacks": {"membership": attack(0.3, low=0.2)}}, "caution"),
         ({"attacks": {"membership": attack(0.9)}}, "bad"),
         ({"guarantee": {"rows": [{"name": "k", "holds": False}]}}, "bad"),
+        ({"guarantee": {"rows": [{"name": "k", "holds": True}]}}, "good"),
         ({"gates": [{"name": "g", "limit": 1, "value": 2.0, "holds": False}]}, "bad"),
         ({"verdict": {"level": "caution", "text": "t"}}, "caution"),
     ],

@@ -35,9 +35,14 @@ def propensity(
     parts = [m[rng.choice(len(m), count, replace=False)] for m in (original, released)]
     columns, truth = np.vstack(parts), np.repeat([0, 1], count)
     scores = np.empty(2 * count)
-    fold = np.tile(np.arange(count) % 2, 2)
+    # equal records go into the same half: else a copy in the other half would mislead the model
+    _, same = np.unique(columns, axis=0, return_inverse=True)
+    fold = (rng.permutation(2 * count) % 2)[same.ravel()]
     for held in (0, 1):
         train, seed = fold != held, int(rng.integers(2**31))
+        if len(np.unique(truth[train])) < 2 or train.all():
+            scores[~train] = 0.5  # nothing to tell apart
+            continue
         model = boosting(True, seed, rounds=40)
         with one_thread():
             model.fit(columns[train], truth[train])

@@ -118,10 +118,13 @@ def _attacks(rows: Rows) -> Any:
 
     shown = list(rows)[:_MOST_NAMES]
     words = ["attack", "control: people never in the data", "baseline: guessing"]
+    colours = dict(zip(words, [RELEASE, CONTROL, "#8c8c8c"]))
+    if all(row["control"] is None for row in shown):
+        del colours[words[1]]  # no entry in the legend for what is not there
     colour = alt.Color(
         "of:N",
         title=None,
-        scale=alt.Scale(domain=words, range=[RELEASE, CONTROL, "#8c8c8c"]),
+        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
         legend=alt.Legend(orient="top"),
     )
     rates = ("rate", "control", "baseline", "risk")
@@ -152,6 +155,7 @@ def _attacks(rows: Rows) -> Any:
 def _groups(rows: Rows) -> Any:
     import altair as alt
 
+    sizes = len({row["size"] for row in rows})
     return (
         alt.Chart(alt.Data(values=list(rows)))
         .mark_bar()
@@ -161,7 +165,7 @@ def _groups(rows: Rows) -> Any:
             color=alt.Color("level:O", title="level", scale=alt.Scale(scheme="oranges")),
             tooltip=["size:O", "level:O", "groups:Q"],
         )
-        .properties(width=WIDTH, height=180)
+        .properties(width=min(WIDTH, 120 + 40 * sizes), height=180)
     )
 
 

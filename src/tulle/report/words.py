@@ -18,8 +18,8 @@ class Words(NamedTuple):
 METRICS = {
     "information_loss": Words(
         "Information loss",
-        "Squared distance of each record to its nearest released one, in per cent of the total "
-        "variance; 0 is a copy.",
+        "Squared distance of each record to what stands for it (the mean of its group; the nearest "
+        "released record if groups are not known), in per cent of the total variance; 0 is a copy.",
         "percent",
     ),
     "covariance_compatibility": Words(
@@ -71,6 +71,15 @@ METRICS = {
     "closest_control": Words(
         "Distance to the closest released record, people not in the data",
         "The same for the control; if it is clearly larger, the release remembers people.",
+    ),
+    "hiding_failure": Words("Hiding failure", "Share of the sensitive rules that still show."),
+    "misses_cost": Words("Misses cost", "Share of the other rules that were lost on the way."),
+    "artifactual_patterns": Words(
+        "Artifactual patterns", "Share of the rules in the release that the data do not hold."
+    ),
+    "dif": Words("Difference", "Share of item occurrences that were changed."),
+    "neighbour_recall": Words(
+        "Neighbour recall", "Share of true nearest neighbours that the sketches find."
     ),
     "groups": Words("Groups", "How many groups the records were condensed into."),
     "smallest_group": Words("Smallest group", "Records in the smallest group."),
@@ -134,6 +143,8 @@ def number(value: Any, style: str = "plain") -> str:
 
 def _share(value: float) -> str:
     percent = 100 * value
+    if 0 < percent < 0.05:
+        return "<\N{NO-BREAK SPACE}0.1\N{NO-BREAK SPACE}%"
     digits = 0 if percent >= 99.95 or percent == 0 else 1
     return f"{percent:.{digits}f}\N{NO-BREAK SPACE}%"
 

@@ -1,8 +1,10 @@
 """``best``: hides all rules with the fewest other rules lost.
 
 1. Every removal has a cost: the rules near their end that lose a basket by it. A linear program
-   (``covering``) chooses removals; it is run with each rule falling by support, by confidence,
-   and by what looks cheaper, and with costs from the margins that the last solution left.
+   (``covering``) chooses removals, each rule falling by support or by confidence, what looks
+   cheaper; it is run again with costs from the margins that the last solution left, and with
+   items made dear or cheap at random. The methods of the literature are starts too, so that none
+   of them loses fewer rules.
 2. The solution with the fewest lost rules is improved: a part of its baskets is given back, costs
    are taken afresh from what is left of every rule's margin, and the part is solved again; the
    change stays if it loses no more rules.
@@ -26,12 +28,16 @@ from tulle.rules.edits import Edits
 from tulle.rules.impact import Floats, Impact
 from tulle.rules.itemsets import Longs
 from tulle.rules.sensitive import Sensitive
-from tulle.rules.verykios import removals_needed
+from tulle.rules.swa import swa
+from tulle.rules.verykios import algo1b, algo2a, algo2b, removals_needed
+from tulle.rules.victims import iga, maxfia, minfia, naive, ra, rra
 from tulle.rules.window import Mask
 
 _SHARPNESS = (1.0, 0.5, 2.0)
 _TILTS = (0.0, 0.2, 0.5)
 _DYING = ("give up", "spread", "save")
+_CLASSICAL = (algo1b, algo2a, algo2b, minfia, maxfia, iga, naive, rra, ra, swa)
+_PATIENCE = 60  # improvements without success
 _WORK = 6e9  # steps of a whole search; some half a minute
 
 
@@ -71,14 +77,16 @@ class Search:
     def run(self, starts: int, rounds: int) -> Edits:
         """The best edits after so many starts and improvements of the best of them."""
         with bar("hiding rules", starts + rounds) as advance:
-            best = min((self._start(n, advance) for n in range(starts)), key=lambda s: s.n_lost)
-            share = 0.3
+            found = [self._start(n, advance) for n in range(starts)] + self._classical()
+            best = min(found, key=lambda one: one.n_lost)
+            share, idle = 0.3, 0
             for _ in range(rounds):
-                if best.n_lost == 0:
+                if best.n_lost == 0 or idle == _PATIENCE:
                     break
                 other = self._improve(best, share)
-                share = min(0.5, share * 1.1) if other.n_lost < best.n_lost else share * 0.95
-                share = max(0.05, share)
+                gained = other.n_lost < best.n_lost
+                idle = 0 if gained else idle + 1
+                share = min(0.5, share * 1.1) if gained else max(0.05, share * 0.95)
                 best = other if other.n_lost <= best.n_lost else best
                 advance(1, note=f"{best.n_lost} rules lost")
         return Edits(self._kept(best.left))
@@ -98,6 +106,17 @@ class Search:
             found.append(reference)
         advance(1)
         return min(found, key=lambda one: one.n_lost)
+
+    def _classical(self) -> list[_Solution]:
+        """The solutions of the literature, as far as they touch candidates only."""
+        untouched = _Solution(self.candidates.has, np.zeros_like(self.impact.support), 0)
+        found = []
+        for method in _CLASSICAL:
+            kept = method(self.sensitive, self.rng).kept
+            left = self.candidates.has & kept[self.candidates.cell]
+            if np.array_equal(self._kept(left), kept):
+                found.append(self._measured(left, untouched))
+        return found
 
     def _improve(self, best: _Solution, share: float) -> _Solution:
         """Gives a random part of the baskets back and solves it again."""

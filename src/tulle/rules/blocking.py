@@ -1,9 +1,10 @@
 """Blocking: cells become unknown instead of false, so that the release tells no lie.
 
-Supports become intervals. A rule is hidden when the lower end of its support, or of its
-confidence (sure supporters of the rule among possible holders of the antecedent), is below the
-threshold. A mark only where an item was would say "it was here": for every cell that is
-blocked, a cell where the basket lacks the item is blocked too.
+Supports become intervals. A rule is hidden when the lower end of its support or of its
+confidence is below the threshold; and so that a receiver who takes open cells for empty ones does
+not find it either, confidence is taken among baskets that surely hold the antecedent, which is
+stricter. A mark only where an item was would say "it was here": for every cell that is blocked, a
+cell where the basket lacks the item is blocked too.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ def blocking(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
     baskets = sensitive.baskets
     edits = Edits.none(baskets)
     edits.blocked = np.zeros(len(baskets.items), dtype=bool)
-    for r in range(len(sensitive)):
-        _block_rule(sensitive, edits.blocked, r)
+    while visible := _visible(sensitive, edits.blocked):
+        for r in visible:
+            _block_rule(sensitive, edits.blocked, r)
     _add_decoys(sensitive, edits, rng)
     return edits
 
@@ -35,17 +37,26 @@ def sure_rows(sensitive: Sensitive, blocked: np.ndarray, items: tuple[int, ...])
     return rows
 
 
-def _block_rule(sensitive: Sensitive, blocked: np.ndarray, r: int) -> None:
-    """The cheaper of: the rule's top item until support falls, the consequent's until confidence.
+def _visible(sensitive: Sensitive, blocked: np.ndarray) -> list[int]:
+    """Rules that can still be mined: blocking for one rule can bring another one back."""
+    return [
+        r for r in range(len(sensitive)) if not sensitive.hidden(r, *_sure(sensitive, blocked, r))
+    ]
 
-    A blocked item keeps the upper end of the antecedent's support, so no rule comes back.
-    """
+
+def _sure(sensitive: Sensitive, blocked: np.ndarray, r: int) -> tuple[int, int]:
+    whole, left = sensitive.whole[r], sensitive.antecedent[r]
+    return len(sure_rows(sensitive, blocked, whole)), len(sure_rows(sensitive, blocked, left))
+
+
+def _block_rule(sensitive: Sensitive, blocked: np.ndarray, r: int) -> None:
+    """The cheaper of: the rule's top item for support, the consequent's for confidence."""
     baskets = sensitive.baskets
     rows = sure_rows(sensitive, blocked, sensitive.whole[r])
-    possible = len(baskets.rows_with(sensitive.antecedent[r]))
+    counts = _sure(sensitive, blocked, r)
     limit, sure = int(sensitive.limit[r]), sensitive.confidence[r]
-    by_support = removals_needed(len(rows), possible, limit, None, lowers_antecedent=False)
-    by_either = removals_needed(len(rows), possible, limit, sure, lowers_antecedent=False)
+    by_support = removals_needed(*counts, limit, None, lowers_antecedent=False)
+    by_either = removals_needed(*counts, limit, sure, lowers_antecedent=False)
     items = sensitive.whole[r] if by_support <= by_either else sensitive.consequent[r]
     victim = max(items, key=lambda item: (baskets.counts[item], -item))
     order = np.argsort(baskets.lengths[rows], kind="stable")

@@ -103,9 +103,18 @@ def _restore_wide(frame: nw.DataFrame[Any], released: Transactions) -> Any:
             continue
         open_ = np.zeros(len(frame), dtype=bool)
         open_[released.unknown.row_of[released.unknown.cells(code)]] = True
-        marked = [None if blank else bool(cell) for cell, blank in zip(cells, open_)]
-        columns.append(_series(name, marked, old, nw.Boolean))
+        columns.append(_with_blanks(name, cells, open_, old))
     return frame.with_columns(*columns).to_native()
+
+
+def _with_blanks(name: str, cells: Any, blank: Any, like: nw.Series[Any]) -> nw.Series[Any]:
+    marked = [None if open_ else bool(cell) for cell, open_ in zip(cells, blank)]
+    if not like.implementation.is_pandas():
+        return _series(name, marked, like, nw.Boolean)
+    import pandas as pd
+
+    values = pd.Series(pd.array(marked, dtype="boolean"), like.to_native().index, name=name)
+    return nw.from_native(values, series_only=True)
 
 
 def _series(name: str, values: Any, like: nw.Series[Any], dtype: Any = None) -> nw.Series[Any]:

@@ -21,10 +21,10 @@ from tulle.rules.inputs import open_baskets, shuffled
 from tulle.rules.measures import Mined, changed_share, side_effects
 from tulle.rules.rule import as_rules
 from tulle.rules.sensitive import Sensitive, Thresholds, lookup
+from tulle.rules.swa import swa
 from tulle.rules.thresholds import confidence_share, exact_share, support_count
 from tulle.rules.verykios import algo1a, algo1b, algo2a, algo2b
 from tulle.rules.victims import iga, maxfia, minfia, naive, ra, rra
-from tulle.rules.window import slide
 from tulle.transactions import Transactions
 
 SIMPLE = {
@@ -221,7 +221,7 @@ class RuleHider(BaseEstimator):
         rng: np.random.Generator,
     ) -> Edits:
         if self.method == "swa":
-            return self._slide(sensitive, rng)
+            return swa(sensitive, rng, window=self.window, victim=self.victim)
         if self.method == "best":
             assert before is not None
             nodes = verification.nodes_of(before.rules.itemsets, kept_sets)
@@ -241,18 +241,6 @@ class RuleHider(BaseEstimator):
                 stacklevel=3,
             )
         return SIMPLE[self.method](sensitive, rng)
-
-    def _slide(self, sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-        support = np.array([len(rows) for rows in sensitive.rows])
-        kept = slide(
-            sensitive.baskets,
-            sensitive.whole,
-            sensitive.quota / support,
-            window=self.window or len(sensitive.baskets),
-            victim=self.victim,
-            seed=int(rng.integers(2**63)),
-        )
-        return Edits(kept)
 
     def _measure(self, sensitive: Sensitive, before: Mined | None, released: Transactions) -> None:
         self.dif_ = changed_share(sensitive.baskets, released)

@@ -69,9 +69,9 @@ class Sensitive:
     ) -> Sensitive:
         """Looks the rules up in the data; unknown items and absent rules are named."""
         codes = _Lookup(baskets)
-        left = tuple(codes.of(rule.antecedent) for rule in rules)
-        right = tuple(codes.of(rule.consequent) for rule in rules)
+        sides = [(codes.of(rule.antecedent), codes.of(rule.consequent)) for rule in rules]
         codes.refuse_unknown()
+        left, right = tuple(zip(*sides))
         supports = [len(baskets.rows_with(a + b)) for a, b in zip(left, right)]
         refuse_impossible(rules, supports, len(baskets))
         limits = [

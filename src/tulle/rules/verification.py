@@ -23,8 +23,7 @@ Pair = tuple[int, int]  # support of a rule, support of its antecedent
 def verified(sensitive: Sensitive, released: Transactions, method: str) -> Report:
     """The report of each rule; an error if any is not hidden in the release.
 
-    With open cells, the support is that of baskets that surely hold the rule, the antecedent's
-    that of baskets that may hold it.
+    Open cells do not count: supports are those of baskets that surely hold the items.
     """
     return checked(
         sensitive.rules,
@@ -111,11 +110,8 @@ def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Longs:
 
 
 def _supports(sensitive: Sensitive, baskets: Transactions) -> list[Pair]:
-    possible = baskets
-    if baskets.unknown is not None:
-        possible = baskets.adding(baskets.unknown.row_of, baskets.unknown.items)
     whole = count_sets(baskets, sensitive.whole)
-    return list(zip(whole, count_sets(possible, sensitive.antecedent)))
+    return list(zip(whole, count_sets(baskets, sensitive.antecedent)))
 
 
 def _line(rule: str, before: Pair, after: Pair, n_baskets: int) -> dict[str, Any]:

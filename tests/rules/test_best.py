@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reference import rules as slow
+from tulle.rules import RuleHider, choose_rules, impact
+from tulle.rules.impact import Impact
+from tulle.rules.implications import implications
+from tulle.rules.itemsets import mine
+from tulle.transactions import Transactions
+
+OTHERS = ["swa", "iga", "minfia", "maxfia", "naive", "rra", "ra", "algo1b", "algo2a", "algo2b"]
+
+
+def shop(seed: int, n: int = 400, n_items: int = 9) -> list[list[int]]:
+    """Baskets with habits: some items go together."""
+    rng = np.random.default_rng(seed)
+    baskets = slow.random_baskets(rng, n, n_items, 0.15)
+    habits = [[0, 1, 2], [3, 4], [1, 5, 6], [2, 4, 7]]
+    return [
+        sorted({*basket, *habits[rng.integers(len(habits))]}) if rng.random() < 0.6 else basket
+        for basket in baskets
+    ]
+
+
+@pytest.fixture
+def small_impact() -> tuple[Transactions, Any]:
+    baskets = Transactions.from_lists(shop(1, 60, 7))
+    return baskets, implications(mine(baskets, 4), Fraction(1, 2), 1)
+
+
+@given(data=st.data())
+@settings(max_examples=25)
+def test_walks_and_matrix_agree_with_counting(data: Any) -> None:
+    baskets = Transactions.from_lists(shop(1, 40, 7))
+    rules = implications(mine(baskets, 4), Fraction(1, 2), 1)
+    spare = np.zeros(len(rules), dtype=bool)
+    by_matrix = Impact(baskets, rules, 4, Fraction(1, 2), spare)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(impact, "_SMALL", -1)
+        by_walk = Impact(baskets, rules, 4, Fraction(1, 2), spare)
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    kept = rng.random(len(baskets.items)) < 0.8
+    rows = np.flatnonzero(rng.random(len(baskets)) < 0.7)
+    old = [set(basket) for basket in baskets.take(rows).to_lists()]
+    new = [set(basket) for basket in baskets.keeping(kept).take(rows).to_lists()]
+    names = baskets.names.tolist()
+    sets = [
+        {names[code] for code in rules.itemsets.codes(node)} for node in range(len(rules.itemsets))
+    ]
+    lost = [sum(s <= a and not s <= b for a, b in zip(old, new)) for s in sets]
+    weight = rng.random(len(sets))
+    items = np.array([0, 2, 3])
+    costs = [
+        [
+            sum(w for s, w in zip(sets, weight) if names[item] in s and s <= basket)
+            for item in items.tolist()
+        ]
+        for basket in new
+    ]
+    for one in (by_matrix, by_walk):
+        place = one.tree.place
+        assert one.lost(kept, rows)[place].tolist() == lost
+        own = np.empty_like(weight)
+        own[place] = weight
+        assert np.allclose(one.costs(kept, rows, own, items), costs)
+        assert one.support[place].tolist() == rules.itemsets.support.tolist()
+
+
+def test_both_ways_release_the_same() -> None:
+    baskets = shop(2)
+    chosen = choose_rules(baskets, 4, min_support=12, min_confidence=0.5, random_state=0)
+    options: dict[str, Any] = {"min_support": 12, "min_confidence": 0.5, "random_state": 3}
+    expected = RuleHider(chosen, **options).fit_transform(baskets)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(impact, "_SMALL", -1)
+        assert RuleHider(chosen, **options).fit_transform(baskets) == expected
+
+
+@pytest.mark.parametrize("seed_", [0, 1, 2])
+def test_best_loses_no_more_rules_than_any_other_method(seed_: int) -> None:
+    baskets = shop(10 + seed_)
+    thresholds: dict[str, Any] = {"min_support": 12, "min_confidence": 0.5}
+    chosen = choose_rules(baskets, 5, **thresholds, random_state=seed_)
+    lost = {}
+    for method in ["best", *OTHERS]:
+        hider = RuleHider(chosen, method=method, random_state=0, **thresholds)
+        hider.fit_transform(baskets)
+        assert hider.hiding_failure_ == 0
+        lost[method] = hider.misses_cost_
+    assert lost["best"] == min(lost.values()), lost
+
+
+def test_disclosure_works_for_best_too() -> None:
+    baskets = shop(4)
+    hider = RuleHider(["0 -> 1"], disclosure=0.5, min_support=12, min_confidence=0.5)
+    hider.fit_transform(baskets)
+    line = hider.report_[0]
+    assert line["count_after"] == line["count_before"] - -(-line["count_before"] // 2)

@@ -207,8 +207,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
         filled = np.flatnonzero(np.diff(matrix.indptr) > 0)
         if self.k >= len(filled):
             raise DataError(
-                f"k={self.k} neighbours need more than {len(filled)} records with entries "
-                f"(of {matrix.shape[0]}): lower k or add records"
+                f"k={self.k} neighbours need more than n_samples={len(filled)} records with "
+                f"entries (of {matrix.shape[0]}): lower k or add records"
             )
         return filled
 

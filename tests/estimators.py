@@ -21,6 +21,8 @@ from tulle import (
     ClassCondenser,
     Condenser,
     GroupSizeSearch,
+    PatternSanitizer,
+    RuleHider,
     SecretKey,
     Sketcher,
     StreamCondenser,
@@ -84,6 +86,15 @@ def counts() -> tuple[Any, ...]:
     return (rng.poisson(0.6, size=(61, 40)) * rng.uniform(1, 2, size=(61, 40)),)
 
 
+def baskets() -> tuple[Any, ...]:
+    rng = np.random.default_rng(5)
+    return ((rng.random((61, 8)) < 0.5).astype(float),)
+
+
+def fit_transform(estimator: Any, *data: Any) -> Any:
+    return estimator.fit_transform(*data)
+
+
 def fit(estimator: Any, *data: Any) -> Any:
     return estimator.fit(*data)
 
@@ -118,6 +129,20 @@ CASES: dict[str, Case] = {
         fit,
         sample,
         checked=list,
+    ),
+    "PatternSanitizer": Case(
+        lambda: PatternSanitizer(["0, 1 -> 2"], min_support=5, min_confidence=0.2),
+        baskets,
+        fit_transform,
+        lambda sanitizer, data: sanitizer.fit_transform(*data).rows(),
+        checked=list,  # takes baskets and gives rules
+    ),
+    "RuleHider": Case(
+        lambda: RuleHider(["0 -> 1"], min_support=5, min_confidence=0.2, random_state=0),
+        baskets,
+        fit_transform,
+        lambda hider, data: hider.fit_transform(*data),
+        checked=list,  # takes baskets, and rules that are in them
     ),
     "Sketcher": Case(
         lambda: Sketcher(key=KEY),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tulle.auditing.result import Audit
+from tulle.checks import check_int
 from tulle.errors import ParameterError
 from tulle.files import refuse_existing
 from tulle.random import as_generator, seed_policy
@@ -160,6 +161,8 @@ def _check_stream(
         raise ParameterError("--stream reads and writes FIMI files (.dat)")
     if wishes.keep or wanted["shuffle"]:
         raise ParameterError("--stream can neither shuffle nor keep itemsets: see all at once")
+    if wanted["window"] is not None:
+        check_int("hide", "window", wanted["window"], 1)
     if wanted["min_support"] is None and wanted["disclosure"] is None:
         raise ParameterError("give --min-support (and --min-confidence) or --disclosure")
     wanted["method"] = "swa"

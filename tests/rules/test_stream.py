@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import io
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.rules.test_best import shop
+from tulle.errors import DataError, PrivacyError
+from tulle.rules import RuleHider, stream
+from tulle.rules.rule import Rule
+from tulle.rules.sensitive import Thresholds
+from tulle.rules.stream import hide_stream
+from tulle.transactions import fimi, read_fimi, write_fimi
+
+LIMITS = Thresholds("test", 12, 0.5)
+RULES = [Rule("0, 1 -> 2"), Rule("3 -> 4")]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "baskets.dat"
+    path.write_text("".join(" ".join(map(str, basket)) + "\n" for basket in shop(0)))
+    return path
+
+
+@pytest.mark.parametrize("window", [37, 400, 1000])
+@pytest.mark.parametrize("victim", ["transaction", "window"])
+def test_the_stream_writes_what_the_hider_gives(source: Path, window: int, victim: str) -> None:
+    out = io.BytesIO()
+    found = hide_stream(source, out, RULES, LIMITS, window=window, victim=victim, random_state=5)
+    one = RuleHider(
+        RULES, method="swa", min_support=12, min_confidence=0.5, window=window, victim=victim,
+        random_state=5,
+    )  # fmt: skip
+    whole = io.BytesIO()
+    write_fimi(one.fit_transform(source), whole)
+    assert out.getvalue() == whole.getvalue()
+    assert found.report == one.report_
+    assert found.n_transactions == one.n_transactions_
+    assert found.n_transactions_touched == one.n_transactions_touched_
+    assert found.dif == pytest.approx(one.dif_)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (["77 -> 1"], "items that no basket holds: '77'"),
+        (["bread -> 1"], "item numbers"),
+    ],
+)
+def test_unknown_items_are_named(source: Path, rules: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        hide_stream(source, io.BytesIO(), [Rule(rule) for rule in rules], LIMITS)
+
+
+def test_fails_closed(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lazy(block: Any, *rest: Any, **options: Any) -> Any:
+        return np.ones(len(block.items), dtype=bool)
+
+    monkeypatch.setattr(stream, "slide", lazy)
+    with pytest.raises(PrivacyError, match="left 2 of 2"):
+        hide_stream(source, io.BytesIO(), RULES, LIMITS)
+
+
+def test_memory_is_bounded_by_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fimi, "_CHUNK", 1 << 14)
+    path = tmp_path / "many.dat"
+    lines = "".join(" ".join(map(str, basket)) + "\n" for basket in shop(0, 2000))
+    path.write_text(lines * 10)
+
+    class Sink(io.RawIOBase):
+        def write(self, data: Any) -> int:
+            return len(data)
+
+    def peak(times: int) -> int:
+        path.write_text(lines * times)
+        tracemalloc.start()
+        hide_stream(path, Sink(), RULES, LIMITS, window=500)  # type: ignore[arg-type]
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert peak(12) < 1.5 * peak(2)
+    assert len(read_fimi(path)) == 4000

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.rules.test_best import shop
+from tulle.cli import tulle
+from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, TulleError
+from tulle.releases import verify_release
+from tulle.rules import hider
+from tulle.rules.edits import Edits
+from tulle.transactions import read_fimi
+from tulle.workflows.hide import hide
+
+LIMITS: dict[str, Any] = {"min_support": "3%", "min_confidence": "50%", "seed": 0}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "baskets.dat"
+    path.write_text("".join(" ".join(map(str, basket)) + "\n" for basket in shop(0)))
+    return path
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    path = tmp_path / "secret.txt"
+    path.write_text("0, 1 -> 2\n3 -> 4\n")
+    return path
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(tulle, ["hide", *map(str, arguments)])
+
+
+def test_a_release_with_manifest_and_report(source: Path, secret: Path, tmp_path: Path) -> None:
+    output, report = tmp_path / "shared.dat", tmp_path / "report.html"
+    run = invoke(
+        source, "--rules", secret, "--min-support", "3%", "--min-confidence", "50%",
+        "-o", output, "--report", report, "--seed", "0",
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    assert "0, 1 -> 2" in run.output
+    assert "misses cost" in run.output
+    assert len(read_fimi(output)) == 400
+    assert all(row["holds"] for row in verify_release(output))
+    manifest = (tmp_path / "shared.dat.manifest.json").read_text()
+    found = json.loads(manifest)
+    assert found["parameters"]["rules"] == 2
+    assert found["counts"]["hiding_failure"] == 0
+    assert "->" not in manifest, "the manifest travels with the release and must not name a rule"
+    assert "0, 1 -> 2" in report.read_text().replace("\\u003e", ">")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "baskets.dat", "secret.txt", "shared.dat", "shared.dat.manifest.json", "report.html",
+    }  # fmt: skip
+
+
+def test_the_public_edition_names_no_rule(
+    source: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tulle.auditing.result import Audit
+
+    pages: list[str] = []
+    monkeypatch.setattr(Audit, "save", lambda self, *a, **k: pages.append(self.html("public")))
+    hide(
+        source, tmp_path / "o.dat", rules=secret, method="swa", report=tmp_path / "r.html", **LIMITS
+    )
+    assert pages
+    assert "The hidden rules" not in pages[0]
+    assert "3 -> 4" not in pages[0].replace("\\u003e", ">").replace("&gt;", ">")
+
+
+def test_same_seed_same_bytes(source: Path, secret: Path, tmp_path: Path) -> None:
+    for name in ("a.dat", "b.dat"):
+        hide(source, tmp_path / name, rules=secret, method="swa", shuffle=True, **LIMITS)
+    assert (tmp_path / "a.dat").read_bytes() == (tmp_path / "b.dat").read_bytes()
+
+
+def test_stream_equals_swa_and_touches_nothing_else(
+    source: Path, secret: Path, tmp_path: Path
+) -> None:
+    run = invoke(
+        source, "--rules", secret, "--min-support", "3%", "--min-confidence", "50%",
+        "-o", tmp_path / "s.dat", "--stream", "--window", 50, "--seed", 0, "--json",
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.output)["rules_hidden"] == 2
+    hide(source, tmp_path / "t.dat", rules=secret, method="swa", window=50, **LIMITS)
+    assert (tmp_path / "s.dat").read_bytes() == (tmp_path / "t.dat").read_bytes()
+    found = json.loads((tmp_path / "s.dat.manifest.json").read_text())
+    assert all(found["verified"].values())
+    assert found["counts"]["baskets"] == 400
+
+
+def test_stream_fails_closed(
+    source: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+
+    from tulle.rules import stream
+
+    lazy = lambda block, *rest, **options: np.ones(len(block.items), dtype=bool)  # noqa: E731
+    monkeypatch.setattr(stream, "slide", lazy)
+    with pytest.raises(PrivacyError):
+        hide(source, tmp_path / "s.dat", rules=secret, stream=True, **LIMITS)
+    assert not list(tmp_path.glob("s.dat*"))
+
+
+def test_nothing_is_written_when_a_rule_stays(
+    source: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(hider.SIMPLE, "minfia", lambda s, rng: Edits.none(s.baskets))
+    with pytest.raises(PrivacyError):
+        hide(source, tmp_path / "s.dat", rules=secret, method="minfia", **LIMITS)
+    assert not list(tmp_path.glob("s.dat*"))
+
+
+def test_tables_in_and_out(secret: Path, tmp_path: Path) -> None:
+    pairs = [(f"t{row}", item, 1.5) for row, basket in enumerate(shop(0)) for item in basket]
+    long = tmp_path / "long.csv"
+    pl.DataFrame(pairs, schema=["till", "what", "price"], orient="row").write_csv(long)
+    wide = tmp_path / "wide.parquet"
+    pl.DataFrame({str(n): [int(n in b) for b in shop(0)] for n in range(9)}).write_parquet(wide)
+    options = {"rules": secret, "method": "minfia", **LIMITS}
+    hide(long, tmp_path / "l.csv", basket="till", item="what", **options)
+    released = pl.read_csv(tmp_path / "l.csv")
+    assert released.columns == ["till", "what"]
+    assert released.height < len(pairs)
+    hide(wide, tmp_path / "w.parquet", shuffle=True, **options)
+    assert pl.read_parquet(tmp_path / "w.parquet").sum().sum_horizontal().item() == released.height
+    hide(wide, tmp_path / "w.dat.gz", **options)
+    lines = gzip.decompress((tmp_path / "w.dat.gz").read_bytes()).decode().splitlines()
+    assert sum(len(line.split()) for line in lines) == released.height
+    hide(tmp_path / "w.dat.gz", tmp_path / "again.csv", rules=secret, method="minfia", **LIMITS)
+    assert pl.read_csv(tmp_path / "again.csv").columns == ["basket", "item"]
+
+
+def test_policy(source: Path, secret: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[hide]\nmethod = "iga"\nmin_support = "3%"\nmin_confidence = 0.5\n')
+    hide(source, tmp_path / "s.dat", rules=secret, policy=policy)
+    found = json.loads((tmp_path / "s.dat.manifest.json").read_text())
+    assert found["parameters"]["method"] == "iga"
+    policy.write_text('[hide]\nmethd = "iga"\n')
+    with pytest.raises(PolicyError, match="did you mean 'method'"):
+        hide(source, tmp_path / "t.dat", rules=secret, policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("baskets", "rules", "options", "error"),
+    [
+        ("", "0 -> 1", {}, DataError),
+        ("1 2\n\n", "1 -> 2", {}, DataError),
+        ("1 -2\n", "1 -> 2", {}, DataError),
+        ("1 99999999999\n", "1 -> 2", {}, DataError),
+        ("1 2\n1 2\n", "1 -> 2", {}, DataError),
+        ("1 2\n3\n", "1 -> 4", {}, DataError),
+        ("1 2\n3\n", "1 -> 3", {}, DataError),
+        ("1 2\n3\n", "1 -> 2", {"disclosure": "150%"}, ParameterError),
+        ("1 2\n3\n", "1 -> 2", {"min_support": "0"}, ParameterError),
+        ("1 2\n3\n", "1 -> 2", {"window": 0}, ParameterError),
+        ("1 2\n3\n", "1 -> 2", {"stream": True, "window": 0}, ParameterError),
+        ("1 2\n3\n", "1 -> 2", {"stream": True, "shuffle": True}, ParameterError),
+        ("1 2\n3\n", "1 -> 2", {"stream": True, "method": "iga"}, ParameterError),
+        ("1 2\n1 2\n3\n", "1 -> 2\nkeep: 1, 2", {"min_support": 2}, DataError),
+    ],
+)
+def test_bad_input_leaves_nothing_behind(
+    tmp_path: Path, baskets: str, rules: str, options: dict[str, Any], error: type[TulleError]
+) -> None:
+    source, secret = tmp_path / "b.dat", tmp_path / "secret.txt"
+    source.write_text(baskets)
+    secret.write_text(rules)
+    given = {"method": "swa", "min_support": 1, "min_confidence": 0.5, **options}
+    with pytest.raises(error):
+        hide(source, tmp_path / "out.dat", rules=secret, **given)
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_the_source_is_not_overwritten(source: Path, secret: Path) -> None:
+    with pytest.raises(TulleError, match="source itself"):
+        hide(source, source, rules=secret, force=True, **LIMITS)

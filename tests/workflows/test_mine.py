@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from tests.rules.test_best import shop
+from tulle.cli import tulle
+from tulle.errors import ParameterError
+from tulle.rules import association_rules
+from tulle.workflows.mine import mine
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "baskets.dat"
+    path.write_text("".join(" ".join(map(str, basket)) + "\n" for basket in shop(0)))
+    return path
+
+
+def test_rules_are_printed_and_saved(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "rules.csv"
+    run = CliRunner().invoke(
+        tulle,
+        ["mine", str(source), "--min-support", "3%", "--min-confidence", "50%", "-o", str(output)],
+    )
+    assert run.exit_code == 0, run.output
+    expected = association_rules(shop(0), min_support=0.03, min_confidence=0.5)
+    assert pl.read_csv(output).height == expected.height
+    assert f"{expected.height}" in run.output
+    assert not (tmp_path / "rules.csv.manifest.json").exists()
+
+
+@pytest.mark.parametrize("kind", ["all", "closed", "maximal"])
+def test_itemsets_as_json(source: Path, kind: str) -> None:
+    run = CliRunner().invoke(
+        tulle, ["mine", str(source), "--min-support", "12", "--itemsets", kind, "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.output)[f"itemsets_{kind}"] > 0
+
+
+def test_tables_by_columns(tmp_path: Path) -> None:
+    pairs = [(row, item, "x") for row, basket in enumerate(shop(0)) for item in basket]
+    table = tmp_path / "sold.parquet"
+    pl.DataFrame(pairs, schema=["till", "what", "other"], orient="row").write_parquet(table)
+    output = tmp_path / "rules.parquet"
+    found = mine(
+        table, min_support=12, min_confidence=0.5, basket="till", item="what", output=output
+    )
+    expected = association_rules(shop(0), min_support=12, min_confidence=0.5)
+    assert found.summary["rules"] == expected.height
+    assert pl.read_parquet(output)["antecedent"].dtype == pl.List(pl.Int64)
+
+
+def test_wrong_usage(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="--min-confidence"):
+        mine(source, min_support=12)
+    with pytest.raises(ParameterError, match="give both"):
+        mine(source, min_support=12, min_confidence=0.5, basket="a")
+    with pytest.raises(ParameterError, match="no columns"):
+        mine(source, min_support=12, min_confidence=0.5, basket="a", item="b")
+    with pytest.raises(ParameterError, match="min_support"):
+        mine(source, min_support="0", min_confidence=0.5, output=tmp_path / "x.csv")
+    assert not (tmp_path / "x.csv").exists()

@@ -252,7 +252,7 @@ def peers(quick: bool) -> None:
         ["index and updates alone", len(engine.groups), round(ours), 1.0],
         ["StreamCondenser.partial_fit", len(stream.counts_), round(count / seconds), None],
     ]
-    birch = Birch(threshold=1.0 if quick else 0.85, n_clusters=None)
+    birch = Birch(threshold=0.6 if quick else 0.29, n_clusters=None)
     _, seconds = timed(lambda: birch.fit(records))
     rows.append(
         ["scikit-learn Birch", len(birch.subcluster_centers_), round(count / seconds), None]

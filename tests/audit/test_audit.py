@@ -234,7 +234,7 @@ def test_tiny_and_flat_tables_still_give_a_report(rows: int) -> None:
     table = pl.DataFrame({"a": [1] * rows, "b": [None] * rows, "c": ["x"] * rows})
     audit(table, table, random_state=0).html()
     one = pl.DataFrame({"a": list(range(rows))})
-    audit(one, one, control=one, random_state=0).html("public")
+    audit(one, one, control=one + 0.5, random_state=0).html("public")
 
 
 # -- bad input ---------------------------------------------------------------------------------
@@ -273,6 +273,8 @@ def test_other_bad_input_is_named() -> None:
         audit(GOOD, GOOD, policy=3)
     with pytest.raises(DataError, match="no column is left"):
         audit(GOOD, GOOD, policy={"age": "ignored", "city": "identifier"})
+    with pytest.raises(PolicyError, match="no such policy"):
+        audit(GOOD, GOOD, policy="nowhere.toml")
     for option in ("target", "sensitive"):
         with pytest.raises(ParameterError, match=f"'{option}' of audit is no column"):
             audit(GOOD, GOOD, **{option: "agee" if option == "target" else ["agee"]})
@@ -282,6 +284,27 @@ def test_other_bad_input_is_named() -> None:
         audit(GOOD, GOOD, attempts=0)
     with pytest.raises(ParameterError, match="another column"):
         audit(GOOD[["age"]], GOOD[["age"]], target="age")
+
+
+def test_a_control_of_members_would_hide_everything_and_is_refused(data: tuple) -> None:
+    people, control = data
+    with pytest.raises(DataError, match="350 of the 350 records of the control are in the orig"):
+        audit(people, people, control=people)
+    audit(people, people, control=np.vstack([control, people[:100]]), attempts=5)
+    few = np.random.default_rng(0).integers(0, 3, (200, 2))
+    audit(few, few, control=few[::-1], attempts=5)  # everybody has a twin: that says nothing
+
+
+def test_attempts_fall_only_where_tables_are_large() -> None:
+    rng = np.random.default_rng(0)
+    small, large = rng.normal(size=(1500, 2)), rng.normal(size=(100_000, 2))
+    tried = [
+        audit(table, table[:50], sensitive=[], random_state=0).to_dict()["attacks"]
+        for table in (small, large)
+    ]
+    assert tried[0]["linkage"]["attempts"] == 1000
+    assert tried[1]["linkage"]["attempts"] == 400
+    assert tried[1]["exact_copies"]["attempts"] == 100_000
 
 
 def test_pandas_index_and_plain_arrays_are_taken() -> None:

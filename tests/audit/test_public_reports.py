@@ -87,7 +87,11 @@ def test_no_public_aggregate_holds_fewer_than_k(tables: tuple, public: dict) -> 
 def test_the_owner_sees_what_the_public_does_not(tables: tuple) -> None:
     found = audit(*tables, random_state=1, k=K)
     owner, public = json.loads(found.json()), json.loads(found.json("public"))
-    assert [s["title"] for s in owner["sections"]] == ["Columns", "Structure", "Ranges"]
+    assert [s["title"] for s in owner["sections"]] == [
+        "Columns",
+        "Structure",
+        "Ranges and missing values",
+    ]
     assert [s["title"] for s in public["sections"]] == ["Columns", "Structure"]
     assert owner["attacks"]["linkage"]["attempts"] == 400
 

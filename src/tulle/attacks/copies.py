@@ -33,9 +33,9 @@ def exact_copies(
     return AttackResult(
         "exact_copies",
         len(original),
-        int(_is_in(original, release).sum()),
-        int(_is_in(original, release.scrambled(rng)).sum()),
-        None if control is None else int(_is_in(control, release).sum()),
+        int(is_in(original, release).sum()),
+        int(is_in(original, release.scrambled(rng)).sum()),
+        None if control is None else int(is_in(control, release).sum()),
         None if control is None else len(control),
         story="Anybody who reads the release. Right if a person's record stands in it unchanged, "
         "in every column.",
@@ -86,13 +86,14 @@ def _count_near(people: Records, release: Records, apart: Floats) -> int:
     return int(((distances < NEAR * apart) | (distances == 0)).sum())
 
 
-def _is_in(records: Records, release: Records) -> NDArray[np.bool_]:
+def is_in(records: Records, release: Records) -> NDArray[np.bool_]:
     """Whether each record occurs in the release, by sorting rows of bytes."""
-    mine, theirs = _as_bytes(records), _as_bytes(release)
+    mine, theirs = as_bytes(records), as_bytes(release)
     return np.isin(mine, theirs)
 
 
-def _as_bytes(records: Records) -> NDArray[np.void]:
+def as_bytes(records: Records) -> NDArray[np.void]:
+    """Each record as one comparable piece of bytes."""
     # + 0.0 makes one zero of two
     numbers = np.ascontiguousarray(records.numbers + 0.0).view(np.uint8)
     codes = np.ascontiguousarray(records.codes).view(np.uint8)

@@ -8,6 +8,7 @@ control or a release cannot move the yardstick.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle.attacks.copies import as_bytes, is_in
 from tulle.attacks.records import Floats, Records
 from tulle.errors import DataError, PolicyError, nearest_name
 from tulle.tables.frames import Columns, as_series, count_rows, open_table
 from tulle.tables.kinds import kind_of
+from tulle.tables.policy import load_policy
 from tulle.tables.schema import Column, Kind, Role
 
 NOT_RELEASED = (Role.IDENTIFIER, Role.LEVEL, Role.IGNORED)
@@ -56,6 +59,8 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
     kinds = {name: _shared_kind(name, tables) for name in names}
     coded = {name: _coded(name, kinds[name], tables) for name in names}
     records = [_records(coded, place) for place in range(len(tables))]
+    if control is not None:
+        _refuse_members(records[0], records[2])
     return Aligned(
         records[0],
         records[1],
@@ -67,14 +72,27 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
     )
 
 
+def _refuse_members(original: Records, control: Records) -> None:
+    """A control that is in the data would make every attack look harmless."""
+    known = int(is_in(control, original).sum())
+    twins = 1 - len(np.unique(as_bytes(original))) / len(original)
+    if known > len(control) / 2 > twins * len(control):
+        raise DataError(
+            f"{known} of the {len(control)} records of the control are in the original too: a "
+            "control must hold people who were kept out of the data"
+        )
+
+
 def policy_roles(policy: Any) -> dict[str, Role]:
-    """The roles in a policy, a mapping (name -> role or Column) or a sequence of Columns."""
+    """The roles in a policy (or its file), a mapping (name -> role), or a sequence of Columns."""
+    if isinstance(policy, str | os.PathLike):
+        policy = load_policy(policy)
     listed = getattr(policy, "columns", policy)
     if listed is None:
         return {}
     if isinstance(listed, Mapping):
         return {str(name): _role(name, entry) for name, entry in listed.items()}
-    if isinstance(listed, Sequence) and not isinstance(listed, str):
+    if isinstance(listed, Sequence):
         return {column.name: _role(column.name, column) for column in listed}
     raise PolicyError(
         "A policy is a Policy, a mapping from column to role, or a sequence of Columns. "

@@ -24,13 +24,14 @@ from tulle.attacks.singling_out import singling_out
 from tulle.auditing import measures
 from tulle.auditing.alignment import Aligned, align
 from tulle.auditing.result import Audit
-from tulle.auditing.sections import column_section, range_section, structure_section
+from tulle.auditing.sections import column_section, extreme_section, structure_section
 from tulle.checks import check_int
 from tulle.errors import ParameterError, nearest_name
 from tulle.progress import bar
 from tulle.random import RandomState, as_generator, spawn
 from tulle.tables.schema import Role
 
+_MOST, _FEWEST, _LARGE = 1000, 200, 40_000  # attempts, and the records from which they fall
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 
 LIMITS = (
@@ -53,7 +54,7 @@ def audit(
     sensitive: Sequence[str] | None = None,
     estimator: Any = None,
     k: int = 10,
-    attempts: int = 1000,
+    attempts: int | None = None,
     title: str = "Audit of a release",
 ) -> Audit:
     """What a release loses, and what it tells about people.
@@ -79,8 +80,9 @@ def audit(
     k
         The least number of records behind an aggregate in pictures and in the public edition.
     attempts
-        How many people each attack is tried on, if there are more. All records of original,
-        release and control are always searched.
+        How many people each attack is tried on, if there are more; 1,000 unless said, fewer (but
+        200 at least) for tables of more than 40,000 records. All records of original, release
+        and control are always searched.
     title
         The title of the report.
 
@@ -94,8 +96,10 @@ def audit(
     ('bad', 1.0)
     """
     check_int("audit", "k", k, 2)
-    check_int("audit", "attempts", attempts, 1)
     tables = align(original, release, control, policy)
+    attempts = (
+        _attempts(tables) if attempts is None else check_int("audit", "attempts", attempts, 1)
+    )
     target = _target(tables, target)
     hidden = _secrets(tables, sensitive, target)
     seed, generator = _seeded(random_state)
@@ -103,7 +107,6 @@ def audit(
     attacks = _attacks(tables, hidden, attempts, generator)
     distances = measures.marginals(tables)
     metrics = _metrics(tables, distances, target, estimator, attempts, generator)
-    ranges = range_section(distances)
     return Audit(
         {
             "title": title,
@@ -115,7 +118,7 @@ def audit(
             "sections": [
                 column_section(tables, distances, k),
                 structure_section(tables, k),
-                *([ranges] if ranges else []),
+                extreme_section(distances),
             ],
             "limits": list(LIMITS),
             "gates": [],
@@ -215,6 +218,12 @@ def _check_column(tables: Aligned, option: str, name: str) -> None:
     if name not in tables.columns:
         hint = nearest_name(str(name), tables.columns)
         raise ParameterError(f"The '{option}' of audit is no column that is compared: {hint}")
+
+
+def _attempts(tables: Aligned) -> int:
+    """So many that a search through all records stays a matter of seconds."""
+    largest = max(len(tables.original), len(tables.release))
+    return max(_FEWEST, min(_MOST, _MOST * _LARGE // largest))
 
 
 def _seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:

@@ -59,7 +59,7 @@ class Audit:
         Metrics and attacks are joined, sections and limits of the workflow come first, everything
         else is replaced.
         """
-        whole = self.to_dict() | {"verdict": None}
+        whole: dict[str, Any] = copy.deepcopy(dict(self.result))
         for name, part in parts.items():
             if name in ("metrics", "attacks", "provenance"):
                 whole[name] = {**whole.get(name, {}), **part}

@@ -23,17 +23,8 @@ def column_section(
         "type": "table",
         "title": "Distance: Wasserstein in standard deviations for numbers, total variation for "
         "categories; 0 is perfect.",
-        "columns": ["column", "kind", "distance", "missing, original", "missing, release"],
-        "rows": [
-            [
-                name,
-                tables.kinds[name].value,
-                distances[name]["distance"],
-                distances[name]["missing_original"],
-                distances[name]["missing_release"],
-            ]
-            for name in worst
-        ],
+        "columns": ["column", "kind", "distance"],
+        "rows": [[n, tables.kinds[n].value, distances[n]["distance"]] for n in worst],
     }
     charts = [
         {
@@ -50,18 +41,21 @@ def column_section(
     return {"id": "columns", "title": "Columns", "text": text, "blocks": [table, *charts]}
 
 
-def range_section(distances: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """How much of each range survives: extremes belong to single people, so not for the public."""
-    rows = [[name, row["range"]] for name, row in distances.items() if row["range"] is not None]
-    if not rows:
-        return None
+def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Spans and missing values: they may belong to a few people, so they are not for the public."""
+    rows = [
+        [name, row["range"], row["missing_original"], row["missing_release"]]
+        for name, row in distances.items()
+    ]
+    names = ["column", "span", "missing, original", "missing, release"]
     return {
-        "id": "ranges",
-        "title": "Ranges",
-        "text": "The share of the original's range that the release spans. A full span tells the "
-        "extremes, which belong to single people; a small one cuts the tails.",
+        "id": "extremes",
+        "title": "Ranges and missing values",
+        "text": "Span: the share of the original's range that the release covers. A full span "
+        "tells the extremes, which belong to single people; a small one cuts the tails. Missing: "
+        "the share of records.",
         "owner_only": True,
-        "blocks": [{"type": "table", "columns": ["column", "span"], "rows": rows}],
+        "blocks": [{"type": "table", "columns": names, "rows": rows}],
     }
 
 

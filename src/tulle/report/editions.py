@@ -8,7 +8,7 @@ rounded so coarsely that they count no fewer than ``k``; paths and seeds leave t
 from __future__ import annotations
 
 import math
-import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -79,9 +79,10 @@ def _public_blocks(blocks: Sequence[Mapping[str, Any]], k: int) -> list[dict[str
 def _public_block(block: Mapping[str, Any], k: int) -> dict[str, Any]:
     if block["type"] == "chart":
         return {**block, "rows": _public_rows(block["chart"], block["rows"], k)}
-    if block["type"] == "table" and block["counts"]:
-        return {**block, "rows": _without_small_counts(block, k)}
-    return dict(block)
+    if block["type"] == "table":
+        return {**block, "rows": _public_table(block, k)}
+    facts = [{**fact, "value": _significant(fact["value"])} for fact in block["rows"]]
+    return {**block, "rows": facts}
 
 
 def _public_rows(kind: str, rows: Sequence[Mapping[str, Any]], k: int) -> list[Any]:
@@ -102,10 +103,13 @@ def _rounded(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     ]
 
 
-def _without_small_counts(block: Mapping[str, Any], k: int) -> list[list[Any]]:
+def _public_table(block: Mapping[str, Any], k: int) -> list[list[Any]]:
     counted = {i for i, name in enumerate(block["columns"]) if name in block["counts"]}
     return [
-        [f"< {k}" if i in counted and _is_below(cell, k) else cell for i, cell in enumerate(row)]
+        [
+            f"< {k}" if i in counted and _is_below(cell, k) else _significant(cell)
+            for i, cell in enumerate(row)
+        ]
         for row in block["rows"]
     ]
 
@@ -138,5 +142,14 @@ def _significant(value: Any, digits: int = 3) -> Any:
 
 
 def _public_command(command: str) -> str:
-    without_seed = re.sub(r"(--seed)(=|\s+)\S+", r"\1 ...", command)
-    return re.sub(r"(?<!\S)\S*/(?=[^/\s]+(\s|$))", "", without_seed)
+    """The command without folders and seeds."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    for place, word in enumerate(words):
+        option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+        after_seed = place > 0 and words[place - 1] == "--seed"
+        hidden = after_seed or option == "--seed"
+        words[place] = option + equals + ("..." if hidden and value else value.rpartition("/")[2])
+    return shlex.join(words)

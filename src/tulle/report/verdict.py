@@ -17,7 +17,7 @@ from tulle.report.words import attack_label, number
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
 GRAVE_MEMBERSHIP = 0.50
-_MOST_TOLD = 5  # attacks of a grade
+_MOST_TOLD = 5  # kinds of attacks
 
 
 def verdict(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,13 +80,16 @@ def grade(name: str, attack: Mapping[str, Any], tried: int) -> str:
 
 
 def _attacks_graded(result: Mapping[str, Any], wanted: str) -> list[str]:
-    """What is to be said of the attacks of a grade, the worst first."""
+    """What is to be said of the attacks of a grade: the worst of each kind, the worst first."""
     attacks = result.get("attacks") or {}
     found = [n for n, attack in attacks.items() if grade(n, attack, len(attacks)) == wanted]
-    worst = sorted(found, key=lambda name: -attacks[name]["risk"])
-    told = [_told(name, attacks[name]) for name in worst[:_MOST_TOLD]]
-    rest = len(worst) - len(told)
-    return [*told, f"{rest} more attacks succeed; the table below has them."] if rest else told
+    found.sort(key=lambda name: -attacks[name]["risk"])
+    worst: dict[str, str] = {}
+    for name in found:
+        worst.setdefault(name.partition(":")[0], name)
+    told = [_told(name, attacks[name]) for name in list(worst.values())[:_MOST_TOLD]]
+    rest = len(found) - len(told)
+    return [*told, f"{rest} more: see the table of attacks."] if rest else told
 
 
 def _told(name: str, attack: Mapping[str, Any]) -> str:

@@ -33,7 +33,7 @@ def audit_files(
     edition: str = "owner",
     gates: Mapping[str, float | None] | None = None,
     k: int | None = None,
-    attempts: int = 1000,
+    attempts: int | None = None,
     seed: int | None = None,
     command: str = "",
     force: bool = False,

@@ -23,9 +23,7 @@ _GATE = options.Share()
 @click.option(
     "--attempts",
     type=click.IntRange(1),
-    default=1000,
-    show_default=True,
-    help="People each attack is tried on; all records are searched.",
+    help="People each attack is tried on; all records are searched.  [1000, fewer if large]",
 )
 @click.option("--max-linkage", type=_GATE, help="Gate: people whose record can be found.")
 @click.option("--max-copies", type=_GATE, help="Gate: people whose record stands in the release.")

@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
 from tests.report import results
+from tests.report.browser import Opened, chromium
 from tulle.report import save
-
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-_DRAWN = (
-    "() => document.querySelectorAll('.chart').length == "
-    "document.querySelectorAll('.chart[data-drawn] svg').length"
-)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+    with chromium() as found:
         yield found
-        found.close()
-
-
-class Opened:
-    """A page and everything that it said or asked for."""
-
-    def __init__(self, browser: Browser, path: Path, **options: Any) -> None:
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page: Page = browser.new_context(offline=True, **options).new_page()
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_function(_DRAWN)
 
 
 @pytest.mark.parametrize("edition", ["owner", "public"])
@@ -58,10 +26,8 @@ def test_every_report_draws_offline_without_a_word(
 ) -> None:
     path = save(results.FAMILIES[family](), tmp_path / "report.html", edition=edition)
     opened = Opened(browser, path)
-    assert opened.said == []
-    assert opened.asked == [path.as_uri()]
     assert opened.page.evaluate("document.querySelectorAll('.chart').length") >= 1
-    opened.page.context.close()
+    opened.assert_quiet()
 
 
 def test_dark_narrow_keyboard_and_print(browser: Browser, tmp_path: Path) -> None:

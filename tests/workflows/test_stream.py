@@ -287,6 +287,38 @@ def test_command_line_prints_a_summary_and_ends_with_codes(tmp_path: Path) -> No
     assert wrong.exit_code == 2
 
 
+@pytest.mark.parametrize(("snapshots", "safe"), [("bounded", True), ("all", False)])
+def test_report_measures_what_two_snapshots_tell(
+    snapshots: str, safe: bool, tmp_path: Path
+) -> None:
+    made = [{name: row[name] for name in ("age", "income", "city")} for row in rows(400)]
+    source = write_ndjson(tmp_path / "in.ndjson", made)
+    stream(
+        str(source),
+        tmp_path / "out",
+        state=tmp_path / "st",
+        report=tmp_path / "report.json",
+        k=8,
+        init=100,
+        synthesis="mean",
+        snapshots=snapshots,
+        seed=0,
+    )
+    told = json.loads((tmp_path / "report.json").read_text())
+    assert {"snapshots_totals", "snapshots_fresh_rows"} == set(told["attacks"])
+    found = told["attacks"]["snapshots_totals"]["rate"]
+    assert found < 0.25 if safe else found > 0.9
+    assert [section["id"] for section in told["sections"]] == [
+        "intersection",
+        "snapshots",
+        "history",
+    ]
+    with pytest.raises(OutputExists):
+        stream(
+            str(source), tmp_path / "out", state=tmp_path / "st", report=tmp_path / "report.json"
+        )
+
+
 def test_a_second_process_is_kept_away(tmp_path: Path) -> None:
     from tulle.workflows.stream.checkpoints import locked
 

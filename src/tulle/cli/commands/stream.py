@@ -49,6 +49,7 @@ from tulle.cli import options, output
     help="For standard input and an existing state: do the same lines come again?",
 )
 @options.policy
+@options.report
 @options.seed
 @options.force
 @options.as_json

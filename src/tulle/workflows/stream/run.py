@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tulle.files import refuse_same
+from tulle.files import refuse_existing, refuse_same
 from tulle.keys import SecretKey
 from tulle.progress import bar
 from tulle.random import seed_policy
@@ -21,6 +21,7 @@ from tulle.workflows.stream.opening import format_of_source, open_source
 from tulle.workflows.stream.records import RecordReader
 from tulle.workflows.stream.rejects import Rejects
 from tulle.workflows.stream.releasing import prepare_folder, write_snapshot
+from tulle.workflows.stream.reporting import stream_result
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
 
@@ -49,6 +50,7 @@ def stream(
     restart: str | None = None,
     key: SecretKey | None = None,
     plain_waiting: bool = False,
+    report: str | os.PathLike[str] | None = None,
     force: bool = False,
     **options: Any,
 ) -> Streamed:
@@ -61,6 +63,8 @@ def stream(
     settings = Settings(policy, target, levels, options)
     checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     refuse_same(source, state)
+    if report is not None:
+        refuse_existing(report, force=force)
     with locked(state):
         prepare_folder(Path(output), resumed=checkpoint.exists(), force=force)
         run = _Run(checkpoint, Path(output), settings)
@@ -70,7 +74,10 @@ def stream(
                 run.loop(stop, lambda: advance(0.0, note=f"{run.intake.seen:,} records"))
         finally:
             run.close()
-        return run.finish()
+        done = run.finish()
+        if report is not None:
+            run.report(report, force=force)
+        return done
 
 
 class _Run:
@@ -151,6 +158,18 @@ class _Run:
         if self.intake.rejects.count:
             notes.append(f"Refused lines, with reasons: {self.intake.rejects.path}")
         return Streamed(summary, self.written, notes)
+
+    def report(self, path: str | os.PathLike[str], *, force: bool) -> None:
+        """Writes the report of the stream so far."""
+        from tulle.report import save
+
+        assert self.source is not None
+        if self.intake.condenser is None:
+            return
+        result = stream_result(
+            self.intake.condenser, self.settings, self._counts(), self.written, self.source.name
+        )
+        save(result, path, force=force)
 
     def _room(self) -> int:
         """How many lines to read: the initial records, and snapshots, end with a batch."""

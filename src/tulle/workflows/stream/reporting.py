@@ -1,0 +1,114 @@
+"""The report of a stream: what was counted, how it went, what two snapshots tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tulle.attacks.result import AttackResult
+from tulle.condense.stream import StreamCondenser
+from tulle.workflows.stream.settings import Settings
+from tulle.workflows.stream.watching import watch
+
+LIMITS = [
+    "Whoever reads all snapshots sees how the groups move: snapshots hide single newcomers among "
+    "as many as their level, not the trend that many of them make.",
+    "With split='paper' the statistics of a group are halved as if it were uniform: halves may "
+    "have fewer members than the largest level of those who went into them.",
+    "Ranges of numbers and domains of categories are released; those of categories are the "
+    "initial records'.",
+    "Records that wait are kept as they are, in memory, until others join them.",
+]
+
+
+def stream_result(
+    condenser: StreamCondenser,
+    settings: Settings,
+    counts: Mapping[str, Any],
+    snapshots: Sequence[Mapping[str, Any]],
+    source: str,
+) -> dict[str, Any]:
+    """The result that ``tulle.report`` shows."""
+    policy = settings.wanted["snapshots"]
+    rng = np.random.default_rng()
+    used = watch(condenser, policy, rng)
+    other = watch(condenser, "all" if policy == "bounded" else "bounded", rng)
+    return {
+        "title": f"Stream condensed from {source}",
+        "summary": f"{counts['seen']:,} records were seen: {counts['condensed']:,} are condensed "
+        f"in {counts['groups']:,} groups, {counts['waiting']:,} wait.",
+        "guarantee": {
+            "text": "Every record joined a group of at least its level, itself included.",
+            "rows": _promises(condenser, settings, counts),
+        },
+        "k": settings.wanted["k"],
+        "attacks": {attack.name: attack.to_dict() for attack in used},
+        "sections": [
+            _intersection(policy, used, other),
+            _table("snapshots", "Snapshots", snapshots),
+            _table("history", "How the stream went", condenser.history_),
+        ],
+        "limits": LIMITS,
+    }
+
+
+def _promises(
+    condenser: StreamCondenser, settings: Settings, counts: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    strict = settings.wanted["split"] == "strict"
+    small = condenser.n_small_
+    return [
+        {
+            "name": "records seen = condensed + waiting",
+            "asked": counts["seen"],
+            "found": counts["condensed"] + counts["waiting"],
+            "holds": counts["seen"] == counts["condensed"] + counts["waiting"],
+        },
+        {
+            "name": "groups smaller than a level in them, after splits",
+            "asked": 0 if strict else "allowed by split='paper'",
+            "found": small,
+            "holds": not (strict and small),
+        },
+    ]
+
+
+def _intersection(
+    policy: str, used: Sequence[AttackResult], other: Sequence[AttackResult]
+) -> dict[str, Any]:
+    rows = [
+        [attack.name, "used" if attack in used else "not used", attack.rate, attack.baseline]
+        for attack in [*used, *other]
+    ]
+    return {
+        "id": "intersection",
+        "title": "Who arrived between two snapshots?",
+        "text": "Somebody holds two successive snapshots and looks for the one record that arrived "
+        f"in between. This stream's policy is '{policy}': with 'bounded', a group is shown anew "
+        "only after as many newcomers as its largest level. Measured with people drawn from the "
+        "groups, among ten candidates.",
+        "blocks": [
+            {
+                "type": "table",
+                "columns": ["attack", "policy", "newcomer found", "by guessing"],
+                "rows": rows,
+            }
+        ],
+    }
+
+
+def _table(name: str, title: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    columns = list(rows[0]) if rows else ["seen"]
+    return {
+        "id": name,
+        "title": title,
+        "blocks": [
+            {
+                "type": "table",
+                "columns": columns,
+                "rows": [[row[column] for column in columns] for row in rows],
+            }
+        ],
+    }

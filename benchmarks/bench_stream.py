@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -286,9 +287,10 @@ def commands(quick: bool) -> None:
             folder = Path(name)
             source = folder / f"in.{kind}"
             (table.write_csv if kind == "csv" else table.write_ndjson)(source)
-            done, seconds = timed(
-                lambda: stream(str(source), folder / "out", state=folder / "state", k=18, seed=0)
+            work = partial(
+                stream, str(source), folder / "out", state=folder / "state", k=18, seed=0
             )
+            done, seconds = timed(work)
             state = (folder / "state").stat().st_size / 1e6
         rows.append([kind, count, done.summary["groups"], round(count / seconds), state])
     write_table(

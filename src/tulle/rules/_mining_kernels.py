@@ -245,3 +245,20 @@ def mine_sparse(indptr: Any, items: Any, rank: Any, heads: Any, minimum: int) ->
             nodes, used, here, bits, words, item, support, n, perfect, n_perfect, minimum
         )
     return nodes[:used]
+
+
+@kernel
+def fill_rows(parent: Any, item: Any, indptr: Any, out: Any) -> None:
+    """The items of each set, ascending: those of its parent, and its own in its place."""
+    for node in range(1, len(parent)):
+        place = indptr[node]
+        waiting = True
+        for cell in range(indptr[parent[node]], indptr[parent[node] + 1]):
+            if waiting and out[cell] > item[node]:
+                out[place] = item[node]
+                place += 1
+                waiting = False
+            out[place] = out[cell]
+            place += 1
+        if waiting:
+            out[place] = item[node]

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from tulle.rules.itemsets import Ints, Itemsets
+from tulle.rules.itemsets import Ints, Itemsets, hash_words, kernels_are_loaded
 
 _FEW_SETS = 5_000
 _SHORT = 8
@@ -44,9 +44,13 @@ def implications(
     itemsets: Itemsets, confidence: Fraction, longest_consequent: int | None = None
 ) -> Implications:
     """All rules of frequent itemsets with enough confidence."""
+    longest = longest_consequent or len(itemsets)
     few = len(itemsets) <= _FEW_SETS and itemsets.sizes.max(initial=0) <= _SHORT
-    work = rules_small if few else rules_large
-    return work(itemsets, confidence, longest_consequent or len(itemsets))
+    if not few:
+        return rules_large(itemsets, confidence, longest)
+    found = (rules_large if kernels_are_loaded() else rules_small)(itemsets, confidence, longest)
+    order = np.lexsort(found.nodes.T)  # the same order from both
+    return Implications(itemsets, found.nodes[order])
 
 
 def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
@@ -89,8 +93,3 @@ def rules_small(itemsets: Itemsets, confidence: Fraction, longest: int) -> Impli
                 ):
                     found.append((node, antecedent, node_of[consequent]))
     return Implications(itemsets, np.array(found, dtype=np.int32).reshape(-1, 3))
-
-
-def hash_words(n_items: int) -> np.ndarray:
-    """Random words for the items; always the same ones, they hide nothing."""
-    return np.random.default_rng(0x7E11E).integers(0, 2**64, size=n_items, dtype=np.uint64)

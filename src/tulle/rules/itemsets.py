@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,8 +14,8 @@ from tulle.transactions import Transactions
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
-_FEW_CELLS = 200_000
-_FEW_SETS = 20_000
+_FEW_CELLS = 100_000
+_FEW_SETS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,19 +45,38 @@ class Itemsets:
     @cached_property
     def rows(self) -> tuple[Longs, Ints]:
         """All sets as compressed rows of ascending codes."""
-        sizes = self.sizes
-        indptr = np.concatenate(([0], np.cumsum(sizes)))
-        owner = np.repeat(np.arange(len(self)), sizes)
+        indptr = np.concatenate(([0], np.cumsum(self.sizes)))
+        if len(self) > _FEW_SETS:
+            from tulle.rules._mining_kernels import fill_rows
+
+            codes = np.empty(indptr[-1], dtype=np.int32)
+            fill_rows(self.parent, self.item, indptr, codes)
+            return indptr, codes
+        return indptr, self._rows_small(indptr)
+
+    def _rows_small(self, indptr: Longs) -> Ints:
+        """The twin of the kernel."""
+        owner = np.repeat(np.arange(len(self)), self.sizes)
         flat = np.empty(indptr[-1], dtype=np.int64)
-        nodes = np.flatnonzero(sizes)
+        nodes = np.flatnonzero(self.sizes)
         place = indptr[nodes]
         while len(nodes):
             flat[place] = self.item[nodes]
             above = self.parent[nodes].astype(np.int64)
             nodes, place = above[above > 0], place[above > 0] + 1
         width = int(flat.max(initial=0)) + 1
-        keys = np.sort(owner * width + flat)
-        return indptr, (keys % width).astype(np.int32)
+        return (np.sort(owner * width + flat) % width).astype(np.int32)
+
+    @cached_property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """A hash of each set: the exclusive or of its items' words."""
+        indptr, codes = self.rows
+        if len(codes) == 0:
+            return np.zeros(len(self), dtype=np.uint64)
+        words = hash_words(int(codes.max()) + 1)
+        hashes = np.bitwise_xor.reduceat(words[codes], np.minimum(indptr[:-1], len(codes) - 1))
+        hashes[self.sizes == 0] = 0
+        return hashes
 
     def codes(self, node: int) -> Ints:
         """The items of one set, ascending."""
@@ -65,12 +85,48 @@ class Itemsets:
 
 
 def mine(baskets: Transactions, minimum: int) -> Itemsets:
-    """All itemsets in at least ``minimum`` baskets, the empty set among them."""
-    if len(baskets.items) <= _FEW_CELLS:
+    """All itemsets in at least ``minimum`` baskets, the empty set among them.
+
+    Small data do not wait for a compiler, but use the kernels if they are there already; so that
+    this makes no difference, few sets are put into one order.
+    """
+    if len(baskets.items) > _FEW_CELLS:
+        return mine_large(baskets, minimum)
+    found = None
+    if not kernels_are_loaded():
         found = mine_small(baskets, minimum, most=_FEW_SETS)
-        if found is not None:
-            return found
-    return mine_large(baskets, minimum)
+    if found is None:
+        found = mine_large(baskets, minimum)
+    return canonical(found) if len(found) <= _FEW_SETS else found
+
+
+def kernels_are_loaded() -> bool:
+    """Whether this process has paid for the compiler already."""
+    return "tulle.rules._mining_kernels" in sys.modules
+
+
+def canonical(found: Itemsets) -> Itemsets:
+    """The same sets in an order, and with parents, that depend on nothing but the sets.
+
+    Small sets come first; a set's parent is the set without its last item.
+    """
+    indptr, codes = found.rows
+    hashes = found.hashes
+    order = np.argsort(hashes)
+    order = order[np.argsort(found.sizes[order], kind="stable")]
+    item = np.append(codes, -1)[indptr[1:] - 1].astype(np.int32)
+    item[0] = -1
+    by_hash = np.argsort(hashes[order])
+    words = hash_words(int(codes.max(initial=0)) + 1)
+    wanted = hashes[order][1:] ^ words[item[order][1:]]
+    above = by_hash[np.searchsorted(hashes[order], wanted, sorter=by_hash)]
+    parent = np.concatenate(([-1], above)).astype(np.int32)
+    return Itemsets(parent, item[order], found.support[order])
+
+
+def hash_words(n_items: int) -> npt.NDArray[np.uint64]:
+    """Random words for the items, to hash sets; always the same ones, they hide nothing."""
+    return np.random.default_rng(0x7E11E).integers(0, 2**64, size=n_items, dtype=np.uint64)
 
 
 def mine_large(baskets: Transactions, minimum: int) -> Itemsets:

@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from tulle.rules.implications import Implications, hash_words, implications
-from tulle.rules.itemsets import mine
+from tulle.rules.implications import Implications, implications
+from tulle.rules.itemsets import hash_words, mine
 from tulle.rules.sensitive import Sensitive
 from tulle.rules.window import Mask
 from tulle.transactions import Transactions
@@ -33,7 +33,7 @@ class Mined:
     def of(cls, baskets: Transactions, minimum: int, confidence: Fraction) -> Mined:
         """Mines the rules with one item in the consequent."""
         found = implications(mine(baskets, minimum), confidence, 1)
-        hashes = _set_hashes(found, len(baskets.names))
+        hashes = found.itemsets.hashes
         keys = _mixed(hashes[found.whole], hashes[found.antecedent])
         return cls(found, keys, minimum, confidence)
 
@@ -80,14 +80,6 @@ def changed_share(before: Transactions, after: Transactions) -> float:
 def _share(part: Mask, whole: Mask) -> float:
     total = int(np.count_nonzero(whole))
     return int(np.count_nonzero(part)) / total if total else 0.0
-
-
-def _set_hashes(rules: Implications, n_items: int) -> Words:
-    indptr, codes = rules.itemsets.rows
-    owner = np.repeat(np.arange(len(rules.itemsets)), np.diff(indptr))
-    hashes = np.zeros(len(rules.itemsets), dtype=np.uint64)
-    np.bitwise_xor.at(hashes, owner, hash_words(n_items)[codes])
-    return hashes
 
 
 def _xor(words: Words, items: tuple[int, ...]) -> np.uint64:

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from tulle.checks import check_choice, check_int
-from tulle.rules.implications import Implications, hash_words, implications
+from tulle.rules.implications import Implications, implications
 from tulle.rules.inputs import open_baskets
-from tulle.rules.itemsets import Itemsets, Longs, mine
+from tulle.rules.itemsets import Itemsets, Longs, hash_words, mine
 from tulle.rules.thresholds import Share, confidence_share, support_count
 
 
@@ -82,14 +82,14 @@ def association_rules(
     -------
     polars.DataFrame (pandas if pandas came in)
         Columns ``antecedent`` and ``consequent`` (lists), ``support``, ``confidence``, ``lift``,
-        ``conviction`` (infinite if the rule always holds) and ``count``; surest first.
+        ``conviction`` (infinite if the rule always holds) and ``count``, in no special order.
 
     Examples
     --------
     >>> baskets = [["bread", "milk"], ["bread", "milk", "beer"], ["milk"]]
     >>> rules = association_rules(baskets, min_support=2, min_confidence=0.6)
-    >>> rules.select("antecedent", "consequent", "confidence").rows()
-    [(['bread'], ['milk'], 1.0), (['milk'], ['bread'], 0.6666666666666666)]
+    >>> rules.sort("confidence").select("antecedent", "consequent", "confidence").rows()
+    [(['milk'], ['bread'], 0.6666666666666666), (['bread'], ['milk'], 1.0)]
     """
     confidence = confidence_share("association_rules", min_confidence)
     if max_consequent is not None:
@@ -102,12 +102,10 @@ def association_rules(
 
 
 def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame:
-    """Rules with their measures, surest first."""
+    """Rules with their measures."""
     support = rules.itemsets.support.astype(np.int64)
-    confidence = support[rules.whole] / support[rules.antecedent]
-    order = np.lexsort((-support[rules.whole], -confidence))
-    whole, antecedent, consequent = rules.nodes[order].T
-    confidence, share = confidence[order], support[consequent] / n_baskets
+    whole, antecedent, consequent = rules.nodes.T
+    confidence, share = support[whole] / support[antecedent], support[consequent] / n_baskets
     lists = _lists(rules.itemsets, names)
     with np.errstate(divide="ignore", invalid="ignore"):
         conviction = np.where(confidence < 1, (1 - share) / (1 - confidence), np.inf)
@@ -134,14 +132,19 @@ def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
 
 
 def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
-    """The itemsets as a column of lists of names."""
+    """The itemsets as a column of lists of names, built size by size."""
     indptr, codes = itemsets.rows
-    owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
-    label = pl.Series(names.tolist() if names.dtype == object else names, strict=False)
-    flat = pl.DataFrame({"owner": owner, "item": label.gather(codes)})
-    lists = flat.group_by("owner", maintain_order=True).agg("item")["item"]
-    empty = pl.Series("item", [[]], dtype=lists.dtype)
-    return pl.concat([empty, lists])  # node 0 is the empty set
+    label = pl.Series("items", names.tolist() if names.dtype == object else names, strict=False)
+    parts = [pl.Series("items", [[]], dtype=pl.List(label.dtype))]  # node 0 is the empty set
+    order = [np.zeros(1, dtype=np.int64)]
+    for size in range(1, int(itemsets.sizes.max(initial=0)) + 1):
+        nodes = np.flatnonzero(itemsets.sizes == size)
+        cells = codes[indptr[nodes][:, None] + np.arange(size)].ravel()
+        parts.append(label.gather(cells).reshape((len(nodes), size)).arr.to_list())
+        order.append(nodes)
+    place = np.empty(len(itemsets), dtype=np.int64)
+    place[np.concatenate(order)] = np.arange(len(itemsets))
+    return pl.concat(parts).gather(place)
 
 
 def _border(itemsets: Itemsets, kind: str) -> Longs:
@@ -149,8 +152,7 @@ def _border(itemsets: Itemsets, kind: str) -> Longs:
     indptr, codes = itemsets.rows
     words = hash_words(int(codes.max(initial=0)) + 1)
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
-    hashes = np.zeros(len(itemsets), dtype=np.uint64)
-    np.bitwise_xor.at(hashes, owner, words[codes])
+    hashes = itemsets.hashes
     order = np.argsort(hashes)
     below = order[np.searchsorted(hashes, hashes[owner] ^ words[codes], sorter=order)]
     if kind == "closed":

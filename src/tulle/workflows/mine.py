@@ -52,7 +52,7 @@ def mine(
             min_support=min_support,
             min_confidence=min_confidence or 0,
             max_consequent=max_consequent,
-        )
+        ).sort("confidence", "count", descending=True, maintain_order=True)
     else:
         found = frequent_itemsets(baskets, min_support=min_support, kind=itemsets)
     if output is not None:

@@ -19,7 +19,7 @@ _HOMES = {
     "mdav": "farthest",
     "modified": "clustered",
     "original": "seeded",
-    "fast": "farthest",
+    "fast": "fast",
     "best": "farthest",
 }
 METHODS = tuple(_HOMES)

@@ -39,4 +39,4 @@ def mdav(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     return merge_small(matrix, groups, levels)
 
 
-fast = best = mdav
+best = mdav

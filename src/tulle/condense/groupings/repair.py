@@ -31,3 +31,17 @@ def merge_small(matrix: Floats, groups: Ints, levels: Ints) -> Ints:
         apart = squared(means, means[one])
         apart[one] = np.inf
         groups[groups == one] = np.argmin(apart)
+
+
+def squared_error(matrix: Floats, groups: Ints) -> float:
+    """SSQ: the squared distances of all records to the mean of their group.
+
+    >>> squared_error(np.array([[0.0], [2.0], [7.0]]), np.array([0, 0, 1]))
+    2.0
+    """
+    sizes = np.maximum(np.bincount(groups), 1)
+    total = 0.0
+    for column in matrix.T:
+        deviation = column - (np.bincount(groups, column) / sizes)[groups]
+        total += float(deviation @ deviation)
+    return total

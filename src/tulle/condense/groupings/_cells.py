@@ -1,0 +1,46 @@
+"""A grouping laid out for the kernels, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tulle.condense.groupings._exchange_kernels import Cells
+from tulle.moments import Floats, Ints
+
+
+def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
+    """Groups with their records together, room to double, and some empty groups to split into."""
+    d = matrix.shape[1]
+    taken = np.bincount(groups).astype(np.int64)
+    spare = len(taken) // 10 + 8
+    usual = int(np.median(taken))
+    size = np.concatenate([taken, np.zeros(spare, dtype=np.int64)])
+    room = np.concatenate([2 * taken + 2, np.full(spare, 2 * usual + 2)])
+    start = np.concatenate([[0], np.cumsum(room)[:-1]]).astype(np.int64)
+    order = np.argsort(groups, kind="stable")
+    group = groups[order]
+    member = np.arange(len(order)) - np.repeat(np.cumsum(taken) - taken, taken)
+    data = np.zeros(d * int(room.sum()))
+    centres = np.zeros((len(size), d))
+    for j in range(d):
+        column = matrix[order, j]
+        data[d * start[group] + j * room[group] + member] = column
+        centres[: len(taken), j] = np.bincount(group, column) / taken
+    rows = np.full(int(room.sum()), -1, dtype=np.int64)
+    rows[start[group] + member] = order
+    demands = np.zeros(len(rows), dtype=np.int64)
+    demands[start[group] + member] = levels[order]
+    need = np.zeros(len(size), dtype=np.int64)
+    np.maximum.at(need, group, levels[order])
+    scratch = np.empty((5, int(room.max())))
+    return Cells(data, rows, demands, start, room, size, need, centres, scratch)
+
+
+def read_out(cells: Cells, n: int) -> Ints:
+    """The group of each record."""
+    groups = np.empty(n, dtype=np.int64)
+    numbers = np.repeat(np.arange(len(cells.size)), cells.size)
+    first = np.repeat(np.cumsum(cells.size) - cells.size, cells.size)
+    slots = cells.start[numbers] + np.arange(len(numbers)) - first
+    groups[cells.rows[slots]] = numbers
+    return groups

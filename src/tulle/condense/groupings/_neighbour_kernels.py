@@ -1,0 +1,87 @@
+"""Kernels that find the groups near a group: the candidates for an exchange of members.
+
+Lists are sorted by distance; -1 marks a place not filled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tulle.jit import kernel
+from tulle.moments import Floats, Ints
+
+
+@kernel
+def apart(centres: Floats, a: int, b: int) -> float:
+    """The squared distance of two centroids."""
+    total = 0.0
+    for j in range(centres.shape[1]):
+        difference = centres[a, j] - centres[b, j]
+        total += difference * difference
+    return total
+
+
+@kernel
+def insert(near: Ints, far: Floats, a: int, b: int, value: float) -> None:
+    """Puts b into the list of a if it is nearer than the last one there."""
+    last = near.shape[1] - 1
+    if value >= far[a, last]:
+        return
+    for i in range(last + 1):
+        if near[a, i] == b:
+            return
+    i = last
+    while i > 0 and far[a, i - 1] > value:
+        far[a, i] = far[a, i - 1]
+        near[a, i] = near[a, i - 1]
+        i -= 1
+    far[a, i] = value
+    near[a, i] = b
+
+
+@kernel
+def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Floats) -> None:
+    """All pairs inside each block of rows."""
+    low = 0
+    for high in ends:
+        for i in range(low, high):
+            for j in range(low, i):
+                value = apart(centres, rows[i], rows[j])
+                insert(near, far, rows[i], rows[j], value)
+                insert(near, far, rows[j], rows[i], value)
+        low = high
+
+
+@kernel
+def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
+    """The first neighbours' first neighbours become neighbours where they are nearer."""
+    for a in range(len(near)):
+        for i in range(depth):
+            b = near[a, i]
+            if b < 0:
+                break
+            for j in range(depth):
+                c = near[b, j]
+                if c < 0:
+                    break
+                if c != a:
+                    value = apart(centres, a, c)
+                    insert(near, far, a, c, value)
+                    insert(near, far, c, a, value)
+
+
+@kernel
+def relist(centres: Floats, sizes: Ints, near: Ints, far: Floats) -> None:
+    """Puts the lists right after centroids moved and groups went."""
+    width = near.shape[1]
+    old = np.empty(width, dtype=np.int64)
+    for a in range(len(near)):
+        for i in range(width):
+            old[i] = near[a, i]
+            near[a, i] = -1
+            far[a, i] = np.inf
+        if sizes[a] == 0:
+            continue
+        for i in range(width):
+            if old[i] >= 0 and sizes[old[i]] > 0:
+                insert(near, far, a, old[i], apart(centres, a, old[i]))

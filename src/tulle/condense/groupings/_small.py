@@ -1,0 +1,281 @@
+"""Refinement of small inputs with NumPy alone, so that nobody waits for a compiler.
+
+Groups that are near each other are matched at random into disjoint pairs; all pairs then take
+their best exchange at once. With D the squared distances inside a pair of groups and S_A(x) the
+sum of D from x to the members of A, the gain of
+
+* swapping x in A with y in B is (S_A(x) - S_A(y) + D) / |A| + (S_B(y) - S_B(x) + D) / |B|,
+* moving a member changes the error of each group, which is the sum of its D over twice its size.
+
+At a temperature above zero the exchange is drawn with probability exp(gain / temperature)
+against staying (heat bath), which leads out of poor local optima.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tulle.condense.groupings.repair import squared_error
+from tulle.moments import Floats, Ints
+
+NEAR = 8  # groups that may exchange members with a group
+HOT, COLD = 0.5, 0.03  # first and last temperature, as shares of a record's mean error
+GREEDY = 20
+
+
+class PaddedGroups:
+    """Rows of members, padded with the number of a row of zeros."""
+
+    def __init__(self, matrix: Floats, levels: Ints, groups: Ints) -> None:
+        n = len(matrix)
+        self.nobody = n
+        self.points = np.vstack([matrix, np.zeros((1, matrix.shape[1]))])
+        self.levels = np.append(levels, 0)
+        self.sizes = np.bincount(groups).astype(np.int64)
+        order = np.argsort(groups, kind="stable")
+        member = np.arange(n) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        self.members = np.full((len(self.sizes), 2 * int(self.sizes.max()) + 2), n)
+        self.members[groups[order], member] = order
+        self.least = 1e-11 * (1.0 + float(np.abs(matrix).max(initial=0.0)) ** 2)
+
+    def labels(self) -> Ints:
+        """The group of each record."""
+        groups = np.empty(self.nobody + 1, dtype=np.int64)
+        groups[self.members] = np.arange(len(self.members))[:, None]
+        return groups[:-1]
+
+    def alive(self) -> Ints:
+        """Groups that have members."""
+        return np.flatnonzero(self.sizes)
+
+    def centres(self) -> Floats:
+        """The mean of each group."""
+        widest = int(self.sizes.max())
+        sums = self.points[self.members[:, :widest]].sum(axis=1)
+        return sums / np.maximum(self.sizes, 1)[:, None]
+
+    def near(self) -> Ints:
+        """The nearest groups of each group, in no order; itself where there are too few."""
+        alive = self.alive()
+        centres = self.centres()[alive]
+        squares = np.einsum("ij,ij->i", centres, centres)
+        apart = squares - 2.0 * centres @ centres.T
+        np.fill_diagonal(apart, np.inf)
+        width = min(NEAR, len(alive) - 1)
+        lists = np.repeat(np.arange(len(self.sizes))[:, None], max(width, 1), axis=1)
+        if width:
+            lists[alive] = alive[np.argpartition(apart, width - 1, axis=1)[:, :width]]
+        return lists
+
+    def remove(self, groups: Ints, places: Ints) -> Ints:
+        """Takes one member out of each of some groups; the last one takes its place."""
+        last = self.sizes[groups] - 1
+        gone = self.members[groups, places]
+        self.members[groups, places] = self.members[groups, last]
+        self.members[groups, last] = self.nobody
+        self.sizes[groups] = last
+        return gone
+
+    def add(self, groups: Ints, rows: Ints) -> None:
+        """Puts one record into each of some groups."""
+        self.members[groups, self.sizes[groups]] = rows
+        self.sizes[groups] += 1
+
+
+def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
+    """A grouping with at most the error of the valid one that came: cooling, then greedy rounds."""
+    if groups.max() == 0:
+        return groups
+    state = PaddedGroups(matrix, levels, groups)
+    before = squared_error(matrix, groups)
+    rounds = _rounds(len(matrix), float(levels.mean()))
+    cooling = before / len(matrix) * np.geomspace(HOT, COLD, rounds)
+    restructure(state, state.near())
+    for stage in np.array_split(cooling, 8):
+        near = state.near()
+        for temperature in stage:
+            exchange_all(state, matched(state, near, rng), float(temperature), rng)
+    for _ in range(2):
+        restructure(state, state.near())
+        near = state.near()
+        for _ in range(GREEDY):
+            exchange_all(state, matched(state, near, rng), 0.0, rng)
+    found = state.labels()
+    return found if squared_error(matrix, found) < before else groups
+
+
+def _rounds(n: int, level: float) -> int:
+    """Small groups need more rounds; large inputs pay more for each."""
+    return int(np.clip(2000 / level, 100, 600) * min(1.0, 1500 / n))
+
+
+def matched(state: PaddedGroups, near: Ints, rng: np.random.Generator) -> Ints:
+    """Disjoint pairs of groups that are near: each group proposes one, the first come are kept."""
+    proposer = rng.permutation(state.alive())
+    partner = near[proposer, rng.integers(near.shape[1], size=len(proposer))]
+    pairs = np.stack([proposer, partner], axis=1)[proposer != partner]
+    first = np.empty(len(state.sizes), dtype=np.int64)
+    order = np.arange(len(pairs))[::-1]
+    first[pairs[::-1].ravel()] = np.repeat(order, 2)
+    mine = first[pairs] == np.arange(len(pairs))[:, None]
+    return pairs[mine.all(axis=1)]
+
+
+def exchange_all(
+    state: PaddedGroups, pairs: Ints, temperature: float, rng: np.random.Generator
+) -> None:
+    """The best or a drawn exchange in every pair; pairs of about the same size at a time."""
+    if len(pairs) == 0:
+        return
+    room = state.members.shape[1]
+    pairs = pairs[(state.sizes[pairs] < room).all(axis=1)]
+    scale = np.frexp(state.sizes[pairs].max(axis=1).astype(np.float64))[1] // 2
+    for size in np.unique(scale):
+        some = pairs[scale == size]
+        gains, width = pair_gains(state, some)
+        if temperature > 0.0:
+            drawn = gains / temperature + rng.gumbel(size=gains.shape)
+            best = drawn.argmax(axis=1)
+            taken = drawn[np.arange(len(some)), best] > rng.gumbel(size=len(some))
+        else:
+            best = gains.argmax(axis=1)
+            taken = gains[np.arange(len(some)), best] > state.least
+        apply_exchanges(state, some[taken], best[taken], width)
+
+
+def pair_gains(state: PaddedGroups, pairs: Ints) -> tuple[Floats, int]:
+    """Gains of all swaps (width x width), moves out and moves back of each pair, in one row."""
+    width = int(state.sizes[pairs].max())
+    rows = state.members[pairs, :width].reshape(len(pairs), 2 * width)
+    there = rows < state.nobody
+    points = state.points[rows]
+    squares = np.einsum("pij,pij->pi", points, points)
+    apart = squares[:, :, None] + squares[:, None, :] - 2.0 * points @ points.swapaxes(1, 2)
+    to_a = np.einsum("pij,pj->pi", apart[:, :, :width], there[:, :width].astype(np.float64))
+    to_b = np.einsum("pij,pj->pi", apart[:, :, width:], there[:, width:].astype(np.float64))
+    size_a, size_b = state.sizes[pairs].T[:, :, None].astype(np.float64)
+    lean = (to_a / size_a - to_b / size_b) * np.repeat([1.0, -1.0], width)
+    swaps = lean[:, :width, None] + lean[:, None, width:]
+    swaps += apart[:, :width, width:] * (1.0 / size_a + 1.0 / size_b)[:, :, None]
+    levels = state.levels[rows]
+    fits = there & (levels <= np.where(np.arange(2 * width) < width, size_b, size_a))
+    swaps[~(fits[:, :width, None] & fits[:, None, width:])] = -np.inf
+    sums_a = np.where(there[:, :width], to_a[:, :width], 0.0).sum(axis=1, keepdims=True)
+    sums_b = np.where(there[:, width:], to_b[:, width:], 0.0).sum(axis=1, keepdims=True)
+    out = _move_gains(to_a[:, :width], to_b[:, :width], sums_a, sums_b, size_a, size_b)
+    back = _move_gains(to_b[:, width:], to_a[:, width:], sums_b, sums_a, size_b, size_a)
+    out[~(there[:, :width] & _may_move(levels[:, :width], size_a, size_b))] = -np.inf
+    back[~(there[:, width:] & _may_move(levels[:, width:], size_b, size_a))] = -np.inf
+    return np.concatenate([swaps.reshape(len(pairs), -1), out, back], axis=1), width
+
+
+def _move_gains(
+    own: Floats, other: Floats, sums: Floats, sums_other: Floats, size: Floats, size_other: Floats
+) -> Floats:
+    before = sums / size + sums_other / size_other
+    left = np.maximum(size - 1.0, 1.0)
+    after = (sums - 2.0 * own) / left + (sums_other + 2.0 * other) / (size_other + 1.0)
+    return 0.5 * (before - after)
+
+
+def _may_move(levels: Ints, size: Floats, size_other: Floats) -> Ints:
+    """Whether the group left behind and the record that joins are still as large as they ask."""
+    top = levels.max(axis=1, keepdims=True)
+    is_top = levels == top
+    single = is_top.sum(axis=1, keepdims=True) == 1
+    second = np.where(is_top, 0, levels).max(axis=1, keepdims=True)
+    rest = np.where(is_top & single, second, top)
+    return (rest <= size - 1.0) & (size > 1.0) & (levels <= size_other + 1.0)
+
+
+def apply_exchanges(state: PaddedGroups, pairs: Ints, chosen: Ints, width: int) -> None:
+    """Swaps and moves members; ``chosen`` counts as the gains of :func:`pair_gains` lie."""
+    squares = width * width
+    swap = chosen < squares
+    a, b = pairs[swap].T
+    x, y = np.divmod(chosen[swap], width)
+    state.members[a, x], state.members[b, y] = state.members[b, y], state.members[a, x]
+    for first, low in ((0, squares), (1, squares + width)):
+        moved = (chosen >= low) & (chosen < low + width)
+        source, target = pairs[moved, first], pairs[moved, 1 - first]
+        state.add(target, state.remove(source, chosen[moved] - low))
+
+
+def restructure(state: PaddedGroups, near: Ints) -> None:
+    """Dissolves groups whose members fit better elsewhere, splits those that can be split."""
+    for group in np.flatnonzero(_dissolving_may_gain(state, near)):
+        _dissolve(state, int(group), near[group])
+    needs = state.levels[state.members].max(axis=1)
+    for group in np.flatnonzero(state.sizes >= 2 * np.maximum(needs, 1)):
+        _split(state, int(group))
+
+
+def _dissolving_may_gain(state: PaddedGroups, near: Ints) -> Ints:
+    """An upper bound of the gain, with every member alone in the best group near, is positive."""
+    width = int(state.sizes.max())
+    rows = state.members[:, :width]
+    points, centres = state.points[rows], state.centres()
+    away = points - centres[:, None, :]
+    errors = (np.einsum("gij,gij->gi", away, away) * (rows < state.nobody)).sum(axis=1)
+    cheapest = np.full(rows.shape, np.inf)
+    for column in near.T:
+        away = points - centres[column][:, None, :]
+        size = state.sizes[column][:, None]
+        cost = np.einsum("gij,gij->gi", away, away) * (size / (size + 1.0))
+        barred = (state.levels[rows] > size + 1) | (column == np.arange(len(near)))[:, None]
+        cheapest = np.minimum(cheapest, np.where(barred, np.inf, cost))
+    cheapest[rows == state.nobody] = 0.0
+    gains = errors - cheapest.sum(axis=1)
+    return (state.sizes > 1) & (gains > state.least)
+
+
+def _dissolve(state: PaddedGroups, group: int, near: Ints) -> None:
+    hosts = np.unique(near[(near != group) & (state.sizes[near] > 0)])
+    if len(hosts) == 0:
+        return
+    rows = state.members[group, : state.sizes[group]].copy()
+    sizes = state.sizes[hosts].copy()
+    centres = state.points[state.members[hosts]].sum(axis=1) / sizes[:, None]
+    points = state.points[rows]
+    gain = float(((points - points.mean(axis=0)) ** 2).sum())
+    chosen = np.empty(len(rows), dtype=np.int64)
+    for number, point in enumerate(points):
+        cost = ((centres - point) ** 2).sum(axis=1) * sizes / (sizes + 1.0)
+        full = sizes >= state.members.shape[1] - 1
+        cost[full | (state.levels[rows[number]] > sizes + 1)] = np.inf
+        best = int(cost.argmin())
+        gain -= float(cost[best])
+        if gain <= state.least:
+            return
+        sizes[best] += 1
+        centres[best] += (point - centres[best]) / sizes[best]
+        chosen[number] = best
+    state.members[group] = state.nobody
+    state.sizes[group] = 0
+    for row, host in zip(rows, hosts[chosen]):
+        state.add(np.array([host]), np.array([row]))
+
+
+def _split(state: PaddedGroups, group: int) -> None:
+    """The member farthest from the mean takes its nearest until they are a valid group."""
+    empty = np.flatnonzero(state.sizes == 0)
+    rows = state.members[group, : state.sizes[group]].copy()
+    points = state.points[rows]
+    seed = points[((points - points.mean(axis=0)) ** 2).sum(axis=1).argmax()]
+    order = rows[((points - seed) ** 2).sum(axis=1).argsort(kind="stable")]
+    needs = np.maximum.accumulate(state.levels[order])
+    size = int(np.argmax(np.arange(1, len(order) + 1) >= np.maximum(needs, 1))) + 1
+    rest = order[size:]
+    if len(rest) < max(1, int(state.levels[rest].max(initial=1))):
+        return
+    if len(empty):
+        fresh = int(empty[0])
+    else:
+        fresh = len(state.sizes)
+        row = np.full((1, state.members.shape[1]), state.nobody)
+        state.members = np.vstack([state.members, row])
+        state.sizes = np.append(state.sizes, 0)
+    for target, chosen in ((fresh, order[:size]), (group, rest)):
+        state.members[target] = state.nobody
+        state.members[target, : len(chosen)] = chosen
+        state.sizes[target] = len(chosen)

@@ -1,4 +1,4 @@
-"""Condense a stream: batches of any size, levels, snapshots that may leave, a state that goes on."""
+"""Condense a stream: batches of any size, levels, snapshots that may leave, a lasting state."""
 
 from __future__ import annotations
 

@@ -19,30 +19,52 @@ from nats.js.api import RetentionPolicy, StreamConfig
 
 from tulle.errors import DataError, TulleError
 from tulle.workflows.stream import stream
+from tulle.workflows.stream.broker import NatsSource
 
 OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
 
 
+class Server:
+    """A NATS server with JetStream, on a free port of loopback and in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.program = shutil.which("nats-server")
+        assert self.program, "nats-server is missing: run scripts/test-tools"
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        place = ["-sd", str(self.folder), "-a", "127.0.0.1", "-p", str(self.port)]
+        self.process = subprocess.Popen(
+            [str(self.program), "-js", *place],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    program = shutil.which("nats-server")
-    assert program, "nats-server is missing: run scripts/test-tools"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = subprocess.Popen(
-        [program, "-js", "-sd", str(tmp_path / "js"), "-a", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    for _ in range(100):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield f"nats://127.0.0.1:{port}"
-    process.kill()
-    process.wait()
+def machine(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path / "js")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(machine: Server) -> str:
+    return machine.address
 
 
 def publish(server: str, messages: list[bytes], **config: Any) -> None:
@@ -122,3 +144,22 @@ def test_what_cannot_be_read_exactly_once_is_refused(server: str, tmp_path: Path
         stream(server, tmp_path / "out", **options)
     with pytest.raises(DataError, match="cannot reach"):
         stream("nats://127.0.0.1:9/PEOPLE", tmp_path / "out", **options)
+
+
+def test_a_restarted_server_is_found_again(machine: Server) -> None:
+    sent = messages(60)
+    publish(machine.address, sent[:40])
+    source = NatsSource(f"{machine.address}/PEOPLE", follow=True, position=None)
+    try:
+        lines = source.read(30) or []
+        machine.stop()
+        machine.start()
+        publish(machine.address, sent[40:])
+        for _ in range(20):
+            lines += source.read(30) or []
+            if len(lines) == 60:
+                break
+        assert [line.text for line in lines] == sent
+        assert source.position == {"sequence": 60}
+    finally:
+        source.close()

@@ -16,6 +16,7 @@ from tulle.workflows.stream.lines import LONGEST, Line
 
 _PATIENCE = 1.0  # seconds that one pull waits for messages
 _ATTEMPTS = 5.0  # seconds until a server counts as unreachable
+_FAILURES = 20  # pulls in a row that a server may leave unanswered, unless we follow it
 
 
 class NatsSource:
@@ -36,6 +37,7 @@ class NatsSource:
         self.subject = names[1] if len(names) > 1 else None
         self.follow = follow
         self.sequence = position["sequence"] if position else 0
+        self.failures = 0
         self.loop = asyncio.new_event_loop()
         server = f"{parts.scheme}://{parts.netloc}"
         try:
@@ -58,8 +60,8 @@ class NatsSource:
 
         try:
             messages = self._wait(self.subscription.fetch(min(most, 5_000), timeout=_PATIENCE))
-        except (TimeoutError, nats.errors.TimeoutError):
-            return [] if self.follow else None
+        except (TimeoutError, nats.errors.Error):
+            return [] if self._more_to_come() else None
         lines = []
         for message in messages:
             number = message.metadata.sequence.stream
@@ -88,6 +90,33 @@ class NatsSource:
         if not self.connection.is_closed:
             self._wait(self.connection.close())
         self.loop.close()
+
+    def _more_to_come(self) -> bool:
+        """After a pull without messages: is there anything to wait for?
+
+        A server that was restarted, or that did not hear from us for long, has forgotten our
+        subscription: then a new one begins where we stand.
+        """
+        import nats
+
+        try:
+            waiting = self._wait(self.subscription.consumer_info()).num_pending
+        except (TimeoutError, nats.errors.Error):
+            self.failures += 1
+            if self.failures > _FAILURES and not self.follow:
+                raise DataError(f"the server of '{self.name}' went away") from None
+            self._resubscribe()
+            return True
+        self.failures = 0
+        return self.follow or waiting > 0
+
+    def _resubscribe(self) -> None:
+        import nats
+
+        try:
+            self.subscription = self._wait(self._subscribe())
+        except (TimeoutError, nats.errors.Error):
+            self._wait(asyncio.sleep(_PATIENCE))  # the client is connecting again meanwhile
 
     async def _subscribe(self) -> Any:
         from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy

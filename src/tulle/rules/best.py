@@ -53,6 +53,11 @@ class _Solution:
     left: Mask  # which items of sensitive rules are left in the candidates' baskets
     lost: Longs  # how many baskets each itemset lost
     n_lost: int  # how many rules are lost
+    n_left: int = 0  # how many cells are left: fewer edits break ties
+
+    @property
+    def badness(self) -> tuple[int, int]:
+        return self.n_lost, -self.n_left
 
 
 class Search:
@@ -78,16 +83,16 @@ class Search:
         """The best edits after so many starts and improvements of the best of them."""
         with bar("hiding rules", starts + rounds) as advance:
             found = [self._start(n, advance) for n in range(starts)] + self._classical()
-            best = min(found, key=lambda one: one.n_lost)
+            best = min(found, key=lambda one: one.badness)
             share, idle = 0.3, 0
             for _ in range(rounds):
-                if best.n_lost == 0 or idle == _PATIENCE:
+                if idle == _PATIENCE:
                     break
                 other = self._improve(best, share)
-                gained = other.n_lost < best.n_lost
+                gained = other.badness < best.badness
                 idle = 0 if gained else idle + 1
                 share = min(0.5, share * 1.1) if gained else max(0.05, share * 0.95)
-                best = other if other.n_lost <= best.n_lost else best
+                best = other if other.badness <= best.badness else best
                 advance(1, note=f"{best.n_lost} rules lost")
         return Edits(self._kept(best.left))
 
@@ -105,7 +110,7 @@ class Search:
             reference = self._solved(untouched, self.everywhere, costs, modes)
             found.append(reference)
         advance(1)
-        return min(found, key=lambda one: one.n_lost)
+        return min(found, key=lambda one: one.badness)
 
     def _classical(self) -> list[_Solution]:
         """The solutions of the literature, as far as they touch candidates only."""
@@ -143,7 +148,8 @@ class Search:
         changed = self.candidates.rows[(left != near.left).any(axis=1)]
         lost = near.lost - self.impact.lost(self._kept(near.left), changed)
         lost += self.impact.lost(self._kept(left), changed)
-        return _Solution(left, lost, self.impact.n_lost(self.impact.support - lost))
+        n_lost = self.impact.n_lost(self.impact.support - lost)
+        return _Solution(left, lost, n_lost, int(np.count_nonzero(left)))
 
     def _needs(self, left: Mask, modes: Mask) -> Floats:
         """How far each rule still is from being hidden in its way."""

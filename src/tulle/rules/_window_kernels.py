@@ -13,7 +13,7 @@ from tulle.jit import kernel
 def find_supporters(
     indptr: Any, items: Any, starts: Any, anchored: Any, ends: Any, rule_items: Any
 ) -> Any:
-    """Pairs (row, rule) of baskets that support a rule, in row order.
+    """Pairs (row, rule) of baskets that support a rule, by row, then rule.
 
     ``anchored[starts[i]:starts[i + 1]]`` are the rules whose rarest item is i; the others of its
     items are looked for only in baskets that hold this one.
@@ -40,10 +40,48 @@ def find_supporters(
                         more[pair, 0] = found[pair, 0]
                         more[pair, 1] = found[pair, 1]
                     found = more
-                found[used, 0] = row
-                found[used, 1] = rule
+                place_of = used
+                # a basket's rules in their order: few, so by insertion
+                while (
+                    place_of > 0 and found[place_of - 1, 0] == row and found[place_of - 1, 1] > rule
+                ):
+                    found[place_of, 0] = row
+                    found[place_of, 1] = found[place_of - 1, 1]
+                    place_of -= 1
+                found[place_of, 0] = row
+                found[place_of, 1] = rule
                 used += 1
     return found[:used]
+
+
+@kernel
+def pick_victims(
+    rows: Any, own: Any, chance: Any, flat: Any, ends: Any, by_window: bool, n_items: int
+) -> Any:
+    """The most shared item of each pair's rule; where none is shared, the one of chance."""
+    victims = np.empty(len(rows), dtype=np.int64)
+    shared = np.zeros(n_items, dtype=np.int64)
+    begin = 0
+    while begin < len(rows):
+        end = begin + 1
+        while end < len(rows) and (by_window or rows[end] == rows[begin]):
+            end += 1
+        for pair in range(begin, end):
+            for place in range(ends[own[pair]], ends[own[pair] + 1]):
+                shared[flat[place]] += 1
+        for pair in range(begin, end):
+            top = ends[own[pair]]
+            for place in range(ends[own[pair]], ends[own[pair] + 1]):
+                if shared[flat[place]] > shared[flat[top]]:
+                    top = place
+            if shared[flat[top]] == 1:
+                top = ends[own[pair]] + chance[pair]
+            victims[pair] = flat[top]
+        for pair in range(begin, end):
+            for place in range(ends[own[pair]], ends[own[pair] + 1]):
+                shared[flat[place]] = 0
+        begin = end
+    return victims
 
 
 @kernel

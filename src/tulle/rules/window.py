@@ -59,7 +59,7 @@ def slide(
         rows, own = pairs[begin:end, 0], pairs[begin:end, 1]
         numbers = np.array(present)[own]
         victims = choose_victims(rows, own, numbers, flat, ends, victim, seed, first_row)
-        order = np.lexsort((lengths[rows], own))
+        order = _by_rule_then_length(own, lengths[rows])
         rows, own, victims = rows[order], own[order], victims[order]
         heads = np.searchsorted(own, np.arange(len(present) + 1))
         quotas = np.ceil(np.diff(heads) * leaving[present] - 1e-9).astype(np.int64)
@@ -73,17 +73,14 @@ def supporters(baskets: Transactions, flat: Longs, ends: Longs) -> Longs:
         lists = [baskets.rows_with(flat[a:b].tolist()) for a, b in pairwise(ends)]
         numbers = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
         pairs = np.column_stack((np.concatenate(lists), numbers))
-    else:
-        from tulle.rules._window_kernels import find_supporters
+        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    from tulle.rules._window_kernels import find_supporters
 
-        rarest = np.array(
-            [flat[a:b][np.argmin(baskets.counts[flat[a:b]])] for a, b in pairwise(ends)]
-        )
-        counts = np.bincount(rarest, minlength=len(baskets.names))
-        starts = np.concatenate(([0], np.cumsum(counts)))
-        anchored = np.argsort(rarest, kind="stable")
-        pairs = find_supporters(baskets.indptr, baskets.items, starts, anchored, ends, flat)
-    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    rarest = np.array([flat[a:b][np.argmin(baskets.counts[flat[a:b]])] for a, b in pairwise(ends)])
+    counts = np.bincount(rarest, minlength=len(baskets.names))
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    anchored = np.argsort(rarest, kind="stable")
+    return find_supporters(baskets.indptr, baskets.items, starts, anchored, ends, flat)
 
 
 def choose_victims(
@@ -102,6 +99,11 @@ def choose_victims(
     or over all pairs of the window (``window``).
     """
     sizes = np.diff(ends)[own]
+    chance = offset_by_chance(rows + first_row, numbers, sizes, seed)
+    if len(rows) > _FEW_PAIRS:
+        from tulle.rules._window_kernels import pick_victims
+
+        return pick_victims(rows, own, chance, flat, ends, scope == "window", int(flat.max()) + 1)
     pair = np.repeat(np.arange(len(rows)), sizes)
     offset = np.arange(len(pair)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     item = flat[ends[own][pair] + offset]
@@ -111,7 +113,6 @@ def choose_victims(
     shared = counts[inverse]
     order = np.lexsort((offset, -shared, pair))
     first = order[np.searchsorted(pair[order], np.arange(len(rows)))]
-    chance = offset_by_chance(rows + first_row, numbers, sizes, seed)
     return np.where(shared[first] > 1, item[first], flat[ends[own] + chance])
 
 
@@ -124,6 +125,14 @@ def offset_by_chance(rows: Longs, rules: Longs, sizes: Longs, seed: int) -> Long
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)
     return (mixed % sizes.astype(np.uint64)).astype(np.int64)
+
+
+def _by_rule_then_length(own: Longs, length: Longs) -> Longs:
+    """A stable order; short numbers are sorted by counting."""
+    most = max(int(length.max()), int(own.max()))
+    kind = np.uint16 if most < 2**16 else np.int64
+    order = np.argsort(length.astype(kind), kind="stable")
+    return order[np.argsort(own[order].astype(kind), kind="stable")]
 
 
 def _flat(rules: Sequence[tuple[int, ...]]) -> tuple[Longs, Longs]:

@@ -22,8 +22,9 @@ def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     """Start and exchanges; with levels from several starts, of which the lowest error is kept.
 
     Neither mixing all levels nor keeping them apart is safe: each can cost twice the other. So
-    the start sees one more column, the logarithm of the level, with different weights. The
-    choice among them looks at the squared error and at nothing else.
+    the start sees one more column, the logarithm of the level, with different weights; and where
+    levels fall into tiers far from each other, one start takes each tier apart. The choice among
+    them looks at the squared error and at nothing else.
     """
     matrix = np.ascontiguousarray(matrix, dtype=np.float64)
     groups, number = set_aside(matrix, levels)
@@ -33,8 +34,44 @@ def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _search(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
-    found = [_refined_start(matrix, levels, spread, rng) for spread in _spreads(matrix, levels)]
+    tiers = tiers_of(levels)
+    weights = WEIGHTS[:-1] if tiers.any() else WEIGHTS
+    spreads = _spreads(matrix, levels, weights)
+    found = [_refined_start(matrix, levels, spread, rng) for spread in spreads]
+    if tiers.any():
+        found.append(_apart(matrix, levels, tiers, rng))
     return min(found, key=lambda groups: squared_error(matrix, groups))
+
+
+def tiers_of(levels: Ints) -> Ints:
+    """The tier of each record: levels are cut where they more than double.
+
+    A tier with fewer records than its highest level joins the one below, the lowest the one above.
+    """
+    values = np.unique(levels)
+    cuts: list[int] = []
+    ceiling = int(values[-1]) + 1
+    for cut in values[1:][values[1:] > 2 * values[:-1]][::-1].tolist():
+        inside = levels[(levels >= cut) & (levels < ceiling)]
+        if len(inside) >= inside.max():
+            cuts.insert(0, cut)
+            ceiling = cut
+    below = levels[levels < ceiling]
+    if cuts and len(below) < below.max():
+        del cuts[0]
+    return np.searchsorted(cuts, levels, side="right").astype(np.int64)
+
+
+def _apart(matrix: Floats, levels: Ints, tiers: Ints, rng: np.random.Generator) -> Ints:
+    """Each tier in groups of its own: what a few demanding records among others often want."""
+    groups = np.empty(len(matrix), dtype=np.int64)
+    number = 0
+    for tier in range(int(tiers.max()) + 1):
+        rows = np.flatnonzero(tiers == tier)
+        part = np.ascontiguousarray(matrix[rows])
+        groups[rows] = number + _refined_start(part, levels[rows], part, rng)
+        number = int(groups[rows].max()) + 1
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
 def _refined_start(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
@@ -48,13 +85,13 @@ def _refined_start(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.
     return refine_small(matrix, levels, mdav(spread, levels, rng), rng)
 
 
-def _spreads(matrix: Floats, levels: Ints) -> list[Floats]:
+def _spreads(matrix: Floats, levels: Ints, weights: tuple[float, ...]) -> list[Floats]:
     """The records as the starts see them: with columns of levels of different weight."""
     if (levels == levels[0]).all():
         return [matrix]
     step = _usual_reach(matrix, round(float(levels.mean())))
     column = step * np.log2(levels)[:, None]
-    return [np.hstack([matrix, weight * column]) if weight else matrix for weight in WEIGHTS]
+    return [np.hstack([matrix, weight * column]) if weight else matrix for weight in weights]
 
 
 def _usual_reach(matrix: Floats, size: int) -> float:

@@ -301,6 +301,13 @@ def test_kept_itemsets_stay_frequent_with_best_and_are_checked_with_others() -> 
     assert slow.support(as_sets(out), ["a", "b"]) == 5
 
 
+def test_kept_itemsets_of_a_rules_file_need_thresholds(tmp_path: Path) -> None:
+    path = tmp_path / "secret.txt"
+    path.write_text("0 -> 1\nkeep: 0\n")
+    with pytest.raises(ParameterError, match="which rules should stay"):
+        RuleHider(path, method="swa", disclosure=0.5).fit_transform(BASKETS)
+
+
 def test_failure_of_nothing_is_nothing() -> None:
     from fractions import Fraction
 

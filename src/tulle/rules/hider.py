@@ -19,7 +19,7 @@ from tulle.rules.edits import Edits
 from tulle.rules.impact import Impact
 from tulle.rules.inputs import open_baskets, shuffled
 from tulle.rules.measures import Mined, changed_share, side_effects
-from tulle.rules.rule import as_rules
+from tulle.rules.rule import RuleFile, as_rules
 from tulle.rules.sensitive import Sensitive, Thresholds, lookup
 from tulle.rules.swa import swa
 from tulle.rules.thresholds import confidence_share, exact_share, support_count
@@ -177,7 +177,7 @@ class RuleHider(BaseEstimator):
         result = source.restore(released)
         return shuffled(result, rng.permutation(len(baskets))) if self.shuffle else result
 
-    def _check_parameters(self) -> Any:
+    def _check_parameters(self) -> RuleFile:
         name = type(self).__name__
         check_choice(name, "method", self.method, METHODS)
         check_choice(name, "victim", self.victim, ("transaction", "window"))
@@ -193,9 +193,10 @@ class RuleHider(BaseEstimator):
             support_count(name, self.min_support, 1)
         elif self.disclosure is None:
             raise ParameterError(f"{name} needs min_support (and min_confidence) or disclosure.")
-        elif self.method == "best" or self.keep:
+        wishes = as_rules(self.rules)
+        if self.min_support is None and (self.method == "best" or self.keep or wishes.keep):
             raise ParameterError(f"{name} needs min_support to know which rules should stay.")
-        return as_rules(self.rules)
+        return wishes
 
     def _thresholds(self) -> Thresholds:
         return Thresholds(

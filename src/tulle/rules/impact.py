@@ -18,6 +18,7 @@ from tulle.transactions import Transactions
 
 Floats = npt.NDArray[np.float64]
 _PRECIOUS = 10_000  # rules that an itemset to be kept is worth
+_FEW_SETS = 2_000
 _SMALL = 20_000_000  # sets times baskets: below, a matrix of truth values serves
 
 
@@ -49,7 +50,8 @@ class Impact:
         self.minimum = minimum
         self.confidence = confidence
         self.spare = spare
-        small = len(rules.itemsets) * len(baskets) <= _SMALL
+        n_sets = len(rules.itemsets)
+        small = n_sets <= _FEW_SETS and n_sets * len(baskets) <= _SMALL
         self.tree: _Tree = (
             _Matrix(baskets, rules.itemsets) if small else _Walk(baskets, rules.itemsets)
         )

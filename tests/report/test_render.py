@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.report import results
+from tulle.charts import FIELDS, chart
 from tulle.errors import ParameterError
 from tulle.files import OutputExists
 from tulle.report import markdown, render, save, to_json
-from tulle.report.charts import FIELDS, chart
 from tulle.report.editions import edition_of, hide_small
 from tulle.report.verdict import verdict
 

@@ -26,6 +26,7 @@ def test_rule_tries_few_sizes_and_releases_the_chosen() -> None:
     assert found.results_.filter(pl.col("chosen"))["k"].to_list() == [found.best_k_]
     assert found.results_.height <= 10
     assert str(found.best_k_) in found.reason_
+    assert "group size k" in str(found.chart().to_dict())
     X_new, y_new = found.sample()
     assert X_new.shape == X.shape
     assert found.best_estimator_.counts_.min() >= found.best_k_

@@ -27,7 +27,7 @@ and numbers (no arrays, no frames, no rows of the data)::
 
 A section or block with ``"owner_only": True`` is left out of the public edition, which also
 hides counts of fewer than ``k`` records and rounds rates. Kinds of charts, with the fields of
-their rows (more in :mod:`tulle.report.charts`):
+their rows (more in :mod:`tulle.charts`):
 
 ==================  ================================================================
 ``histogram``       ``label``, ``original``, ``release`` (shares), ``count`` (records)

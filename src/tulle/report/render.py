@@ -17,9 +17,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tulle.charts import spec
 from tulle.errors import ParameterError
 from tulle.files import atomic_write
-from tulle.report.charts import spec
 from tulle.report.editions import edition_of
 from tulle.report.markdown import as_markdown
 from tulle.report.words import attack_label, metric_words, number

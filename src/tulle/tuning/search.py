@@ -21,7 +21,6 @@ from tulle.tuning.strategies import grid_sizes, rule_search
 from tulle.tuning.trials import Trials, as_scorer, default_miner
 
 if TYPE_CHECKING:
-    import altair
     import polars as pl
 
 GRID = 12
@@ -167,12 +166,17 @@ class GroupSizeSearch(BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.sample(n_samples)
 
-    def chart(self) -> altair.LayerChart:
-        """Utility and privacy over the group size, the chosen one marked."""
-        from tulle.tuning.chart import frontier
+    def chart(self) -> Any:
+        """Utility and privacy over the group size, the chosen one marked (an Altair chart)."""
+        from tulle.charts import chart
 
         check_is_fitted(self, "results_")
-        return frontier(self.results_.to_dicts(), self.baseline_)
+        return chart("curve", self.curve())
+
+    def curve(self) -> list[dict[str, Any]]:
+        """The same as rows: size, accuracy, privacy, chosen."""
+        names = {"k": "size", "utility": "accuracy", "privacy": "privacy", "chosen": "chosen"}
+        return self.results_.select(list(names)).rename(names).to_dicts()
 
     def _check_parameters(self) -> None:
         owner = "GroupSizeSearch"

@@ -115,15 +115,6 @@ def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
 def _report(
     search: GroupSizeSearch, made: Tuned, command: str, wanted: dict[str, Any]
 ) -> dict[str, Any]:
-    rows = [
-        {
-            "size": row["k"],
-            "accuracy": row["utility"],
-            "privacy": row["privacy"],
-            "chosen": row["chosen"],
-        }
-        for row in made.results
-    ]
     table = [list(row.values()) for row in made.results]
     return {
         "title": "Which group size?",
@@ -139,7 +130,12 @@ def _report(
                 "originals. Privacy: the width of the interval in which an original value lies, "
                 "over the range of its column.",
                 "blocks": [
-                    {"type": "chart", "chart": "curve", "title": "The trade", "rows": rows},
+                    {
+                        "type": "chart",
+                        "chart": "curve",
+                        "title": "The trade",
+                        "rows": search.curve(),
+                    },
                     {"type": "table", "columns": list(made.results[0]), "rows": table},
                 ],
             }

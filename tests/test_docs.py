@@ -15,6 +15,23 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
+# what the pages take for granted: a table of people, and files of them
+GIVEN = """
+import numpy as np, polars as pl
+_rng = np.random.default_rng(0)
+table = pl.DataFrame({
+    "zip": _rng.choice(["01234", "04109", "98765"], 300),
+    "age": _rng.integers(18, 90, 300),
+    "sex": _rng.choice(["f", "m"], 300),
+    "income": np.round(_rng.normal(3000, 400, 300), 2),
+    "level": _rng.integers(2, 9, 300),
+})
+original, control = table[:200], table[200:]
+release = original.with_columns(pl.all().shuffle(1))
+X, y = table.drop("sex", "level"), table["sex"]
+table.write_csv("people.csv"); table.write_csv("large.csv")
+"""
+
 
 def snippets(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
@@ -32,7 +49,7 @@ def test_examples_run(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for snippet in snippets(page):
+    for snippet in [GIVEN, *snippets(page)]:
         exec(compile(snippet, str(page), "exec"), names)
 
 

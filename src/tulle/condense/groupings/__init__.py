@@ -10,6 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
+from tulle.checks import check_choice
 from tulle.condense.validity import check_feasible, check_groups
 from tulle.moments import Floats, Ints
 
@@ -20,7 +21,7 @@ _HOMES = {
     "modified": "clustered",
     "original": "seeded",
     "fast": "fast",
-    "best": "farthest",
+    "best": "best",
 }
 METHODS = tuple(_HOMES)
 
@@ -34,9 +35,13 @@ def group_records(
     time_budget: float | None = None,
 ) -> Ints:
     """The group of each row (0, 1, ... without gaps), valid for every record's level."""
+    check_choice("group_records", "method", method, METHODS)
     check_feasible(levels)
+    if len(levels) == 0:
+        return np.zeros(0, dtype=np.int64)
+    options = {"time_budget": time_budget} if method == "best" else {}
     home = import_module(f"tulle.condense.groupings.{_HOMES[method]}")
-    groups: Ints = getattr(home, method)(matrix, levels, rng)
+    groups: Ints = getattr(home, method)(matrix, levels, rng, **options)
     groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
     check_groups(groups, levels)
     return groups

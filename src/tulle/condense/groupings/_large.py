@@ -74,7 +74,7 @@ def kernel_seed(rng: np.random.Generator) -> np.ndarray:
     return rng.integers(1, 2**63, size=1, dtype=np.uint64)
 
 
-def nearest_groups(
+def nearest(
     centres: Floats, alive: Ints, width: int, rng: np.random.Generator
 ) -> tuple[Ints, Floats]:
     """The nearest groups of each group with their squared distances, -1 where there are none."""
@@ -101,7 +101,7 @@ def refine_large(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Gene
     from tulle.condense.groupings._neighbour_kernels import explore, relist
 
     cells = lay_out(matrix, levels, groups)
-    near, far = nearest_groups(cells.centres, np.flatnonzero(cells.size), NEAR, rng)
+    near, far = nearest(cells.centres, np.flatnonzero(cells.size), NEAR, rng)
     changed = np.zeros(len(near), dtype=np.int64)
     least = 1e-12 * (1.0 + float(np.abs(matrix).max()) ** 2)
     first = 0.0

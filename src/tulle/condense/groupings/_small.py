@@ -19,7 +19,7 @@ from tulle.condense.groupings.repair import squared_error
 from tulle.moments import Floats, Ints
 
 NEAR = 8  # groups that may exchange members with a group
-HOT, COLD = 0.5, 0.03  # first and last temperature, as shares of a record's mean error
+HOT, COLD = 0.8, 0.03  # first and last temperature, as shares of a record's mean error
 GREEDY = 20
 
 
@@ -36,6 +36,7 @@ class PaddedGroups:
         member = np.arange(n) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
         self.members = np.full((len(self.sizes), 2 * int(self.sizes.max()) + 2), n)
         self.members[groups[order], member] = order
+        self.lowest = int(levels.min())
         self.least = 1e-11 * (1.0 + float(np.abs(matrix).max(initial=0.0)) ** 2)
 
     def labels(self) -> Ints:
@@ -59,12 +60,14 @@ class PaddedGroups:
         alive = self.alive()
         centres = self.centres()[alive]
         squares = np.einsum("ij,ij->i", centres, centres)
-        apart = squares - 2.0 * centres @ centres.T
-        np.fill_diagonal(apart, np.inf)
         width = min(NEAR, len(alive) - 1)
         lists = np.repeat(np.arange(len(self.sizes))[:, None], max(width, 1), axis=1)
-        if width:
-            lists[alive] = alive[np.argpartition(apart, width - 1, axis=1)[:, :width]]
+        step = max(1, 200_000 // max(centres.size, 1))  # products too small to start threads for
+        for low in range(0, len(alive) if width else 0, step):
+            some = np.arange(low, min(low + step, len(alive)))
+            apart = squares - 2.0 * centres[some] @ centres.T
+            apart[some - low, some] = np.inf
+            lists[alive[some]] = alive[np.argpartition(apart, width - 1, axis=1)[:, :width]]
         return lists
 
     def remove(self, groups: Ints, places: Ints) -> Ints:
@@ -144,48 +147,55 @@ def exchange_all(
 
 
 def pair_gains(state: PaddedGroups, pairs: Ints) -> tuple[Floats, int]:
-    """Gains of all swaps (width x width), moves out and moves back of each pair, in one row."""
-    width = int(state.sizes[pairs].max())
-    rows = state.members[pairs, :width].reshape(len(pairs), 2 * width)
+    """Gains of all swaps (width x width), then of moves out and back, in one row for each pair.
+
+    Moves are left out where all groups are as small as they may be.
+    """
+    count, sizes = len(pairs), state.sizes[pairs]
+    width = int(sizes.max())
+    rows = state.members[pairs, :width].reshape(count, 2 * width)
     there = rows < state.nobody
     points = state.points[rows]
-    squares = np.einsum("pij,pij->pi", points, points)
-    apart = squares[:, :, None] + squares[:, None, :] - 2.0 * points @ points.swapaxes(1, 2)
-    to_a = np.einsum("pij,pj->pi", apart[:, :, :width], there[:, :width].astype(np.float64))
-    to_b = np.einsum("pij,pj->pi", apart[:, :, width:], there[:, width:].astype(np.float64))
-    size_a, size_b = state.sizes[pairs].T[:, :, None].astype(np.float64)
-    lean = (to_a / size_a - to_b / size_b) * np.repeat([1.0, -1.0], width)
-    swaps = lean[:, :width, None] + lean[:, None, width:]
-    swaps += apart[:, :width, width:] * (1.0 / size_a + 1.0 / size_b)[:, :, None]
+    gram = points @ points.swapaxes(1, 2)
+    squares = gram.reshape(count, -1)[:, :: 2 * width + 1]
+    apart = squares[:, :, None] + squares[:, None, :] - 2.0 * gram
+    sums = (apart * there[:, None, :]).reshape(count, 2 * width, 2, width).sum(axis=3)
+    shares = 1.0 / sizes
+    lean = np.einsum("pis,ps->pi", sums, shares * (1.0, -1.0))
+    swaps = lean[:, :width, None] - lean[:, None, width:]
+    swaps += apart[:, :width, width:] * shares.sum(axis=1)[:, None, None]
     levels = state.levels[rows]
-    fits = there & (levels <= np.where(np.arange(2 * width) < width, size_b, size_a))
+    fits = there & (levels <= np.repeat(sizes[:, ::-1], width, axis=1))
     swaps[~(fits[:, :width, None] & fits[:, None, width:])] = -np.inf
-    sums_a = np.where(there[:, :width], to_a[:, :width], 0.0).sum(axis=1, keepdims=True)
-    sums_b = np.where(there[:, width:], to_b[:, width:], 0.0).sum(axis=1, keepdims=True)
-    out = _move_gains(to_a[:, :width], to_b[:, :width], sums_a, sums_b, size_a, size_b)
-    back = _move_gains(to_b[:, width:], to_a[:, width:], sums_b, sums_a, size_b, size_a)
-    out[~(there[:, :width] & _may_move(levels[:, :width], size_a, size_b))] = -np.inf
-    back[~(there[:, width:] & _may_move(levels[:, width:], size_b, size_a))] = -np.inf
-    return np.concatenate([swaps.reshape(len(pairs), -1), out, back], axis=1), width
+    gains = swaps.reshape(count, -1)
+    if (sizes <= state.lowest).all():
+        return gains, width
+    own = np.where(there[:, :width], sums[:, :width, 0], 0.0).sum(axis=1)
+    other = np.where(there[:, width:], sums[:, width:, 1], 0.0).sum(axis=1)
+    pair_sums = np.stack([own, other], axis=1)
+    out = _move_gains(sums[:, :width], pair_sums, sizes, levels[:, :width])
+    back = _move_gains(sums[:, width:, ::-1], pair_sums[:, ::-1], sizes[:, ::-1], levels[:, width:])
+    return np.concatenate([gains, out, back], axis=1), width
 
 
-def _move_gains(
-    own: Floats, other: Floats, sums: Floats, sums_other: Floats, size: Floats, size_other: Floats
-) -> Floats:
-    before = sums / size + sums_other / size_other
-    left = np.maximum(size - 1.0, 1.0)
-    after = (sums - 2.0 * own) / left + (sums_other + 2.0 * other) / (size_other + 1.0)
-    return 0.5 * (before - after)
+def _move_gains(sums: Floats, pair_sums: Floats, sizes: Ints, levels: Ints) -> Floats:
+    """Gains of moving each member of the first group of a pair to the second.
 
-
-def _may_move(levels: Ints, size: Floats, size_other: Floats) -> Ints:
-    """Whether the group left behind and the record that joins are still as large as they ask."""
+    Minus infinity where the group left behind or the record that joins would be in too small a
+    group; padding has level 0.
+    """
+    own, other = pair_sums.T[:, :, None]
+    size, size_other = sizes.T[:, :, None]
+    left = np.maximum(size - 1, 1)
+    after = (own - 2.0 * sums[:, :, 0]) / left + (other + 2.0 * sums[:, :, 1]) / (size_other + 1)
+    gains = 0.5 * (own / size + other / size_other - after)
     top = levels.max(axis=1, keepdims=True)
     is_top = levels == top
-    single = is_top.sum(axis=1, keepdims=True) == 1
     second = np.where(is_top, 0, levels).max(axis=1, keepdims=True)
-    rest = np.where(is_top & single, second, top)
-    return (rest <= size - 1.0) & (size > 1.0) & (levels <= size_other + 1.0)
+    alone = is_top & (is_top.sum(axis=1, keepdims=True) == 1)
+    rest = np.where(alone, second, top)
+    legal = (levels > 0) & (size > 1) & (rest < size) & (levels <= size_other + 1)
+    return np.where(legal, gains, -np.inf)
 
 
 def apply_exchanges(state: PaddedGroups, pairs: Ints, chosen: Ints, width: int) -> None:

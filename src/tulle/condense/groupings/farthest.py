@@ -37,6 +37,3 @@ def mdav(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
                 break
             seed = farthest if groups[farthest] < 0 else left[0]
     return merge_small(matrix, groups, levels)
-
-
-best = mdav

@@ -29,11 +29,11 @@ def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     matrix = np.ascontiguousarray(matrix, dtype=np.float64)
     groups, number = set_aside(matrix, levels)
     rows = np.flatnonzero(groups < 0)
-    groups[rows] = number + _search(matrix[rows], levels[rows], rng)
+    groups[rows] = number + search_open(matrix[rows], levels[rows], rng)
     return groups
 
 
-def _search(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
+def search_open(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     tiers = tiers_of(levels)
     weights = WEIGHTS[:-1] if tiers.any() else WEIGHTS
     spreads = _spreads(matrix, levels, weights)

@@ -12,7 +12,7 @@ $(VENV)/.stamp-%: pyproject.toml
 
 .PHONY: demo test check bench docs clean
 demo: $(VENV)/.stamp-run   ## condense a real table, audit it, write release and report
-	$(BIN)/tulle demo
+	$(BIN)/tulle demo --force
 
 test: check                ## the whole gate: style, types, layers, every test
 	scripts/test-tools

@@ -18,9 +18,10 @@ import numpy as np
 from tulle.condense.groupings.repair import squared_error
 from tulle.moments import Floats, Ints
 
-NEAR = 8  # groups that may exchange members with a group
+NEAR = 10  # records near a record, groups near a group
 HOT, COLD = 0.8, 0.03  # first and last temperature, as shares of a record's mean error
-GREEDY = 20
+ROUNDS = 600  # of cooling from there; fewer begin colder
+GREEDY = 30
 
 
 class PaddedGroups:
@@ -56,18 +57,11 @@ class PaddedGroups:
         return sums / np.maximum(self.sizes, 1)[:, None]
 
     def near(self) -> Ints:
-        """The nearest groups of each group, in no order; itself where there are too few."""
+        """The nearest groups of each group; itself where there are too few."""
         alive = self.alive()
-        centres = self.centres()[alive]
-        squares = np.einsum("ij,ij->i", centres, centres)
-        width = min(NEAR, len(alive) - 1)
-        lists = np.repeat(np.arange(len(self.sizes))[:, None], max(width, 1), axis=1)
-        step = max(1, 200_000 // max(centres.size, 1))  # products too small to start threads for
-        for low in range(0, len(alive) if width else 0, step):
-            some = np.arange(low, min(low + step, len(alive)))
-            apart = squares - 2.0 * centres[some] @ centres.T
-            apart[some - low, some] = np.inf
-            lists[alive[some]] = alive[np.argpartition(apart, width - 1, axis=1)[:, :width]]
+        lists = np.repeat(np.arange(len(self.sizes))[:, None], NEAR, axis=1)
+        nearest = nearest_rows(self.centres()[alive], NEAR)
+        lists[alive, : nearest.shape[1]] = alive[nearest]
         return lists
 
     def remove(self, groups: Ints, places: Ints) -> Ints:
@@ -85,41 +79,58 @@ class PaddedGroups:
         self.sizes[groups] += 1
 
 
+def nearest_rows(points: Floats, width: int) -> Ints:
+    """The nearest other rows of each row, in no order; fewer columns if there are fewer rows."""
+    width = min(width, len(points) - 1)
+    found = np.empty((len(points), max(width, 0)), dtype=np.int64)
+    squares = np.einsum("ij,ij->i", points, points)
+    step = max(1, 200_000 // max(points.size, 1))  # products too small to start threads for
+    for low in range(0, len(points) if width > 0 else 0, step):
+        some = np.arange(low, min(low + step, len(points)))
+        apart = squares - 2.0 * points[some] @ points.T
+        apart[some - low, some] = np.inf
+        found[some] = np.argpartition(apart, width - 1, axis=1)[:, :width]
+    return found
+
+
 def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
     """A grouping with at most the error of the valid one that came: cooling, then greedy rounds."""
     if groups.max() == 0:
         return groups
     state = PaddedGroups(matrix, levels, groups)
     before = squared_error(matrix, groups)
-    rounds = _rounds(len(matrix), float(levels.mean()))
-    cooling = before / len(matrix) * np.geomspace(HOT, COLD, rounds)
+    neighbours = nearest_rows(matrix, NEAR)
     restructure(state, state.near())
-    for stage in np.array_split(cooling, 8):
-        near = state.near()
-        for temperature in stage:
-            exchange_all(state, matched(state, near, rng), float(temperature), rng)
+    rounds = _rounds(len(matrix), float(levels.mean()))
+    hot = HOT * min(1.0, rounds / ROUNDS)
+    for temperature in before / len(matrix) * np.geomspace(hot, COLD, rounds):
+        exchange_all(state, matched(state, neighbours, rng), float(temperature), rng)
     for _ in range(2):
         restructure(state, state.near())
-        near = state.near()
         for _ in range(GREEDY):
-            exchange_all(state, matched(state, near, rng), 0.0, rng)
+            exchange_all(state, matched(state, neighbours, rng), 0.0, rng)
     found = state.labels()
     return found if squared_error(matrix, found) < before else groups
 
 
 def _rounds(n: int, level: float) -> int:
     """Small groups need more rounds; large inputs pay more for each."""
-    return int(np.clip(2000 / level, 100, 600) * min(1.0, 1500 / n))
+    return int(np.clip(2000 / level, 100, ROUNDS) * min(2.0, 1500 / n))
 
 
-def matched(state: PaddedGroups, near: Ints, rng: np.random.Generator) -> Ints:
-    """Disjoint pairs of groups that are near: each group proposes one, the first come are kept."""
+def matched(state: PaddedGroups, neighbours: Ints, rng: np.random.Generator) -> Ints:
+    """Disjoint pairs of groups: each proposes that of a record near one of its members.
+
+    Where proposals meet, the first is kept.
+    """
     proposer = rng.permutation(state.alive())
-    partner = near[proposer, rng.integers(near.shape[1], size=len(proposer))]
+    member = (rng.random(len(proposer)) * state.sizes[proposer]).astype(np.int64)
+    record = state.members[proposer, member]
+    close = neighbours[record, rng.integers(neighbours.shape[1], size=len(record))]
+    partner = state.labels()[close]
     pairs = np.stack([proposer, partner], axis=1)[proposer != partner]
     first = np.empty(len(state.sizes), dtype=np.int64)
-    order = np.arange(len(pairs))[::-1]
-    first[pairs[::-1].ravel()] = np.repeat(order, 2)
+    first[pairs[::-1].ravel()] = np.repeat(np.arange(len(pairs))[::-1], 2)
     mine = first[pairs] == np.arange(len(pairs))[:, None]
     return pairs[mine.all(axis=1)]
 

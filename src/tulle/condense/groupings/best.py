@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BUDGET = 10.0  # seconds, if none is given
 PLANNED = 0.35  # share of the budget that the planned work takes on a usual machine
 CYCLES = (1, 3, 9)  # how the work is shared among coolings
-HOT, COLD = 0.7, 0.07  # first and last temperature, as shares of a record's mean error
+HOT, COLD = 1.0, 0.05  # first and last temperature, as shares of a record's mean error
 CHUNK = 0.1  # seconds between two looks at the clock
 
 

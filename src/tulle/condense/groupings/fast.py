@@ -13,7 +13,7 @@ from tulle.condense.groupings.duplicates import set_aside
 from tulle.condense.groupings.repair import squared_error
 from tulle.moments import Floats, Ints
 
-SMALL = 5_000  # records up to which NumPy alone is used
+SMALL = 3_000  # records up to which NumPy alone is used
 WEIGHTS = (0.0, 0.5, 2.0)  # of the column of levels that keeps demanding records together
 SAMPLE = 64
 

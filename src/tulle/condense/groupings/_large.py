@@ -12,6 +12,7 @@ import numpy as np
 from tulle.moments import Floats, Ints
 
 BLOCK = 500  # records of a block at least
+WORK = 20_000_000  # distances that MDAV may take: as long as it lasts, blocks are larger
 PEELED = 0.05  # share of the records that are grouped from outside
 PEEL_WORK = 400  # distances a record while peeling, at most
 NEAR = 12  # groups that may exchange members with a group
@@ -34,7 +35,8 @@ def start(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     groups, number = _peel(matrix, levels)
     rows = np.flatnonzero(groups < 0)
     unit = int(levels[0]) if (levels == levels[0]).all() else 1
-    ends = _blocks(matrix, rows, max(BLOCK, 4 * int(levels.max())), unit, 8, rng)
+    affordable = int(WORK * levels.mean() / len(levels))
+    ends = _blocks(matrix, rows, max(BLOCK, 4 * int(levels.max()), affordable), unit, 8, rng)
     for low, high in zip([0, *ends[:-1]], ends):
         block = rows[low:high]
         columns = np.ascontiguousarray(matrix[block].T)

@@ -59,11 +59,13 @@ def lost_supports(
     lost = np.zeros(len(item), dtype=np.int32)
     state = np.zeros(n_items, dtype=np.int8)  # 0 not in the basket, 1 held, 2 taken away
     for row in rows:
+        whole = True
         for cell in range(indptr[row], indptr[row + 1]):
             state[items[cell]] = 1 if kept[cell] else 2
+            whole = whole and kept[cell]
         for cell in range(indptr[row], indptr[row + 1]):
             spot = single[items[cell]]
-            if spot < 0:
+            if whole or spot < 0:
                 continue
             end, broken_until = after[spot], 0
             while spot < end:

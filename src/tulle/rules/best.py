@@ -37,8 +37,8 @@ _SHARPNESS = (1.0, 0.5, 2.0)
 _TILTS = (0.0, 0.2, 0.5)
 _DYING = ("give up", "spread", "save")
 _CLASSICAL = (algo1b, algo2a, algo2b, minfia, maxfia, iga, naive, rra, ra, swa)
-_PATIENCE = 60  # improvements without success
-_WORK = 6e9  # steps of a whole search; some half a minute
+_PATIENCE = 100  # improvements without success
+_WORK = 1.6e10  # steps of a whole search: less than a minute
 
 
 def best(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> Edits:
@@ -74,10 +74,10 @@ class Search:
         """Numbers of starts and of improvements, from the work that one evaluation takes."""
         share = len(self.candidates.rows) / len(self.sensitive.baskets)
         walk = float(self.impact.support.sum()) * share
-        program = 150.0 * np.count_nonzero(self.candidates.has)
+        program = 60.0 * np.count_nonzero(self.candidates.has)
         once = 2 * walk + program + 1e6
-        starts = int(np.clip(0.4 * _WORK / (3 * once), 4, 12))
-        return starts, int(np.clip(0.6 * _WORK / (0.5 * once), 40, 400))
+        starts = int(np.clip(0.25 * _WORK / (3 * once), 4, 12))
+        return starts, int(np.clip(0.75 * _WORK / (0.5 * once), 40, 1000))
 
     def run(self, starts: int, rounds: int) -> Edits:
         """The best edits after so many starts and improvements of the best of them."""
@@ -132,8 +132,7 @@ class Search:
         sharpness = float(self.rng.choice(_SHARPNESS))
         weight = self._weight(freed, best, sharpness, str(self.rng.choice(_DYING)))
         costs = self._costs(left, part, weight) * self._tilt(float(self.rng.choice(_TILTS)))
-        support, _ = self.candidates.counts(best.left)
-        return self._solved(freed, part, costs, support >= self.sensitive.limit)
+        return self._solved(freed, part, costs, self._by_confidence(best.left))
 
     def _solved(self, base: _Solution, part: Longs, costs: Floats, modes: Mask) -> _Solution:
         needs = self._needs(base.left, modes)
@@ -154,17 +153,24 @@ class Search:
     def _needs(self, left: Mask, modes: Mask) -> Floats:
         """How far each rule still is from being hidden in its way."""
         needs = np.zeros(len(self.sensitive))
-        for r in self._visible(left):
-            support, antecedent = (int(counts[r]) for counts in self.candidates.counts(left))
+        for r in range(len(self.sensitive)):
+            support, antecedent = self.candidates.count(left, r)
             sure = self.sensitive.confidence[r]
+            if self.sensitive.hidden(r, support, antecedent):
+                continue
             if modes[r] and sure is not None:
                 needs[r] = float(support - sure * antecedent) + 1 / sure.denominator
             else:
                 needs[r] = support - self.sensitive.limit[r] + 1
         return needs
 
+    def _by_confidence(self, left: Mask) -> Mask:
+        """Which rules are hidden by confidence and not by support."""
+        support = [self.candidates.count(left, r)[0] for r in range(len(self.sensitive))]
+        return np.array(support) >= self.sensitive.limit
+
     def _visible(self, left: Mask) -> list[int]:
-        counts = zip(*(counts.tolist() for counts in self.candidates.counts(left)))
+        counts = [self.candidates.count(left, r) for r in range(len(self.sensitive))]
         return [r for r, pair in enumerate(counts) if not self.sensitive.hidden(r, *pair)]
 
     def _repair(self, left: Mask, part: Longs, costs: Floats) -> None:
@@ -173,10 +179,8 @@ class Search:
         price[part] = costs
         while visible := self._visible(left):
             for r in visible:
-                support, antecedent = (int(counts[r]) for counts in self.candidates.counts(left))
                 need = removals_needed(
-                    support,
-                    antecedent,
+                    *self.candidates.count(left, r),
                     int(self.sensitive.limit[r]),
                     self.sensitive.confidence[r],
                     lowers_antecedent=False,

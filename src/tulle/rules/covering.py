@@ -19,6 +19,8 @@ from tulle.rules.itemsets import Longs
 from tulle.rules.sensitive import Sensitive
 from tulle.rules.window import Mask
 
+_PARCELS = 50
+
 
 @dataclass(eq=False)
 class Candidates:
@@ -64,17 +66,21 @@ class Candidates:
         """Which basket holds which item, as they came."""
         return self.cell >= 0
 
-    @cached_property
-    def holds_antecedent(self) -> Mask:
-        """Which basket holds the antecedent of which rule, as they came."""
-        return holds(self.has, self.in_antecedent)
+    def count(self, left: Mask, r: int) -> tuple[int, int]:
+        """Supports of a rule and of its antecedent, given which items are left in the baskets."""
+        whole = left[:, self.in_rule[r]].all(axis=1)
+        head = left[:, self.in_antecedent[r]].all(axis=1)
+        return (
+            int(self._outside[0][r] + np.count_nonzero(whole)),
+            int(self._outside[1][r] + np.count_nonzero(head)),
+        )
 
-    def counts(self, left: Mask) -> tuple[Longs, Longs]:
-        """Supports of rules and of antecedents, given which items are left in the baskets."""
-        broken = self.holds_antecedent & ~holds(left, self.in_antecedent)
-        outside = self.supports - np.count_nonzero(holds(self.has, self.in_rule), axis=0)
-        inside = np.count_nonzero(holds(left, self.in_rule), axis=0)
-        return outside + inside, self.antecedents - np.count_nonzero(broken, axis=0)
+    @cached_property
+    def _outside(self) -> tuple[Longs, Longs]:
+        """Supports of rules and antecedents among all baskets that are no candidates."""
+        inside = np.count_nonzero(holds(self.has, self.in_rule), axis=0)
+        heads = np.count_nonzero(holds(self.has, self.in_antecedent), axis=0)
+        return self.supports - inside, self.antecedents - heads
 
     @cached_property
     def supports(self) -> Longs:
@@ -117,10 +123,14 @@ def cover(
     whole = holds(left[part], candidates.in_rule)
     useful = whole[:, needs > 0].astype(np.int32) @ candidates.in_rule[needs > 0].astype(np.int32)
     place, column = np.nonzero(useful)
+    if len(place) == 0:
+        return place, column
     effect = _effects(candidates, left[part], whole, place, column, modes)
     cost = np.maximum(costs[place, column], 0.0) + 1e-6
-    first = _cheapest_of_equal(place, effect, cost)
-    chosen = first[_solve(cost[first], effect[first], needs)]
+    kind = _kinds(effect)
+    first = _cheapest_of_equal(place, kind, cost)
+    open_ = np.flatnonzero(needs > 0)
+    chosen = first[_solve(cost[first], effect[np.ix_(first, open_)], kind[first], needs[open_])]
     return part[place[chosen]], column[chosen]
 
 
@@ -135,32 +145,60 @@ def _effects(
     return effect
 
 
-def _cheapest_of_equal(place: Longs, effect: Floats, cost: Floats) -> Longs:
+def _cheapest_of_equal(place: Longs, kind: Longs, cost: Floats) -> Longs:
     """Of removals from the same basket with the same effect, only the cheapest is of use."""
-    mixed = effect @ np.random.default_rng(0).standard_normal(effect.shape[1])
-    order = np.lexsort((cost, mixed, place))
-    same = (place[order][1:] == place[order][:-1]) & (mixed[order][1:] == mixed[order][:-1])
+    order = np.lexsort((cost, kind, place))
+    same = (place[order][1:] == place[order][:-1]) & (kind[order][1:] == kind[order][:-1])
     return order[np.concatenate(([True], ~same))] if len(order) else order
 
 
-def _solve(cost: Floats, effect: Floats, needs: Floats) -> Longs:
+def _kinds(effect: Floats) -> Longs:
+    """Numbers the different effects."""
+    mixed = effect @ np.random.default_rng(0).standard_normal(effect.shape[1])
+    return np.unique(mixed, return_inverse=True)[1].reshape(-1)
+
+
+def _solve(cost: Floats, effect: Floats, kind: Longs, needs: Floats) -> Longs:
+    """Which removals to choose.
+
+    Removals of one effect differ in cost only, so the cheapest go first; the program need not
+    see each of them, only some dozen parcels of about equal cost for each effect.
+    """
+    order = np.lexsort((cost, kind))
+    parcel = _parcels(kind[order])
+    sizes = np.bincount(parcel)
+    starts = np.cumsum(sizes) - sizes
+    mean = np.bincount(parcel, cost[order]) / sizes
+    taken = _program(mean * sizes, effect[order][starts] * sizes[:, None], needs)
+    wanted = np.ceil(taken * sizes - 1e-7).astype(np.int64)
+    rank = np.arange(len(order)) - starts[parcel]
+    return order[rank < wanted[parcel]]
+
+
+def _parcels(kind: Longs) -> Longs:
+    """Cuts each run of one kind into at most so many parcels; numbers them in order."""
+    counts = np.bincount(kind)
+    rank = np.arange(len(kind)) - np.repeat(np.cumsum(counts) - counts, counts)
+    pieces = np.minimum(counts, _PARCELS)
+    within = rank * pieces[kind] // counts[kind]
+    return (np.cumsum(pieces) - pieces)[kind] + within
+
+
+def _program(cost: Floats, effect: Floats, needs: Floats) -> Floats:
+    """The share of each parcel to take: least cost such that all needs are met."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    open_ = np.flatnonzero(needs > 0)
-    if len(open_) == 0 or len(cost) == 0:
-        return np.empty(0, dtype=np.int64)
-    most = np.maximum(effect[:, open_], 0).sum(axis=0)
+    most = np.maximum(effect, 0).sum(axis=0)
     found = linprog(
         cost,
-        A_ub=csr_array(-effect[:, open_].T),
-        b_ub=-np.minimum(needs[open_], most),
+        A_ub=csr_array(-effect.T),
+        b_ub=-np.minimum(needs, most),
         bounds=(0, 1),
         method="highs",
     )
-    if found.x is None:
-        return np.empty(0, dtype=np.int64)  # negative effects stand in the way: repair does it
-    return np.flatnonzero(found.x > 1e-7)
+    # negative effects may stand in the way of any solution: then repair does all
+    return np.zeros(len(cost)) if found.x is None else np.asarray(found.x)
 
 
 def _supporting(sensitive: Sensitive, most: int) -> Longs:

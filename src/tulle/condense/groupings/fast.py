@@ -34,8 +34,9 @@ def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def search_open(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
+    """The lowest error of several starts; for records without large heaps of duplicates."""
     tiers = tiers_of(levels)
-    weights = WEIGHTS[:-1] if tiers.any() else WEIGHTS
+    weights = WEIGHTS[-1:] if tiers.any() else WEIGHTS
     spreads = _spreads(matrix, levels, weights)
     found = [_refined_start(matrix, levels, spread, rng) for spread in spreads]
     if tiers.any():

@@ -103,3 +103,27 @@ def test_disclosure_works_for_best_too() -> None:
     hider.fit_transform(baskets)
     line = hider.report_[0]
     assert line["count_after"] == line["count_before"] - -(-line["count_before"] // 2)
+
+
+def test_rules_that_are_hidden_already_cost_nothing() -> None:
+    baskets = shop(5)
+    hider = RuleHider(["0 -> 1"], min_support=399, min_confidence=0.5, random_state=0)
+    assert [set(b) for b in hider.fit_transform(baskets)] == [set(b) for b in baskets]
+    assert hider.dif_ == 0
+    assert hider.n_transactions_touched_ == 0
+
+
+def test_many_candidates_are_cut_to_the_shortest_and_still_hide() -> None:
+    from tulle.rules.covering import Candidates
+    from tulle.rules.sensitive import Sensitive, Thresholds
+
+    baskets = Transactions.from_lists(shop(6))
+    rules = choose_rules(baskets, 3, min_support=12, min_confidence=0.5, random_state=1)
+    sensitive = Sensitive.find(baskets, rules, Thresholds("test", 12, 0.5))
+    few = Candidates.of(sensitive, most=30)
+    every = Candidates.of(sensitive)
+    assert set(few.rows) < set(every.rows)
+    for r, rows in enumerate(sensitive.rows):
+        inside = np.isin(rows, few.rows)
+        assert inside.sum() >= sensitive.quota[r]
+        assert few.count(few.has, r) == every.count(every.has, r)

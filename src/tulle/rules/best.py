@@ -86,8 +86,8 @@ class Search:
             best = min(found, key=lambda one: one.badness)
             share, idle = 0.3, 0
             for _ in range(rounds):
-                if idle == _PATIENCE:
-                    break
+                if idle == _PATIENCE or best.n_left == np.count_nonzero(self.candidates.has):
+                    break  # nothing more is found, or nothing need be done
                 other = self._improve(best, share)
                 gained = other.badness < best.badness
                 idle = 0 if gained else idle + 1

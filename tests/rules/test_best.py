@@ -119,7 +119,7 @@ def test_many_candidates_are_cut_to_the_shortest_and_still_hide() -> None:
 
     baskets = Transactions.from_lists(shop(6))
     rules = choose_rules(baskets, 3, min_support=12, min_confidence=0.5, random_state=1)
-    sensitive = Sensitive.find(baskets, rules, Thresholds("test", 12, 0.5))
+    sensitive = Sensitive.find(baskets, rules, Thresholds("test", disclosure=0.95))
     few = Candidates.of(sensitive, most=30)
     every = Candidates.of(sensitive)
     assert set(few.rows) < set(every.rows)

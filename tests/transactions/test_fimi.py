@@ -67,8 +67,7 @@ def test_words(tmp_path: Path) -> None:
 def test_bad_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str, small: bool
 ) -> None:
-    if not small:
-        monkeypatch.setattr(fimi, "_SMALL", -1)
+    monkeypatch.setattr(fimi, "_pays", lambda size: not small)
     path = tmp_path / "baskets.dat"
     path.write_text(text)
     with pytest.raises(DataError, match=message):
@@ -101,8 +100,9 @@ def test_kernel_parses_like_its_twin(text: str) -> None:
 def test_kernel_writes_like_its_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     names = np.array([0, 7, 10, 12345])
     baskets = Transactions.from_rows(np.array([0, 3, 3, 4]), np.array([0, 2, 3, 1]), names)
+    monkeypatch.setattr(fimi, "_pays", lambda size: False)
     expected = written(baskets)
-    monkeypatch.setattr(fimi, "_SMALL", -1)
+    monkeypatch.setattr(fimi, "_pays", lambda size: True)
     assert written(baskets) == expected == b"0 10 12345\n\n7\n"
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from tulle.rules.edits import Edits
 from tulle.rules.itemsets import Longs
 from tulle.rules.sensitive import Sensitive
-from tulle.rules.window import Mask
 from tulle.transactions import Transactions
 from tulle.transactions.baskets import _among
 
@@ -44,16 +45,26 @@ class EditedCounts:
 def count_sets(baskets: Transactions, itemsets: Sequence[Sequence[int]]) -> list[int]:
     """Supports of some itemsets, counted afresh on the rows; one pass over the cells."""
     wanted = sorted({item for items in itemsets for item in items})
-    table = np.full(len(baskets.names), -1, dtype=np.int64)
+    table = np.full(len(baskets.names), len(wanted), dtype=np.uint16)
     table[wanted] = np.arange(len(wanted))
     local = table[baskets.items]
-    cells = np.flatnonzero(local >= 0)
-    held: list[Mask] = []
-    for place in range(len(wanted)):
+    cells = np.flatnonzero(local < len(wanted))
+    rows = baskets.row_of[cells]
+    order = np.argsort(local[cells], kind="stable")  # 16 bits: sorted by counting
+    borders = np.searchsorted(local[cells[order]], np.arange(len(wanted) + 1))
+    held: list[npt.NDArray[np.uint8]] = []
+    for begin, end in pairwise(borders.tolist()):
         mask = np.zeros(len(baskets), dtype=bool)
-        mask[baskets.row_of[cells[local[cells] == place]]] = True
-        held.append(mask)
+        mask[rows[order[begin:end]]] = True
+        held.append(np.packbits(mask))
     return [
-        int(np.logical_and.reduce([held[table[item]] for item in items]).sum())
+        int(np.bitwise_count(_common(held, table[list(items)].tolist())).sum())
         for items in itemsets
     ]
+
+
+def _common(held: list[npt.NDArray[np.uint8]], places: list[int]) -> npt.NDArray[np.uint8]:
+    common = held[places[0]]
+    for place in places[1:]:
+        common = common & held[place]
+    return common

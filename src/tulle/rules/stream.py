@@ -98,8 +98,8 @@ class _Counter:
     def add(self, block: Transactions) -> None:
         """Counts one block."""
         sides = self.sides(block)
-        whole = _counts(block, [a + b for a, b in sides])
-        left = _counts(block, [a for a, _ in sides])
+        found = _counts(block, [a + b for a, b in sides] + [a for a, _ in sides])
+        whole, left = found[: len(sides)], found[len(sides) :]
         self.pairs = [(p + w, q + x) for (p, q), w, x in zip(self.pairs, whole, left)]
         self.n_baskets += len(block)
         self.n_cells += len(block.items)

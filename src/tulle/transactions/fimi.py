@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,7 +82,7 @@ def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
     """Writes baskets as lines of item names, numbers or words."""
     if baskets.unknown is not None:
         file.write(_with_marks(baskets, baskets.unknown).encode())
-    elif baskets.names.dtype.kind == "i" and len(baskets.items) > _SMALL:
+    elif baskets.names.dtype.kind == "i" and _pays(len(baskets.items)):
         from tulle.transactions._kernels import format_numbers
 
         widest = len(str(int(baskets.names.max(initial=0)))) + 1
@@ -120,6 +121,11 @@ def _open(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise DataError(f"the file {path} does not exist") from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise DataError(f"{name} is a damaged or cut gzip file") from None
+
+
+def _pays(size: int) -> bool:
+    """Whether the kernels are worth their start, or are there already."""
+    return size > _SMALL or "tulle.transactions._kernels" in sys.modules
 
 
 def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -164,7 +170,7 @@ def _numbered(values: npt.NDArray[np.int64], indptr: Rows) -> Transactions:
 
 
 def _parse(data: bytes) -> _Parsed:
-    if len(data) <= _SMALL:
+    if not _pays(len(data)):
         return _parse_small(data)
     from tulle.transactions._kernels import parse_numbers
 

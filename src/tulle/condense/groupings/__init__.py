@@ -11,6 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from tulle.checks import check_choice
+from tulle.condense.groupings.repair import without_gaps
 from tulle.condense.validity import check_feasible, check_groups
 from tulle.moments import Floats, Ints
 
@@ -42,6 +43,6 @@ def group_records(
     options = {"time_budget": time_budget} if method == "best" else {}
     home = import_module(f"tulle.condense.groupings.{_HOMES[method]}")
     groups: Ints = getattr(home, method)(matrix, levels, rng, **options)
-    groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    groups = without_gaps(groups)
     check_groups(groups, levels)
     return groups

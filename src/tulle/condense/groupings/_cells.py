@@ -15,25 +15,31 @@ def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
     spare = len(taken) // 10 + 8
     usual = int(np.median(taken))
     size = np.concatenate([taken, np.zeros(spare, dtype=np.int64)])
-    room = np.concatenate([2 * taken + 2, np.full(spare, 2 * usual + 2)])
+    room = np.concatenate([taken, np.full(spare, usual)])
+    room += np.maximum(room // 2, 3)  # groups seldom grow to twice what they need
+    room += -room % 4  # four are looked at together
     start = np.concatenate([[0], np.cumsum(room)[:-1]]).astype(np.int64)
     order = np.argsort(groups, kind="stable")
     group = groups[order]
     member = np.arange(len(order)) - np.repeat(np.cumsum(taken) - taken, taken)
     data = np.zeros(d * int(room.sum()))
     centres = np.zeros((len(size), d))
-    for j in range(d):
-        column = matrix[order, j]
-        data[d * start[group] + j * room[group] + member] = column
+    away = np.zeros(len(order))
+    first = d * start[group] + member
+    for j, column in enumerate(matrix[order].T):
+        data[first + j * room[group]] = column
         centres[: len(taken), j] = np.bincount(group, column) / taken
+        away += (column - centres[group, j]) ** 2
     rows = np.full(int(room.sum()), -1, dtype=np.int64)
     rows[start[group] + member] = order
     demands = np.zeros(len(rows), dtype=np.int64)
     demands[start[group] + member] = levels[order]
     need = np.zeros(len(size), dtype=np.int64)
     np.maximum.at(need, group, levels[order])
-    scratch = np.empty((5, int(room.max())))
-    return Cells(data, rows, demands, start, room, size, need, centres, scratch)
+    own = np.zeros(len(rows))
+    own[start[group] + member] = away
+    scratch = np.empty((3, int(room.max())))
+    return Cells(data, rows, demands, start, room, size, need, centres, own, scratch)
 
 
 def read_out(cells: Cells, n: int) -> Ints:

@@ -33,52 +33,68 @@ class Cells(NamedTuple):
     size: Ints
     need: Ints  # the largest level in the group
     centres: Floats
-    scratch: Floats  # five rows as long as the largest room
+    own: Floats  # squared distance of each member to its centroid
+    scratch: Floats  # three rows as long as the largest room
 
 
 @kernel
 def measure(cells: Cells, g: int, centre: int, out: Floats) -> None:
-    """Squared distances of the members of a group to the centroid of a group."""
+    """Squared distances of the members of a group to the centroid of a group.
+
+    Four sums at a time, which do not wait for each other; what is written for empty places means
+    nothing. Unsigned places need no check for counting from the end.
+    """
     d = cells.centres.shape[1]
-    count, room = cells.size[g], cells.room[g]
-    base = d * cells.start[g]
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    room = np.uint64(cells.room[g])
     data = cells.data
-    for i in range(count):
-        out[i] = 0.0
-    for j in range(d):
-        at = cells.centres[centre, j]
-        for i in range(count):
-            difference = data[base + i] - at
-            out[i] += difference * difference
-        base += room
+    for i in range(0, cells.size[g], 4):
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        at = np.uint64(d * cells.start[g] + i)
+        for j in range(d):
+            value = cells.centres[centre, j]
+            d0, d1 = data[at] - value, data[at + one] - value
+            d2, d3 = data[at + two] - value, data[at + three] - value
+            s0 += d0 * d0
+            s1 += d1 * d1
+            s2 += d2 * d2
+            s3 += d3 * d3
+            at += room
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
 
 
 @kernel
 def measure_member(cells: Cells, a: int, x: int, b: int, out: Floats) -> None:
-    """Squared distances of member x of group a to the members of group b."""
+    """Squared distances of member x of group a to the members of group b, as above."""
     d = cells.centres.shape[1]
-    count, room = cells.size[b], cells.room[b]
-    base, at_x = d * cells.start[b], d * cells.start[a] + x
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    room, room_a = np.uint64(cells.room[b]), np.uint64(cells.room[a])
     data = cells.data
-    for i in range(count):
-        out[i] = 0.0
-    for _ in range(d):
-        at = data[at_x]
-        for i in range(count):
-            difference = data[base + i] - at
-            out[i] += difference * difference
-        base += room
-        at_x += cells.room[a]
+    for i in range(0, cells.size[b], 4):
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        at, at_x = np.uint64(d * cells.start[b] + i), np.uint64(d * cells.start[a] + x)
+        for _ in range(d):
+            value = data[at_x]
+            d0, d1 = data[at] - value, data[at + one] - value
+            d2, d3 = data[at + two] - value, data[at + three] - value
+            s0 += d0 * d0
+            s1 += d1 * d1
+            s2 += d2 * d2
+            s3 += d3 * d3
+            at += room
+            at_x += room_a
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
 
 
 @kernel
-def update_need(cells: Cells, g: int) -> None:
-    """The largest level in a group, again."""
+def update(cells: Cells, g: int) -> None:
+    """What follows from the members of a group, again."""
     highest = 0
     for i in range(cells.start[g], cells.start[g] + cells.size[g]):
         if cells.levels[i] > highest:
             highest = cells.levels[i]
     cells.need[g] = highest
+    measure(cells, g, g, cells.own[cells.start[g] :])
 
 
 @kernel
@@ -108,8 +124,8 @@ def swap(cells: Cells, a: int, x: int, b: int, y: int) -> None:
     at_x, at_y = cells.start[a] + x, cells.start[b] + y
     cells.rows[at_x], cells.rows[at_y] = cells.rows[at_y], cells.rows[at_x]
     cells.levels[at_x], cells.levels[at_y] = cells.levels[at_y], cells.levels[at_x]
-    update_need(cells, a)
-    update_need(cells, b)
+    update(cells, a)
+    update(cells, b)
 
 
 @kernel
@@ -134,48 +150,60 @@ def move(cells: Cells, a: int, x: int, b: int) -> None:
     cells.levels[at_a + x] = cells.levels[at_a + last]
     cells.size[a] = last
     cells.size[b] = end + 1
-    update_need(cells, a)
-    update_need(cells, b)
+    update(cells, a)
+    update(cells, b)
 
 
 @kernel
 def best_swap(cells: Cells, a: int, b: int, best: float) -> tuple[float, int, int]:
-    """The best swap above a gain; expects the distances of both groups in the scratch rows."""
-    scratch = cells.scratch
+    """The best swap above a gain; expects the distances to the other centroid in the scratch.
+
+    Along the line through both centroids the gain is known from the distances, and across it
+    |x-y|^2 is at most twice the squared distances to the line: most members need no closer look.
+    """
+    other_a, other_b, row = cells.scratch[0], cells.scratch[1], cells.scratch[2]
+    start_a, start_b = cells.start[a], cells.start[b]
     n_a, n_b = cells.size[a], cells.size[b]
     weight = 1.0 / n_a + 1.0 / n_b
-    top, reach = -np.inf, 0.0
+    square = 1e-300
+    for j in range(cells.centres.shape[1]):
+        square += (cells.centres[a, j] - cells.centres[b, j]) ** 2
+    twice = 2.0 * math.sqrt(square)
+    low, high, off = np.inf, -np.inf, 0.0
     for y in range(n_b):
-        top = max(top, scratch[2, y] - scratch[3, y])
-        reach = max(reach, scratch[2, y])
-    reach = math.sqrt(reach)
+        own = cells.own[start_b + y]
+        along = (other_b[y] - own - square) / twice
+        low, high = min(low, along), max(high, along)
+        off = max(off, own - along * along)
     found_x, found_y = -1, -1
     for x in range(n_a):
-        lean = scratch[0, x] - scratch[1, x]
-        across = math.sqrt(scratch[1, x]) + reach  # no member of b is farther from x
-        if lean + top + weight * across * across <= best:
+        lean = cells.own[start_a + x] - other_a[x]
+        along = (lean - square) / twice
+        near, far = along - low, along - high
+        bound = max((twice + weight * near) * near, (twice + weight * far) * far)
+        bound += 2.0 * weight * (other_a[x] - along * along + off)
+        if bound <= best or cells.levels[start_a + x] > n_b:
             continue
-        if cells.levels[cells.start[a] + x] > n_b:
-            continue
-        measure_member(cells, a, x, b, scratch[4])
+        measure_member(cells, a, x, b, row)
         for y in range(n_b):
-            gain = lean + scratch[2, y] - scratch[3, y] + weight * scratch[4, y]
-            if gain > best and cells.levels[cells.start[b] + y] <= n_a:
+            gain = lean + cells.own[start_b + y] - other_b[y] + weight * row[y]
+            if gain > best and cells.levels[start_b + y] <= n_a:
                 best, found_x, found_y = gain, x, y
     return best, found_x, found_y
 
 
 @kernel
-def best_move(cells: Cells, a: int, b: int, first: int, best: float) -> tuple[float, int]:
-    """The best move from a to b above a gain; own and other distances begin at a scratch row."""
+def best_move(cells: Cells, a: int, b: int, other: Floats, best: float) -> tuple[float, int]:
+    """The best move from a to b above a gain."""
     n_a, n_b = cells.size[a], cells.size[b]
     found = -1
     if n_a < 2 or n_b >= cells.room[b]:
         return best, found
     leave, enter = n_a / (n_a - 1.0), n_b / (n_b + 1.0)
     for x in range(n_a):
-        gain = leave * cells.scratch[first, x] - enter * cells.scratch[first + 1, x]
-        if gain > best and cells.levels[cells.start[a] + x] <= n_b + 1 and may_leave(cells, a, x):
+        at = cells.start[a] + x
+        gain = leave * cells.own[at] - enter * other[x]
+        if gain > best and cells.levels[at] <= n_b + 1 and may_leave(cells, a, x):
             best, found = gain, x
     return best, found
 
@@ -185,13 +213,11 @@ def exchange(cells: Cells, a: int, b: int, least: float) -> float:
     """Applies the best swap or move between two groups while one gains; returns the gain."""
     total = 0.0
     while True:
-        measure(cells, a, a, cells.scratch[0])
-        measure(cells, a, b, cells.scratch[1])
-        measure(cells, b, b, cells.scratch[2])
-        measure(cells, b, a, cells.scratch[3])
+        measure(cells, a, b, cells.scratch[0])
+        measure(cells, b, a, cells.scratch[1])
         gain, x, y = best_swap(cells, a, b, least)
-        gain, out = best_move(cells, a, b, 0, gain)
-        gain, back = best_move(cells, b, a, 2, gain)
+        gain, out = best_move(cells, a, b, cells.scratch[0], gain)
+        gain, back = best_move(cells, b, a, cells.scratch[1], gain)
         if back >= 0:
             move(cells, b, back, a)
         elif out >= 0:
@@ -204,10 +230,9 @@ def exchange(cells: Cells, a: int, b: int, least: float) -> float:
 
 
 @kernel
-def sweep(cells: Cells, near: Ints, changed: Ints, turn: int, least: float) -> float:
-    """Exchanges between all groups that are near, if one changed since the last sweep."""
+def sweep(cells: Cells, near: Ints, width: int, changed: Ints, turn: int, least: float) -> float:
+    """Exchanges with the ``width`` nearest groups, if one changed since the last sweep."""
     total = 0.0
-    width = near.shape[1]
     for a in range(len(near)):
         for i in range(width):
             b = near[a, i]
@@ -215,10 +240,11 @@ def sweep(cells: Cells, near: Ints, changed: Ints, turn: int, least: float) -> f
                 continue
             if changed[a] < turn - 1 and changed[b] < turn - 1:
                 continue
-            twin = False  # the pair comes again from the other side
-            for j in range(width):
-                twin = twin or near[b, j] == a
-            if twin and b < a:
+            twin = False  # the pair was looked at from the other side
+            if b < a:
+                for j in range(width):
+                    twin = twin or near[b, j] == a
+            if twin:
                 continue
             gain = exchange(cells, a, b, least)
             if gain > 0.0:
@@ -247,10 +273,9 @@ def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, lea
     ``sizes`` and ``centres`` are room for the groups near as they would become.
     """
     width, d = centres.shape
-    measure(cells, a, a, cells.scratch[0])
     gain = 0.0
     for x in range(cells.size[a]):
-        gain += cells.scratch[0, x]
+        gain += cells.own[cells.start[a] + x]
     for i in range(width):
         sizes[i] = cells.size[near[i]] if near[i] >= 0 else 0
         for j in range(d):
@@ -285,10 +310,9 @@ def split(cells: Cells, a: int, b: int) -> float:
     """
     count = cells.size[a]
     away = cells.scratch[0]
-    measure(cells, a, a, away)
     seed = 0
     for i in range(count):
-        if away[i] > away[seed]:
+        if cells.own[cells.start[a] + i] > cells.own[cells.start[a] + seed]:
             seed = i
     measure_member(cells, a, seed, a, away)
     need, size = 1, 0

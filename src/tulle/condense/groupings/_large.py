@@ -7,19 +7,27 @@ direction into blocks, MDAV groups each block, and groups near each other exchan
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tulle.moments import Floats, Ints
 
+if TYPE_CHECKING:
+    from tulle.condense.groupings._exchange_kernels import Cells
+
 BLOCK = 500  # records of a block at least
-WORK = 20_000_000  # distances that MDAV may take: as long as it lasts, blocks are larger
+WORK = 5_000_000  # distances that MDAV may take: as long as it lasts, blocks are larger
 PEELED = 0.05  # share of the records that are grouped from outside
+OUTER = 0.3  # share among which their partners are looked for
 PEEL_WORK = 400  # distances a record while peeling, at most
-NEAR = 12  # groups that may exchange members with a group
+NEAR = 11  # groups that may exchange members with a group
+FIRST = 4  # groups in the first sweep, when everything is still moving
+WORST, OUTLYING = 100, 10.0  # groups, times the usual error, that look around each member
 WHOLE = 1500  # up to this many groups all pairs are compared
-LEAF, TREES = 40, 3  # beyond, those that share a leaf of some random trees
+LEAF, TREES = 40, 2  # beyond, those that share a leaf of some random trees
 SWEEPS = 20
-ENOUGH = 0.01  # a sweep that gains less than this share of the first is the last
+ENOUGH = 0.05  # a sweep that gains less than this share of the first is the last
 
 
 def group_large(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
@@ -53,9 +61,10 @@ def _peel(matrix: Floats, levels: Ints) -> tuple[Ints, int]:
         return groups, 0
     offsets = matrix - matrix.mean(axis=0)
     radii = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
-    order = np.argsort(-radii, kind="stable")
+    outer = np.flatnonzero(radii >= np.quantile(radii, 1.0 - OUTER))
+    order = outer[np.argsort(-radii[outer], kind="stable")]
     columns = np.ascontiguousarray(offsets[order].T)
-    peeled = np.full(n, -1, dtype=np.int64)
+    peeled = np.full(len(order), -1, dtype=np.int64)
     number = peel(columns, radii[order], levels[order], int(PEELED * n), PEEL_WORK * n, peeled)
     groups[order] = peeled
     return groups, int(number)
@@ -91,9 +100,31 @@ def nearest(
         rows = alive.copy()
         ends = _blocks(centres, rows, LEAF, 1, 1, rng)
         compare_blocks(centres, rows, ends, near, far)
-    for _ in range(2):
-        explore(centres, near, far, width)
+    explore(centres, near, far, width)
     return near, far
+
+
+def _reach_out(cells: Cells, near: Ints) -> None:
+    """Lists of the worst groups: the groups nearest to their members, not to their centre.
+
+    A group that bridges two clusters has its centre between them, where nobody is.
+    """
+    alive = np.flatnonzero(cells.size)
+    numbers = np.repeat(alive, cells.size[alive])
+    slots = np.arange(len(numbers)) - np.searchsorted(numbers, numbers) + cells.start[numbers]
+    errors = np.bincount(numbers, cells.own[slots], minlength=len(cells.size))
+    bad = alive[errors[alive] > OUTLYING * np.median(errors[alive])]
+    bad = bad[np.argsort(-errors[bad], kind="stable")[:WORST]]
+    centres, d = cells.centres[alive], cells.centres.shape[1]
+    squares = np.einsum("ij,ij->i", centres, centres)
+    for group in bad:
+        at, room, size = cells.start[group], cells.room[group], cells.size[group]
+        members = cells.data[d * at : d * (at + room)].reshape(d, room)[:, :size]
+        away = squares[:, None] - 2.0 * centres @ members
+        away[np.searchsorted(alive, group)] = np.inf
+        close = np.unique(alive[away.argmin(axis=0)])[: near.shape[1]]
+        near[group, : len(close)] = close
+        near[group, len(close) :] = -1
 
 
 def refine_large(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
@@ -108,10 +139,12 @@ def refine_large(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Gene
     least = 1e-12 * (1.0 + float(np.abs(matrix).max()) ** 2)
     first = 0.0
     for turn in range(SWEEPS):
-        gain = sweep(cells, near, changed, turn, least)
-        empty = np.flatnonzero(cells.size == 0)
-        free = np.concatenate([empty, np.empty(len(near) - len(empty), dtype=np.int64)])
-        gain += restructure(cells, near, changed, turn, least, free, len(empty))
+        gain = sweep(cells, near, NEAR if turn else FIRST, changed, turn, least)
+        if turn % 3 == 0:
+            _reach_out(cells, near)
+            empty = np.flatnonzero(cells.size == 0)
+            free = np.concatenate([empty, np.empty(len(near) - len(empty), dtype=np.int64)])
+            gain += restructure(cells, near, changed, turn, least, free, len(empty))
         first = max(first, gain)
         if gain <= ENOUGH * first:
             break

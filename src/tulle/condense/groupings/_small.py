@@ -100,13 +100,13 @@ def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Gene
     state = PaddedGroups(matrix, levels, groups)
     before = squared_error(matrix, groups)
     neighbours = nearest_rows(matrix, NEAR)
-    restructure(state, state.near())
+    restructure(state, neighbours)
     rounds = _rounds(len(matrix), float(levels.mean()))
     hot = HOT * min(1.0, rounds / ROUNDS)
     for temperature in before / len(matrix) * np.geomspace(hot, COLD, rounds):
         exchange_all(state, matched(state, neighbours, rng), float(temperature), rng)
     for _ in range(2):
-        restructure(state, state.near())
+        restructure(state, neighbours)
         for _ in range(GREEDY):
             exchange_all(state, matched(state, neighbours, rng), 0.0, rng)
     found = state.labels()
@@ -222,39 +222,43 @@ def apply_exchanges(state: PaddedGroups, pairs: Ints, chosen: Ints, width: int) 
         state.add(target, state.remove(source, chosen[moved] - low))
 
 
-def restructure(state: PaddedGroups, near: Ints) -> None:
+def restructure(state: PaddedGroups, neighbours: Ints) -> None:
     """Dissolves groups whose members fit better elsewhere, splits those that can be split."""
-    for group in np.flatnonzero(_dissolving_may_gain(state, near)):
-        _dissolve(state, int(group), near[group])
+    near = state.near()
+    for group in np.flatnonzero(_dissolving_may_gain(state, near, neighbours)):
+        _dissolve(state, int(group), near[group], neighbours)
     needs = state.levels[state.members].max(axis=1)
     for group in np.flatnonzero(state.sizes >= 2 * np.maximum(needs, 1)):
         _split(state, int(group))
 
 
-def _dissolving_may_gain(state: PaddedGroups, near: Ints) -> Ints:
-    """An upper bound of the gain, with every member alone in the best group near, is positive."""
-    width = int(state.sizes.max())
-    rows = state.members[:, :width]
-    points, centres = state.points[rows], state.centres()
-    away = points - centres[:, None, :]
-    errors = (np.einsum("gij,gij->gi", away, away) * (rows < state.nobody)).sum(axis=1)
-    cheapest = np.full(rows.shape, np.inf)
-    for column in near.T:
-        away = points - centres[column][:, None, :]
-        size = state.sizes[column][:, None]
-        cost = np.einsum("gij,gij->gi", away, away) * (size / (size + 1.0))
-        barred = (state.levels[rows] > size + 1) | (column == np.arange(len(near)))[:, None]
-        cheapest = np.minimum(cheapest, np.where(barred, np.inf, cost))
-    cheapest[rows == state.nobody] = 0.0
-    gains = errors - cheapest.sum(axis=1)
-    return (state.sizes > 1) & (gains > state.least)
+def _dissolving_may_gain(state: PaddedGroups, near: Ints, neighbours: Ints) -> Ints:
+    """An upper bound of the gain, with every member alone in the best group, is positive.
+
+    Members look at the groups near their own and at those of the records near them: the centre
+    of a group that bridges two clusters is near neither.
+    """
+    groups, points = state.labels(), state.points[:-1]
+    centres, levels = state.centres(), state.levels[:-1]
+    own = points - centres[groups]
+    gains = np.einsum("ij,ij->i", own, own)
+    cheapest = np.full(len(points), np.inf)
+    for host in (*near[groups].T, *groups[neighbours].T):
+        size = state.sizes[host]
+        away = points - centres[host]
+        cost = np.einsum("ij,ij->i", away, away) * (size / (size + 1.0))
+        cost[(host == groups) | (size == 0) | (levels > size + 1)] = np.inf
+        cheapest = np.minimum(cheapest, cost)
+    total = np.bincount(groups, gains - cheapest, minlength=len(state.sizes))
+    return (state.sizes > 1) & (total > state.least)
 
 
-def _dissolve(state: PaddedGroups, group: int, near: Ints) -> None:
-    hosts = np.unique(near[(near != group) & (state.sizes[near] > 0)])
+def _dissolve(state: PaddedGroups, group: int, near: Ints, neighbours: Ints) -> None:
+    rows = state.members[group, : state.sizes[group]].copy()
+    hosts = np.union1d(near, state.labels()[neighbours[rows]])
+    hosts = hosts[(hosts != group) & (state.sizes[hosts] > 0)]
     if len(hosts) == 0:
         return
-    rows = state.members[group, : state.sizes[group]].copy()
     sizes = state.sizes[hosts].copy()
     centres = state.points[state.members[hosts]].sum(axis=1) / sizes[:, None]
     points = state.points[rows]

@@ -41,6 +41,8 @@ def search_open(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     found = [_refined_start(matrix, levels, spread, rng) for spread in spreads]
     if tiers.any():
         found.append(_apart(matrix, levels, tiers, rng))
+    if len(found) == 1:
+        return found[0]
     return min(found, key=lambda groups: squared_error(matrix, groups))
 
 

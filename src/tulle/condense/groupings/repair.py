@@ -33,6 +33,15 @@ def merge_small(matrix: Floats, groups: Ints, levels: Ints) -> Ints:
         groups[groups == one] = np.argmin(apart)
 
 
+def without_gaps(groups: Ints) -> Ints:
+    """The same groups, numbered 0, 1, ... without gaps.
+
+    >>> without_gaps(np.array([7, 3, 7]))
+    array([1, 0, 1])
+    """
+    return (np.cumsum(np.bincount(groups) > 0) - 1)[groups].astype(np.int64)
+
+
 def squared_error(matrix: Floats, groups: Ints) -> float:
     """SSQ: the squared distances of all records to the mean of their group.
 

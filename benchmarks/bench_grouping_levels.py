@@ -35,6 +35,7 @@ def apart(matrix: np.ndarray, levels: np.ndarray) -> np.ndarray:
 def main(quick: bool) -> None:
     matrix = numeric("tables/magic", 3000 if quick else None)
     rows = []
+    group_records(matrix, np.full(len(matrix), 10), np.random.default_rng(SEED))  # compile
     for name, levels in distributions(len(matrix), np.random.default_rng(SEED)).items():
         top = np.full(len(matrix), levels.max())
         highest, uniform = timed(

@@ -43,10 +43,10 @@ def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
 
 
 def read_out(cells: Cells, n: int) -> Ints:
-    """The group of each record."""
+    """The group of each record, numbered without gaps."""
     groups = np.empty(n, dtype=np.int64)
-    numbers = np.repeat(np.arange(len(cells.size)), cells.size)
-    first = np.repeat(np.cumsum(cells.size) - cells.size, cells.size)
-    slots = cells.start[numbers] + np.arange(len(numbers)) - first
-    groups[cells.rows[slots]] = numbers
+    alive = np.flatnonzero(cells.size)
+    size = cells.size[alive]
+    slots = np.repeat(cells.start[alive] - (np.cumsum(size) - size), size) + np.arange(n)
+    groups[cells.rows[slots]] = np.repeat(np.arange(len(alive)), size)
     return groups

@@ -267,6 +267,32 @@ def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float
 
 
 @kernel
+def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
+    """Lists the groups nearest to the members, not to the centre, of some groups.
+
+    A group that bridges two clusters has its centre between them, where nobody is.
+    """
+    width = near.shape[1]
+    for a in groups:
+        listed = 0
+        for x in range(cells.size[a]):
+            least, best = np.inf, -1
+            for b in range(len(near)):
+                if cells.size[b] > 0 and b != a:
+                    cost = place_cost(cells, a, x, cells.centres[b], cells.size[b])
+                    if cost < least:
+                        least, best = cost, b
+            known = listed == width or best < 0
+            for i in range(listed):
+                known = known or near[a, i] == best
+            if not known:
+                near[a, listed] = best
+                listed += 1
+        for i in range(listed, width):
+            near[a, i] = -1
+
+
+@kernel
 def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, least: float) -> float:
     """Sends every member to the best group near, if the error falls; returns the gain.
 

@@ -21,19 +21,13 @@ WORK = 5_000_000  # distances that MDAV may take: as long as it lasts, blocks ar
 PEELED = 0.05  # share of the records that are grouped from outside
 OUTER = 0.3  # share among which their partners are looked for
 PEEL_WORK = 400  # distances a record while peeling, at most
-NEAR = 11  # groups that may exchange members with a group
+NEAR = 9  # groups that may exchange members with a group
 FIRST = 4  # groups in the first sweep, when everything is still moving
-WORST, OUTLYING = 100, 10.0  # groups, times the usual error, that look around each member
+WORST, OUTLYING = 100, 10.0  # groups, times the usual error of a member, that reach out
 WHOLE = 1500  # up to this many groups all pairs are compared
 LEAF, TREES = 40, 2  # beyond, those that share a leaf of some random trees
 SWEEPS = 20
 ENOUGH = 0.05  # a sweep that gains less than this share of the first is the last
-
-
-def group_large(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
-    """Groups of ``spread`` (the matrix, with or without a column of levels), then refined."""
-    groups = start(spread, levels, rng)
-    return refine_large(matrix, levels, groups, rng)
 
 
 def start(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
@@ -105,41 +99,32 @@ def nearest(
 
 
 def _reach_out(cells: Cells, near: Ints) -> None:
-    """Lists of the worst groups: the groups nearest to their members, not to their centre.
+    """Gives the worst groups lists of the groups nearest to their members."""
+    from tulle.condense.groupings._exchange_kernels import reach_out
 
-    A group that bridges two clusters has its centre between them, where nobody is.
-    """
     alive = np.flatnonzero(cells.size)
     numbers = np.repeat(alive, cells.size[alive])
     slots = np.arange(len(numbers)) - np.searchsorted(numbers, numbers) + cells.start[numbers]
-    errors = np.bincount(numbers, cells.own[slots], minlength=len(cells.size))
+    errors = np.bincount(numbers, cells.own[slots]) / np.maximum(np.bincount(numbers), 1)
     bad = alive[errors[alive] > OUTLYING * np.median(errors[alive])]
-    bad = bad[np.argsort(-errors[bad], kind="stable")[:WORST]]
-    centres, d = cells.centres[alive], cells.centres.shape[1]
-    squares = np.einsum("ij,ij->i", centres, centres)
-    for group in bad:
-        at, room, size = cells.start[group], cells.room[group], cells.size[group]
-        members = cells.data[d * at : d * (at + room)].reshape(d, room)[:, :size]
-        away = squares[:, None] - 2.0 * centres @ members
-        away[np.searchsorted(alive, group)] = np.inf
-        close = np.unique(alive[away.argmin(axis=0)])[: near.shape[1]]
-        near[group, : len(close)] = close
-        near[group, len(close) :] = -1
+    reach_out(cells, bad[np.argsort(-errors[bad], kind="stable")[:WORST]], near)
 
 
-def refine_large(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
+def refine_large(
+    matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator, width: int = NEAR
+) -> Ints:
     """Exchanges members between groups near each other, dissolves and splits groups."""
     from tulle.condense.groupings._cells import lay_out, read_out
     from tulle.condense.groupings._exchange_kernels import restructure, sweep
     from tulle.condense.groupings._neighbour_kernels import explore, relist
 
     cells = lay_out(matrix, levels, groups)
-    near, far = nearest(cells.centres, np.flatnonzero(cells.size), NEAR, rng)
+    near, far = nearest(cells.centres, np.flatnonzero(cells.size), width, rng)
     changed = np.zeros(len(near), dtype=np.int64)
     least = 1e-12 * (1.0 + float(np.abs(matrix).max()) ** 2)
     first = 0.0
     for turn in range(SWEEPS):
-        gain = sweep(cells, near, NEAR if turn else FIRST, changed, turn, least)
+        gain = sweep(cells, near, width if turn else FIRST, changed, turn, least)
         if turn % 3 == 0:
             _reach_out(cells, near)
             empty = np.flatnonzero(cells.size == 0)
@@ -150,5 +135,5 @@ def refine_large(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Gene
             break
         if turn % 2 == 1:
             relist(cells.centres, cells.size, near, far)
-            explore(cells.centres, near, far, NEAR // 2)
+            explore(cells.centres, near, far, width // 2)
     return read_out(cells, len(matrix))

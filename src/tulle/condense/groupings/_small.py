@@ -14,6 +14,7 @@ against staying (heat bath), which leads out of poor local optima.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tulle.condense.groupings.repair import squared_error
 from tulle.moments import Floats, Ints
@@ -232,7 +233,7 @@ def restructure(state: PaddedGroups, neighbours: Ints) -> None:
         _split(state, int(group))
 
 
-def _dissolving_may_gain(state: PaddedGroups, near: Ints, neighbours: Ints) -> Ints:
+def _dissolving_may_gain(state: PaddedGroups, near: Ints, neighbours: Ints) -> NDArray[np.bool_]:
     """An upper bound of the gain, with every member alone in the best group, is positive.
 
     Members look at the groups near their own and at those of the records near them: the centre

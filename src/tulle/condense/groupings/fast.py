@@ -7,6 +7,8 @@ seed gives the same groups on every machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tulle.condense.groupings.duplicates import set_aside
@@ -14,8 +16,10 @@ from tulle.condense.groupings.repair import squared_error
 from tulle.moments import Floats, Ints
 
 SMALL = 3_000  # records up to which NumPy alone is used
-WEIGHTS = (0.0, 0.5, 2.0)  # of the column of levels that keeps demanding records together
+MEDIUM, WIDE = 30_000, 20  # up to this many records, groups look at so many groups in the end
+WEIGHTS = (0.5, 2.0)  # of the column of levels that keeps demanding records together
 SAMPLE = 64
+Method = Callable[[Floats, Ints, Floats, np.random.Generator], Ints]
 
 
 def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
@@ -38,12 +42,12 @@ def search_open(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     tiers = tiers_of(levels)
     weights = WEIGHTS[-1:] if tiers.any() else WEIGHTS
     spreads = _spreads(matrix, levels, weights)
-    found = [_refined_start(matrix, levels, spread, rng) for spread in spreads]
+    group = _grouped_large if len(matrix) > SMALL else _grouped_small
+    found = [group(matrix, levels, spread, rng) for spread in spreads]
     if tiers.any():
-        found.append(_apart(matrix, levels, tiers, rng))
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=lambda groups: squared_error(matrix, groups))
+        found.append(_apart(matrix, levels, tiers, rng, group))
+    lowest = min(found, key=lambda groups: squared_error(matrix, groups)) if found[1:] else found[0]
+    return _looked_wider(matrix, levels, lowest, rng)
 
 
 def tiers_of(levels: Ints) -> Ints:
@@ -65,27 +69,40 @@ def tiers_of(levels: Ints) -> Ints:
     return np.searchsorted(cuts, levels, side="right").astype(np.int64)
 
 
-def _apart(matrix: Floats, levels: Ints, tiers: Ints, rng: np.random.Generator) -> Ints:
+def _apart(
+    matrix: Floats, levels: Ints, tiers: Ints, rng: np.random.Generator, group: Method
+) -> Ints:
     """Each tier in groups of its own: what a few demanding records among others often want."""
     groups = np.empty(len(matrix), dtype=np.int64)
     number = 0
     for tier in range(int(tiers.max()) + 1):
         rows = np.flatnonzero(tiers == tier)
         part = np.ascontiguousarray(matrix[rows])
-        groups[rows] = number + _refined_start(part, levels[rows], part, rng)
+        groups[rows] = number + group(part, levels[rows], part, rng)
         number = int(groups[rows].max()) + 1
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
-def _refined_start(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
-    if len(matrix) > SMALL:
-        from tulle.condense.groupings._large import group_large
+def _grouped_large(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
+    from tulle.condense.groupings._large import refine_large, start
 
-        return group_large(matrix, levels, spread, rng)
+    return refine_large(matrix, levels, start(spread, levels, rng), rng)
+
+
+def _looked_wider(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
+    """Where time is no matter, groups exchange members with more of the groups around."""
+    from tulle.condense.groupings._large import refine_large
+
+    if not SMALL < len(matrix) <= MEDIUM:
+        return groups
+    return refine_large(matrix, levels, groups, rng, WIDE)
+
+
+def _grouped_small(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
     from tulle.condense.groupings._small import refine_small
-    from tulle.condense.groupings.farthest import mdav
+    from tulle.condense.groupings.farthest import mdav_small
 
-    return refine_small(matrix, levels, mdav(spread, levels, rng), rng)
+    return refine_small(matrix, levels, mdav_small(spread, levels), rng)
 
 
 def _spreads(matrix: Floats, levels: Ints, weights: tuple[float, ...]) -> list[Floats]:
@@ -94,7 +111,7 @@ def _spreads(matrix: Floats, levels: Ints, weights: tuple[float, ...]) -> list[F
         return [matrix]
     step = _usual_reach(matrix, round(float(levels.mean())))
     column = step * np.log2(levels)[:, None]
-    return [np.hstack([matrix, weight * column]) if weight else matrix for weight in weights]
+    return [np.hstack([matrix, weight * column]) for weight in weights]
 
 
 def _usual_reach(matrix: Floats, size: int) -> float:

@@ -52,5 +52,5 @@ def squared_error(matrix: Floats, groups: Ints) -> float:
     total = 0.0
     for column in matrix.T:
         deviation = column - (np.bincount(groups, column) / sizes)[groups]
-        total += float(deviation @ deviation)
+        total += float(np.einsum("i,i->", deviation, deviation))  # a product would start threads
     return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle.condense.groupings._exchange_kernels import Cells
+from tulle.condense.groupings._cell_kernels import Cells
 from tulle.moments import Floats, Ints
 
 

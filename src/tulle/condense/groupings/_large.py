@@ -14,7 +14,7 @@ import numpy as np
 from tulle.moments import Floats, Ints
 
 if TYPE_CHECKING:
-    from tulle.condense.groupings._exchange_kernels import Cells
+    from tulle.condense.groupings._cell_kernels import Cells
 
 BLOCK = 500  # records of a block at least
 WORK = 5_000_000  # distances that MDAV may take: as long as it lasts, blocks are larger
@@ -100,7 +100,7 @@ def nearest(
 
 def _reach_out(cells: Cells, near: Ints) -> None:
     """Gives the worst groups lists of the groups nearest to their members."""
-    from tulle.condense.groupings._exchange_kernels import reach_out
+    from tulle.condense.groupings._restructure_kernels import reach_out
 
     alive = np.flatnonzero(cells.size)
     numbers = np.repeat(alive, cells.size[alive])
@@ -115,8 +115,9 @@ def refine_large(
 ) -> Ints:
     """Exchanges members between groups near each other, dissolves and splits groups."""
     from tulle.condense.groupings._cells import lay_out, read_out
-    from tulle.condense.groupings._exchange_kernels import restructure, sweep
+    from tulle.condense.groupings._exchange_kernels import sweep
     from tulle.condense.groupings._neighbour_kernels import explore, relist
+    from tulle.condense.groupings._restructure_kernels import restructure
 
     cells = lay_out(matrix, levels, groups)
     near, far = nearest(cells.centres, np.flatnonzero(cells.size), width, rng)

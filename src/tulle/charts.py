@@ -243,8 +243,11 @@ def _error(rows: Rows) -> Any:
 
     ends = [v for row in rows for v in (row["predicted"], row["measured"])] or [0.0, 1.0]
     line = [{"predicted": end, "measured": end} for end in (min(ends), max(ends))]
-    x = alt.X("predicted:Q", title="predicted error", scale=alt.Scale(zero=False))
-    y = alt.Y("measured:Q", title="measured error", scale=alt.Scale(zero=False))
+    # errors grow with the records: on a straight scale the largest would hide all others
+    wide = min(ends) > 0 and max(ends) > 50 * min(ends)
+    scale = alt.Scale(type="log", nice=False) if wide else alt.Scale(zero=False)
+    x = alt.X("predicted:Q", title="predicted error", scale=scale)
+    y = alt.Y("measured:Q", title="measured error", scale=scale)
     diagonal = alt.Chart(alt.Data(values=line)).mark_line(
         strokeDash=[4, 3], color="currentColor", opacity=0.6
     )
@@ -297,8 +300,12 @@ def _in_house_style(drawn: Any) -> Any:
             gridOpacity=0.15,
             titleFontWeight="normal",
             labelLimit=220,
+            labelFontSize=12,
+            titleFontSize=12,
         )
-        .configure_legend(labelColor=ink, titleColor=ink, labelLimit=320)
-        .configure_header(labelColor=ink, titleColor=ink)
+        .configure_legend(
+            labelColor=ink, titleColor=ink, labelLimit=320, labelFontSize=12, titleFontSize=12
+        )
+        .configure_header(labelColor=ink, titleColor=ink, labelFontSize=12)
         .configure_title(color=ink, fontWeight="normal", anchor="start")
     )

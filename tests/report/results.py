@@ -110,7 +110,11 @@ def sketches() -> dict[str, Any]:
                 "title": "Error",
                 "blocks": [
                     {"type": "chart", "chart": "error", "rows": rows},
-                    {"type": "facts", "rows": [{"name": "neighbour recall", "value": 0.91}]},
+                    {
+                        "type": "facts",
+                        "rows": [{"name": "neighbour recall", "value": 0.91, "style": "share"}],
+                    },
+                    {"type": "list", "rows": ["A remark with <tags> & a | bar."]},
                 ],
             }
         ],

@@ -41,6 +41,13 @@ def test_dark_narrow_keyboard_and_print(browser: Browser, tmp_path: Path) -> Non
     assert grounds[0] != grounds[1]
     # charts and tables scroll within themselves, the page does not
     assert dark.page.evaluate("document.documentElement.scrollWidth") <= 380
+    # names stay words and charts stay readable on a telephone
+    widths = "[...document.querySelectorAll(SELECTOR)].map(e => e.getBoundingClientRect().width)"
+    assert min(dark.page.evaluate(widths.replace("SELECTOR", "'main > section tbody th'"))) > 100
+    assert min(dark.page.evaluate(widths.replace("SELECTOR", "'#chart-attacks svg'"))) > 500
+    scrolling = """[...document.querySelectorAll('.wide')].every(
+        e => e.tabIndex === 0 && e.getAttribute('role') === 'region' && e.ariaLabel)"""
+    assert dark.page.evaluate(scrolling)
     light.page.keyboard.press("Tab")
     assert light.page.evaluate("document.activeElement.className") == "skip"
     named = "[...document.querySelectorAll('.chart')].every(c => c.getAttribute('aria-label'))"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.report import results
+from tulle.attacks import AttackResult
 from tulle.charts import FIELDS, chart
 from tulle.errors import ParameterError
 from tulle.files import OutputExists
@@ -63,6 +64,45 @@ def test_text_is_escaped_on_the_page_and_in_markdown() -> None:
     assert "<people>" not in text
     wild = results.rules() | {"title": "a | b `c` *d* [e](f)"}
     assert "a \\| b \\`c\\` \\*d\\* \\[e\\](f)" in markdown(wild)
+
+
+def test_remarks_and_verdicts_are_escaped_too() -> None:
+    page, text = render(results.sketches()), markdown(results.sketches())
+    assert "<li>A remark with &lt;tags&gt; &amp; a | bar.</li>" in page
+    assert "- A remark with &lt;tags&gt; &amp; a \\| bar." in text
+    assert "91.0\N{NO-BREAK SPACE}%" in page
+    leak = AttackResult("inference:<b>", 100, 100, 0).to_dict()
+    result = results.rules() | {"attacks": {"inference:<b>": leak}}
+    assert "<b>" not in markdown(result)
+
+
+def test_a_report_without_a_control_does_not_speak_of_one() -> None:
+    with_control, without = render(results.condensed()), render(results.sketches())
+    for words in ("beyond\n  the control", '<th scope="col">Control</th>'):
+        assert words in with_control
+        assert words not in without
+    assert "beyond\n  guessing." in without
+
+
+def test_many_attacks_are_drawn_by_the_worst_on_each_column() -> None:
+    made = [
+        AttackResult(f"{known}_known_pairs:{column}", 100, known, 0)
+        for known in (1, 2, 5, 10)
+        for column in "abcdefgh"
+    ]
+    result = results.rules() | {"attacks": {attack.name: attack.to_dict() for attack in made}}
+    page = render(result)
+    assert "the table has all 32" in page
+    drawn = json.loads(page.split('id="specs">')[1].split("</script>")[0])["chart-attacks"]
+    labels = {row["label"] for row in drawn["layer"][0]["data"]["values"]}
+    assert labels == {f"10 known pairs: {column}" for column in "abcdefgh"}
+
+
+def test_reasons_that_a_family_wrote_stay_with_the_owner() -> None:
+    given = {"level": "bad", "text": "Codes.", "reasons": ["age: 3 of 7 values are recovered."]}
+    result = results.rules() | {"verdict": given}
+    assert edition_of(result, "owner")["verdict"] == given
+    assert edition_of(result, "public")["verdict"] == {**given, "reasons": []}
 
 
 def test_the_page_allows_its_own_scripts_only() -> None:

@@ -79,13 +79,20 @@ def warnings_of(results: Iterable[AttackResult]) -> list[str]:
     for column, result in worst_of(results).items():
         if result.failed:
             continue
-        attack = result.name.partition(":")[0].replace("_", " ")
         strength = "most" if result.rate >= _SERIOUS else "some"
         lines.append(
-            f"{column}: {strength} values are recovered by {attack} "
+            f"{column}: {strength} values are recovered by {_means(result)} "
             f"({result.rate:.0%} of records; guessing {result.baseline:.0%})."
         )
     return [*lines, WARNING] if lines else []
+
+
+def _means(result: AttackResult) -> str:
+    """How the attacker did it, in words that need no explanation."""
+    known = result.details.get("known pairs")
+    if known is not None:
+        return f"somebody who knows {known} of the people"
+    return result.name.partition(":")[0].replace("_", " ")
 
 
 def _attack_codes(

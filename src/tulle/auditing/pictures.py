@@ -40,17 +40,26 @@ def histogram(tables: Aligned, name: str, k: int) -> Rows:
         words = tables.domains[name]
         places, labels = _category_bars(original.codes[:, 0], release.codes[:, 0], words)
     counts = [np.bincount(place, minlength=len(labels)) for place in places]
+    filled = np.flatnonzero(counts[0] + counts[1])
     rows = [
         {
-            "label": label,
+            "label": labels[bar],
             "original": float(counts[0][bar] / len(original)),
             "release": float(counts[1][bar] / len(release)),
             "count": int(counts[0][bar]),
         }
-        for bar, label in enumerate(labels)
-        if counts[0][bar] or counts[1][bar]
+        for bar in filled
     ]
-    return hide_small(rows, k, ["original"])
+    return _with_gaps(dict(zip(filled.tolist(), hide_small(rows, k, ["original"]))), labels)
+
+
+def _with_gaps(rows: dict[int, dict[str, Any]], labels: list[str]) -> Rows:
+    """The rows of the bars, and one for each empty bar between them: it is part of the axis."""
+    missing = len(labels) - 1  # stands apart
+    last = max((bar for bar in rows if bar < missing), default=-1)
+    bars = [*range(min(rows), last + 1), *([missing] if missing in rows else [])]
+    empty = {"original": None, "release": 0.0, "count": None}
+    return [rows.get(bar) or {"label": labels[bar], **empty} for bar in bars]
 
 
 def density(tables: Aligned, k: int) -> Rows:

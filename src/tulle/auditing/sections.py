@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -94,13 +94,13 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str
     return {
         "id": "groups",
         "title": "Groups",
-        "text": "The records of a group are released as one summary: nobody in it can be told from "
-        "the others.",
+        "text": "Released records are drawn from the count, mean and covariance of a group, never "
+        "from a single person.",
         "blocks": [
             {
                 "type": "facts",
                 "rows": [
-                    {"name": name.replace("_", " "), "value": value}
+                    {"name": name.replace("_", " ").capitalize(), "value": value}
                     for name, value in facts.items()
                 ],
             },
@@ -108,7 +108,22 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str
                 "type": "chart",
                 "chart": "groups",
                 "title": "Groups by size and level",
+                "help": "Level: the smallest group that a record asked for.",
                 "rows": group_rows(sizes, levels),
             },
         ],
     }
+
+
+def notes_section(notes: Sequence[str]) -> list[dict[str, Any]]:
+    """What the maker of a release noticed; notes may name classes or count few: owner only."""
+    if not notes:
+        return []
+    return [
+        {
+            "id": "notes",
+            "title": "Noticed while it was made",
+            "owner_only": True,
+            "blocks": [{"type": "list", "rows": list(notes)}],
+        }
+    ]

@@ -20,7 +20,9 @@ and numbers (no arrays, no frames, no rows of the data)::
     }
 
     section = {"id": "rules", "title": "Rules before and after", "text": "...", "blocks": [...]}
-    block   = {"type": "facts", "rows": [{"name": ..., "value": ..., "help": ...}]}
+    block   = {"type": "facts", "rows": [{"name": ..., "value": ..., "help": ...,
+                                          "style": "plain" | "share" | "percent"}]}
+            | {"type": "list", "rows": ["a sentence", ...]}
             | {"type": "table", "title": ..., "columns": [names], "rows": [[cells]],
                "counts": [names of columns that count records]}
             | {"type": "chart", "chart": KIND, "title": ..., "help": ..., "rows": [{...}]}

@@ -26,7 +26,12 @@ _DEFAULTS: dict[str, Any] = {
     "provenance": {},
     "verdict": None,
 }
-_BLOCK_FIELDS = {"facts": ("rows",), "table": ("columns", "rows"), "chart": ("chart", "rows")}
+_BLOCK_FIELDS = {
+    "facts": ("rows",),
+    "table": ("columns", "rows"),
+    "chart": ("chart", "rows"),
+    "list": ("rows",),
+}
 
 
 def completed(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,5 +66,9 @@ def _block(block: Mapping[str, Any], title: str) -> dict[str, Any]:
             raise ParameterError(f"A {kind} in the section '{title}' lacks '{field}'.")
     defaults = {"title": "", "help": "", "folded": "", "counts": [], "owner_only": False}
     if kind == "facts":
-        return {**defaults, **block, "rows": [{"help": "", **row} for row in block["rows"]]}
+        return {
+            **defaults,
+            **block,
+            "rows": [{"help": "", "style": "plain", **row} for row in block["rows"]],
+        }
     return {**defaults, **block}

@@ -37,6 +37,8 @@ def edition_of(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
                 if not section["owner_only"]
             ],
             "command": _public_command(whole["command"]),
+            # reasons that a family wrote quote figures that are not rounded
+            "verdict": whole["verdict"] and {**whole["verdict"], "reasons": []},
             "provenance": {n: v for n, v in whole["provenance"].items() if "seed" not in n},
         }
     # from the figures as shown: its sentences quote them
@@ -81,6 +83,8 @@ def _public_block(block: Mapping[str, Any], k: int) -> dict[str, Any]:
         return {**block, "rows": _public_rows(block["chart"], block["rows"], k)}
     if block["type"] == "table":
         return {**block, "rows": _public_table(block, k)}
+    if block["type"] == "list":
+        return dict(block)
     facts = [{**fact, "value": _significant(fact["value"])} for fact in block["rows"]]
     return {**block, "rows": facts}
 

@@ -16,7 +16,8 @@ def as_markdown(shown: Mapping[str, Any]) -> str:
 def _parts(shown: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     judged = shown["verdict"]
     yield [f"# {_inline(shown['title'])}"]
-    yield [f"**{judged['text']}**", "", *(f"- {reason}" for reason in judged["reasons"])]
+    reasons = [f"- {_inline(reason)}" for reason in judged["reasons"]]
+    yield [f"**{_inline(judged['text'])}**", "", *reasons]
     if shown["summary"]:
         yield [_inline(shown["summary"])]
     if shown["guarantee"]:
@@ -60,10 +61,12 @@ def _section(section: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     yield [f"## {_inline(section['title'])}", "", _inline(section["text"])]
     for block in section["blocks"]:
         if block["type"] == "facts":
-            rows = [[r["name"], r["value"], r["help"]] for r in block["rows"]]
+            rows = [[r["name"], number(r["value"], r["style"]), r["help"]] for r in block["rows"]]
             yield _table(["", "value", "meaning"], rows)
         elif block["type"] == "table":
             yield _table(block["columns"], block["rows"])
+        elif block["type"] == "list":
+            yield [f"- {_inline(line)}" for line in block["rows"]]
         else:
             yield [f"*{_inline(block['title'] or block['chart'])}* (chart: see the page)"]
 

@@ -22,20 +22,23 @@ from tulle.errors import ParameterError
 from tulle.files import atomic_write
 from tulle.report.editions import edition_of
 from tulle.report.markdown import as_markdown
-from tulle.report.words import attack_label, metric_words, number
+from tulle.report.words import attack_label, metric_rank, metric_words, number
 
 _TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
+_MOST_BARS = 24  # attacks that are all drawn
 
 
 def render(result: Mapping[str, Any], edition: str = "owner") -> str:
     """One self-contained HTML page; ``edition`` is owner or public."""
     shown = _prepared(result, edition)
-    specs = _with_charts(shown)
+    charted = _worst_attacks(shown["attacks"])
+    specs = _with_charts(shown, charted)
     page = _environment().get_template("page.html")
     driver = _template_text("charts.js")
     return str(
         page.render(
             shown=shown,
+            charted=len(charted),
             policy=_content_policy(_bundle(), driver),
             style=_template_text("style.css"),
             bundle=_bundle(),
@@ -78,18 +81,27 @@ def _prepared(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
     """The edition, and its figures with their words."""
     shown = edition_of(result, edition)
     shown["figures"] = [
-        {"name": name, "label": words.label, "help": words.help, "text": number(value, words.style)}
-        for name, value in shown["metrics"].items()
+        {"name": name, "text": number(value, words.style), **words._asdict()}
+        for name, value in sorted(shown["metrics"].items(), key=lambda entry: metric_rank(entry[0]))
         if isinstance(value, int | float)
         for words in [metric_words(name)]
     ]
     return shown
 
 
-def _with_charts(shown: dict[str, Any]) -> dict[str, Any]:
+def _worst_attacks(attacks: Mapping[str, Any]) -> dict[str, Any]:
+    """The attacks that are drawn: all, or if they are many the worst on each column."""
+    if len(attacks) <= _MOST_BARS:
+        return dict(attacks)
+    worst: dict[str, str] = {}
+    for name in sorted(attacks, key=lambda name: -attacks[name]["risk"]):
+        worst.setdefault(name.partition(":")[2] or name, name)
+    return {name: attacks[name] for name in worst.values()}
+
+
+def _with_charts(shown: dict[str, Any], attacks: Mapping[str, Any]) -> dict[str, Any]:
     """Gives each chart of the result an id, and returns their specifications by id."""
     specs: dict[str, Any] = {}
-    attacks = shown["attacks"]
     if attacks:
         rows = [{"label": attack_label(name), **attack} for name, attack in attacks.items()]
         specs["chart-attacks"] = spec("attacks", [_plain_attack(row) for row in rows])

@@ -13,9 +13,21 @@ class Words(NamedTuple):
     label: str
     help: str
     style: str = "plain"  # or share, percent (a number that is per cent already)
+    about: str = "mining"  # what is left to mine; or people: how near it stays to them
 
 
-METRICS = {
+METRICS = {  # in the order of a report
+    "accuracy_original": Words(
+        "Score of a model trained on the original",
+        "On originals that were kept apart: the share of right answers for classes, R2 for "
+        "numbers.",
+    ),
+    "accuracy_release": Words(
+        "Score of a model trained on the release", "The same model, tested on the same originals."
+    ),
+    "accuracy_ratio": Words(
+        "Score ratio", "Trained on the release over trained on the original; 1 is no loss."
+    ),
     "information_loss": Words(
         "Information loss",
         "Squared distance of each record to what stands for it (the mean of its group; the nearest "
@@ -35,51 +47,65 @@ METRICS = {
         "Largest difference of correlations", "The pair of columns that suffered most."
     ),
     "marginal_distance": Words(
-        "Mean distance of marginals",
-        "Average over the columns: Wasserstein distance in standard deviations, or total "
-        "variation for categories; 0 is perfect.",
+        "Mean distance of columns",
+        "How far the distribution of a column moved, on average: Wasserstein distance in standard "
+        "deviations for numbers, total variation for categories; 0 is perfect.",
     ),
     "marginal_distance_max": Words(
-        "Largest distance of a marginal", "The column that suffered most."
-    ),
-    "accuracy_original": Words(
-        "Score, trained on the original",
-        "Accuracy (or R2) on originals that were kept apart.",
-    ),
-    "accuracy_release": Words(
-        "Score, trained on the release", "The same model and test records, trained on the release."
-    ),
-    "accuracy_ratio": Words(
-        "Score ratio", "Trained on the release over trained on the original; 1 is no loss."
+        "Largest distance of a column", "The column that suffered most."
     ),
     "propensity_auc": Words(
         "Distinguishability (AUC)",
         "How well a classifier tells released from original records: 0.5 not at all, 1 perfectly.",
     ),
     "propensity_pmse": Words(
-        "Propensity mean squared error", "0: indistinguishable; 0.25: perfectly told apart."
+        "Propensity mean squared error",
+        "The same by another measure: 0 cannot be told apart, 0.25 perfectly.",
     ),
     "interval_width": Words(
-        "Interval width at 95 %",
-        "Width of the central 95 % interval of (original - nearest released value) over the "
-        "range of the column, averaged over the numeric columns.",
+        "Interval width at 95 %, nearest record",
+        "How far a person's value may be from the one in the nearest released record: the central "
+        "95 % of the differences, over the range of the column, averaged over the numbers. Larger "
+        "is safer. It is a lower bound of what tulle tune shows, which compares with any record of "
+        "the person's own group.",
+        about="people",
     ),
     "closest_original": Words(
         "Distance to the closest released record, people in the data",
         "Median, in standard deviations over all columns.",
+        about="people",
     ),
     "closest_control": Words(
         "Distance to the closest released record, people not in the data",
         "The same for the control; if it is clearly larger, the release remembers people.",
+        about="people",
     ),
-    "hiding_failure": Words("Hiding failure", "Share of the sensitive rules that still show."),
-    "misses_cost": Words("Misses cost", "Share of the other rules that were lost on the way."),
+    "hiding_failure": Words(
+        "Hiding failure", "Share of the sensitive rules that still show.", "share"
+    ),
+    "misses_cost": Words(
+        "Misses cost", "Share of the other rules that were lost on the way.", "share"
+    ),
+    "misses_cost_avoidable": Words(
+        "Misses cost, avoidable",
+        "The same among rules that need not fall with a hidden one.",
+        "share",
+    ),
     "artifactual_patterns": Words(
-        "Artifactual patterns", "Share of the rules in the release that the data do not hold."
+        "Artifactual patterns",
+        "Share of the rules in the release that the data do not hold.",
+        "share",
     ),
-    "dif": Words("Difference", "Share of item occurrences that were changed."),
+    "dif": Words("Difference", "Share of item occurrences that were changed.", "share"),
+    "error_of_dot_products_over_prediction": Words(
+        "Error of dot products over prediction",
+        "Measured error of the similarities over the error that theory predicts; 1 is as foretold.",
+    ),
     "neighbour_recall": Words(
-        "Neighbour recall", "Share of true nearest neighbours that the sketches find."
+        "Neighbour recall", "Share of true nearest neighbours that the sketches find.", "share"
+    ),
+    "suppressed_share": Words(
+        "Suppressed", "Share of the records that were left out of the release.", "share"
     ),
     "groups": Words("Groups", "How many groups the records were condensed into."),
     "smallest_group": Words("Smallest group", "Records in the smallest group."),
@@ -103,6 +129,11 @@ def metric_words(name: str) -> Words:
     return METRICS.get(name, Words(_spaced(name), ""))
 
 
+def metric_rank(name: str) -> int:
+    """The place of a measure in a report; unknown ones come last, in the order they were given."""
+    return list(METRICS).index(name) if name in METRICS else len(METRICS)
+
+
 def attack_label(name: str) -> str:
     """The label of an attack; ``inference:income`` reads 'Inference: income'.
 
@@ -119,6 +150,8 @@ def number(value: Any, style: str = "plain") -> str:
 
     >>> number(32561), number(0.98765), number(0.0512, "share"), number(None), number(True)
     ('32,561', '0.988', '5.1\xa0%', '-', 'yes')
+    >>> number(1.0), number(0.99999), number(0.99969)
+    ('1', '> 0.9999', '0.9996')
     """
     if value is None:
         return "-"
@@ -138,14 +171,23 @@ def number(value: Any, style: str = "plain") -> str:
         return f"{value:.3g}\N{NO-BREAK SPACE}%"
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
+    if 0.9995 <= value < 1:
+        return _almost_one(value)
     return f"{value:.3g}"
+
+
+def _almost_one(value: float) -> str:
+    """Not quite perfect is never written as 1."""
+    return f"{math.floor(value * 1e4) / 1e4:g}" if value < 0.9999 else "> 0.9999"
 
 
 def _share(value: float) -> str:
     percent = 100 * value
     if 0 < percent < 0.05:
         return "<\N{NO-BREAK SPACE}0.1\N{NO-BREAK SPACE}%"
-    digits = 0 if percent >= 99.95 or percent == 0 else 1
+    if 99.95 <= percent < 100:
+        return ">\N{NO-BREAK SPACE}99.9\N{NO-BREAK SPACE}%"
+    digits = 0 if percent in (0, 100) else 1
     return f"{percent:.{digits}f}\N{NO-BREAK SPACE}%"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tulle.auditing import Audit, audit
-from tulle.auditing.sections import group_section
+from tulle.auditing.sections import group_section, notes_section
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError
@@ -220,11 +220,11 @@ def _audited(
     )
     return found.extended(
         guarantee={
-            "text": "Every released record was drawn from the mean and covariance of a group at "
-            "least as large as the level of each of its members.",
+            "text": "Nobody stands alone. Every released record was drawn from the mean and "
+            "covariance of a group at least as large as each of its members asked for.",
             "rows": [
                 {
-                    "name": f"records of level {row.level:,}",
+                    "name": f"smallest group of those who asked for {row.level:,}",
                     "asked": row.level,
                     "found": row.smallest_group,
                     "holds": row.smallest_group >= row.level,
@@ -233,8 +233,11 @@ def _audited(
             ],
         },
         metrics={"information_loss": float(condenser.information_loss_)},
-        sections=[group_section(condenser.counts_, condenser.levels_)],
-        limits=[*condenser.notes_, *LIMITS],
+        sections=[
+            group_section(condenser.counts_, condenser.levels_),
+            *notes_section(condenser.notes_),
+        ],
+        limits=LIMITS,
         command=command,
         provenance={"release seed": seed_policy(wanted["seed"])},
     )

@@ -26,6 +26,7 @@ from tulle.tables.writing import put_batches
 from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
 from tulle.workflows.sources import file_sources
 
+_MOST_TOLD = 6  # columns in the verdict
 ENCODED, UNION = "site codes", "union of site codes"
 LIMITS = (
     "Frequencies: an alias is as common as its value.",
@@ -219,11 +220,13 @@ def _report(
 
 def _verdict(attacks: list[AttackResult]) -> dict[str, Any] | None:
     """Codes are no anonymous data, and an attack that works shows it."""
-    told = warnings_of(attacks)
+    told = warnings_of(attacks)[:-1]
     if not told:
         return None
     text = "These are codes of people, not anonymous data: for a miner who is bound not to try."
-    return {"level": "bad", "text": text, "reasons": told[:-1]}
+    rest = len(told) - _MOST_TOLD
+    more = [f"{rest} more columns: see the attacks."] if rest > 0 else []
+    return {"level": "bad", "text": text, "reasons": [*told[:_MOST_TOLD], *more]}
 
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:

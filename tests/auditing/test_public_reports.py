@@ -114,3 +114,13 @@ def test_labels_come_from_the_release_and_dates_are_dates() -> None:
     assert all(re.search(r"20(19|20|21)-\d\d-\d\d", label) for label in labels)
     assert [row["label"] for row in histogram(aligned, "x", 2)] == ["0", "1", "2"]
     assert {row["label"] for row in histogram(aligned, "flag", 2)} == {"true", "false"}
+
+
+def test_empty_bars_between_others_stay_on_the_axis() -> None:
+    values = np.repeat([1.0, 2.0, 95.0], 50)
+    aligned = align(pl.DataFrame({"x": values}), pl.DataFrame({"x": values}), None, None)
+    rows = histogram(aligned, "x", 10)
+    assert [row["label"] for row in rows[:3]] == ["below 5", "5 to 10", "10 to 15"]
+    assert [row["release"] for row in rows[1:-1]] == [0.0] * 17
+    assert [row["original"] for row in rows[1:-1]] == [None] * 17
+    assert rows[-1]["original"] == pytest.approx(1 / 3)  # nothing is hidden for their sake

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from tulle import ClassCondenser, Condenser, GroupSizeSearch
+from tulle import ClassCondenser, Condenser, GroupSizeSearch, StreamCondenser
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.tuning.evaluation import Split
 
@@ -97,6 +97,7 @@ def test_held_out_records_touch_neither_scales_nor_groups() -> None:
     moved[split.test] += 1000
     again = Split.of(moved, y, None, None, test_size=0.1, classes=True, seed=0)
     assert np.array_equal(again.training()[0], table)
+    assert np.array_equal(again.encoder.scales_, split.encoder.scales_)
 
 
 def test_too_small_classes_and_wrong_options_get_a_clear_answer() -> None:
@@ -112,6 +113,29 @@ def test_too_small_classes_and_wrong_options_get_a_clear_answer() -> None:
         GroupSizeSearch().fit(X, None)
     with pytest.raises(PrivacyError, match="none of the"):
         search(min_accuracy_ratio=3.0)
+    with pytest.raises(ParameterError, match="'estimator' must be a condenser"):
+        search(estimator=DecisionTreeClassifier())
+
+
+def test_classes_that_cannot_be_held_out_are_counted_not_named() -> None:
+    labels = np.array(["secret", *["a"] * 74, *["b"] * 75])
+    with pytest.raises(DataError, match="1 of 3 classes have a single record") as refused:
+        GroupSizeSearch().fit(X, labels)
+    assert "secret" not in str(refused.value)
+    with pytest.raises(DataError, match="y is missing .* in 1 records"):
+        GroupSizeSearch().fit(X, np.r_[np.nan, np.zeros(74), np.ones(75)])
+    with pytest.raises(DataError, match="'test_size' 0.1 of 6 records"):
+        GroupSizeSearch().fit(X[:6], np.repeat([0, 1], 3))
+    with pytest.raises(DataError, match="0 records"):
+        GroupSizeSearch().fit(X[:0], y[:0])
+
+
+def test_a_condenser_of_streams_is_searched_too() -> None:
+    found = search(
+        estimator=StreamCondenser(init_size=60, classwise=True), min_group=5, max_group=12
+    )
+    assert 5 <= found.best_k_ <= 12
+    assert (found.results_["privacy"] > 0).all()
 
 
 def test_limits_are_kept() -> None:

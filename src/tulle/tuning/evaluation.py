@@ -1,11 +1,13 @@
 """What one group size costs and gives: a release made, mined, and attacked.
 
 The held-out records are split off before anything is fitted. Scales and groups come from the
-training records alone; the miner standardises by what the miner sees, the release.
+training records alone (which categories there are, from all); the miner standardises by what the
+miner sees, the release.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle.attacks.linkage import linkage
+from tulle.attacks.nearest import nearest
 from tulle.attacks.records import Records
+from tulle.condense.classes import read_labels
 from tulle.condense.pairing import Pairs
+from tulle.errors import DataError
 from tulle.metrics.loss import interval_width
 from tulle.tables.encoder import TableEncoder
 from tulle.tables.frames import take_rows
@@ -63,6 +68,8 @@ class Split:
         from sklearn.model_selection import train_test_split
 
         target = np.asarray(y)
+        counts = np.bincount(read_labels(y).codes) if classes else np.array([], dtype=np.int64)
+        _check_can_be_split(len(target), counts, test_size)
         encoder = TableEncoder(columns).fit(X)
         rows = np.arange(len(target))
         train, test = train_test_split(
@@ -71,11 +78,28 @@ class Split:
         labels = np.unique(target) if classes else np.array([])
         asked = None if levels is None else np.asarray(levels)
         matrix = encoder.encode(X)
+        encoder.rescale(matrix[train].var(axis=0))
         return cls(X, target, asked, np.sort(train), np.sort(test), encoder, matrix, labels)
 
     def training(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
         levels = None if self.levels is None else self.levels[self.train]
         return take_rows(self.table, self.train), self.target[self.train], levels
+
+
+def _check_can_be_split(records: int, counts: NDArray[np.int64], test_size: float) -> None:
+    """Refuses before scikit-learn does, which would print the labels."""
+    alone = int((counts < 2).sum())
+    if alone:
+        raise DataError(
+            f"{alone} of {len(counts)} classes have a single record, which can be trained on or "
+            "held out but not both: leave out or pool the small classes"
+        )
+    held = math.ceil(test_size * records)
+    if held < max(1, len(counts)) or records - held < max(1, len(counts)):
+        raise DataError(
+            f"'test_size' {test_size:g} of {records} records cannot hold out and train on a record "
+            f"of each of {len(counts)} classes: give more records or another test_size"
+        )
 
 
 def baseline(split: Split, miner: Any, scorer: Callable[..., float]) -> float:
@@ -94,9 +118,13 @@ def evaluate(
 
     start = time.perf_counter()
     table, target, levels = split.training()
-    pairs = Pairs(rng)
     condenser = clone(condenser).set_params(random_state=rng)
-    condenser._fit_watched(table, target, levels, pairs)
+    pairs = Pairs(rng)
+    watched = hasattr(condenser, "_fit_watched")
+    if watched:
+        condenser._fit_watched(table, target, levels, pairs)
+    else:
+        condenser.fit(table, target, levels)
     X_new, y_new = condenser.sample()
     released, labels = split.encoder.encode(X_new), np.asarray(y_new)
 
@@ -107,10 +135,24 @@ def evaluate(
     return Trial(
         float(scorer(model, held, truth)),
         by_class,
-        interval_width(*pairs.together()),
+        interval_width(*(pairs.together() if watched else _beside_nearest(split, released))),
         _risk(split, released, rng),
         time.perf_counter() - start,
     )
+
+
+def _beside_nearest(
+    split: Split, released: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Records beside the released record nearest to them: what can be told without groups.
+
+    That is at most as far away as one of their own group, so that privacy is not overstated.
+    """
+    scales = split.encoder.scales_
+    originals = Records.of_numbers(split.matrix[split.train] / scales, split.encoder.feature_names_)
+    others = Records.of_numbers(released / scales, split.encoder.feature_names_)
+    found = nearest(originals, others).rows[:, 0]
+    return split.matrix[split.train] / scales, released[found] / scales
 
 
 def _risk(split: Split, released: NDArray[np.float64], rng: np.random.Generator) -> float:

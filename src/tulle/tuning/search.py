@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tulle.checks import check_choice, check_int, check_real
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.gcd import approximate_gcd
-from tulle.errors import DataError
+from tulle.errors import DataError, ParameterError
 from tulle.random import RandomState, as_generator
 from tulle.tuning.choice import Limits, Point, choose
 from tulle.tuning.evaluation import Split
@@ -131,6 +131,7 @@ class GroupSizeSearch(BaseEstimator):
         self._check_parameters()
         validate_data(self, X, skip_check_array=True)
         template = ClassCondenser() if self.estimator is None else self.estimator
+        _check_condenser(template)
         classes = _are_classes(y, template)
 
         seed = int(as_generator(self.random_state).integers(2**31))
@@ -254,6 +255,15 @@ def _are_classes(y: Any, template: Any) -> bool:
     if isinstance(template, ClassCondenser):
         return True
     return type_of_target(np.asarray(y)) in ("binary", "multiclass") and len(np.unique(y)) <= 50
+
+
+def _check_condenser(template: Any) -> None:
+    wanted = ("fit", "sample", "get_params")
+    if not all(hasattr(template, name) for name in wanted) or "k" not in template.get_params():
+        raise ParameterError(
+            f"GroupSizeSearch: 'estimator' must be a condenser with fit, sample and k, "
+            f"not {type(template).__name__}"
+        )
 
 
 def _columns(template: Any) -> Any:

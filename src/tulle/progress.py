@@ -36,8 +36,11 @@ def shown() -> Iterator[None]:
 
 
 @contextmanager
-def bar(description: str, total: float) -> Iterator[Callable[..., None]]:
-    """A bar; call the yielded function with what was done: ``advance(amount, note="...")``."""
+def bar(description: str, total: float | None) -> Iterator[Callable[..., None]]:
+    """A bar; call the yielded function with what was done: ``advance(amount, note="...")``.
+
+    None as ``total``: nobody knows how much there is to do.
+    """
     display = _display.get()
     if display is None:
         yield lambda amount=1.0, note="": None

@@ -7,6 +7,9 @@ import pytest
 
 from tulle import SecretKey, Sketcher
 from tulle.attacks.sketches import (
+    _explained_by,
+    _largest,
+    _likelihoods,
     signs_guessed,
     signs_learnt,
     sketch_linkage,
@@ -98,3 +101,29 @@ def test_attacks_repeat_with_a_seed(open_sketches):
         for _ in range(2)
     )
     assert one == two
+
+
+def test_likelihood_of_all_pairs_is_that_of_each_pair(open_sketches):
+    S = Sketcher(key=KEY, delta=0.2).fit(BASKETS).transform(BASKETS)
+    for known in (None, np.arange(40)):
+        explained, left = _explained_by(S, BASKETS.astype(float), known)
+        norms = np.asarray(BASKETS.multiply(BASKETS).sum(axis=1), float).ravel()
+        found = _likelihoods(S[100:110], explained, left, norms)
+        for row, target in enumerate(range(100, 110)):
+            m = S.lengths[target]
+            shared = min(m, explained.shape[1])
+            s = S.values[target, :m].astype(float)
+            for c in (0, 7, target):
+                expected = -shared * np.log(left[c]) - (m - shared) * np.log(norms[c])
+                expected -= ((s[:shared] - explained[c, :shared]) ** 2).sum() / left[c]
+                expected -= (s[shared:] ** 2).sum() / norms[c]
+                assert found[row, c] == pytest.approx(expected)
+
+
+def test_largest_scores_are_found_in_their_lanes():
+    rng = np.random.default_rng(0)
+    for size in (1, 5, 64, 65, 1000, 5000):
+        scores = rng.normal(size=size).astype(np.float32)
+        for count in {1, min(3, size), min(100, size)}:
+            expected = np.sort(scores)[-count:]
+            assert np.array_equal(np.sort(scores[_largest(scores, count)]), expected)

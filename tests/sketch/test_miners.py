@@ -31,13 +31,24 @@ def test_classifier_tells_classes_apart_from_sketches_alone(two_classes, metric)
     assert model.score(S[~train], y[~train]) > 0.85
 
 
-def test_classifier_on_an_array_is_the_nearest_neighbour_classifier_of_scikit_learn():
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_classifier_on_an_array_is_the_nearest_neighbour_classifier_of_scikit_learn(weights):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(200, 6)), rng.integers(0, 3, 200)
-    ours = SketchKNeighborsClassifier(7, metric="euclidean").fit(X, y)
-    theirs = KNeighborsClassifier(7).fit(X, y)
-    new = rng.normal(size=(50, 6))
-    assert np.allclose(ours.predict_proba(new), theirs.predict_proba(new))
+    ours = SketchKNeighborsClassifier(7, metric="euclidean", weights=weights).fit(X, y)
+    theirs = KNeighborsClassifier(7, weights=weights).fit(X, y)
+    new = np.concatenate([rng.normal(size=(50, 6)), X[:5]])
+    assert np.allclose(ours.predict_proba(new), theirs.predict_proba(new), atol=1e-6)
+
+
+def test_nearer_sketches_have_more_votes_and_strangers_equal_ones():
+    S = Sketches(np.array([[2.0, 0.0], [1.0, 1.0], [-1.0, 0.0]]), np.array([2, 2, 2]))
+    model = SketchKNeighborsClassifier(3).fit(S, ["a", "b", "c"])
+    near, half, none = model.predict_proba(S[:1])[0]
+    assert (near, half, none) == pytest.approx((0.8, 0.2, 0.0))
+    away = Sketches(np.array([[-1.0, 0.0]]), np.array([2]))
+    alone = SketchKNeighborsClassifier(2).fit(S[:2], ["a", "b"])
+    assert alone.predict_proba(away)[0] == pytest.approx([0.5, 0.5])
 
 
 def test_suppressed_records_do_not_vote_and_get_the_shares_of_the_classes(two_classes):
@@ -91,6 +102,8 @@ def test_wrong_parameters_are_named(two_classes):
         SketchKNeighborsClassifier(0).fit(S, y)
     with pytest.raises(ParameterError, match="metric"):
         SketchKNeighborsClassifier(metric="manhattan").fit(S, y)
+    with pytest.raises(ParameterError, match="weights"):
+        SketchKNeighborsClassifier(weights="none").fit(S, y)
     with pytest.raises(ParameterError, match="n_clusters"):
         SketchKMeans(0).fit(S)
     with pytest.raises(DataError, match="fewer clusters"):

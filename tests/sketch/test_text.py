@@ -7,7 +7,11 @@ import gzip
 import pytest
 
 from tulle.errors import DataError
-from tulle.sketch.text import is_text_file, read_documents, tokens
+from tulle.sketch.text import documents, is_text_file, tokens
+
+
+def read(path):
+    return list(documents(path))
 
 
 def test_tokens_are_lower_case_runs_of_two_or_more():
@@ -33,10 +37,10 @@ def test_documents_of_all_kinds_also_gzipped(tmp_path):
     (tmp_path / "d.csv").write_text('n,text\n1,"one, two\nthree"\n2,\n')
     (tmp_path / "d.txt").write_text("one two\n\nthree")
     (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
-    assert read_documents(tmp_path / "d.jsonl") == ["one two", ""]
-    assert read_documents(tmp_path / "d.jsonl.gz") == ["one two", ""]
-    assert read_documents(tmp_path / "d.csv") == ["one, two\nthree", ""]
-    assert read_documents(tmp_path / "d.txt") == ["one two", "", "three"]
+    assert read(tmp_path / "d.jsonl") == ["one two", ""]
+    assert read(tmp_path / "d.jsonl.gz") == ["one two", ""]
+    assert read(tmp_path / "d.csv") == ["one, two\nthree", ""]
+    assert read(tmp_path / "d.txt") == ["one two", "", "three"]
 
 
 @pytest.mark.parametrize(
@@ -46,17 +50,30 @@ def test_documents_of_all_kinds_also_gzipped(tmp_path):
         ("a.jsonl", b"{\n[1]\n", "2 lines are no JSON objects"),
         ("a.jsonl", b'{"txt": "secret words"}\n', "did you mean 'txt'"),
         ("a.jsonl", b'{"text": 5}\n', "no text in 1 records"),
+        ("a.jsonl", b'{"text": "secret"}\n5\n{"text": "b"}\n[]\n', "2 lines are no JSON objects"),
+        ("a.jsonl", b"[" * 100_000, "1 lines are no JSON objects"),
+        ("a.jsonl", b"\n\n", "holds no document"),
+        ("a.jsonl.gz", b"\x1f\x8b\x08\x00secret", "damaged"),
+        ("a.jsonl.gz", b"secret words", "damaged"),
         ("a.csv", b"texts,n\nsecret words,2\n", "did you mean 'texts'"),
+        ("a.csv", b"text\n4711\n", "is no text but Int64"),
+        ("a.csv", b"text\n", "holds no document"),
         ("a.txt", b"\xff\xfe\x00secret", "UTF-8"),
     ],
 )
 def test_wrong_files_are_refused_without_a_cell(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message) as caught:
-        read_documents(tmp_path / name)
+        list(documents(tmp_path / name))
     assert "secret" not in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_letter(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone")
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "one"}')
+    assert read(tmp_path / "a.txt") == read(tmp_path / "a.jsonl") == ["one"]
 
 
 def test_missing_file(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
-        read_documents(tmp_path / "absent.txt")
+        list(documents(tmp_path / "absent.txt"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from tulle.files import OutputExists
 from tulle.metrics.sketches import dot_errors, neighbour_recall
 from tulle.releases import read_manifest, verify_release
 from tulle.sketch import Sketches
+from tulle.sketch.records import as_records, record_batches
 from tulle.workflows.sketch import sketch
+from tulle.workflows.sketch_report import Sample
 
 WORDS = [f"word{i}" for i in range(60)]
 
@@ -104,6 +107,54 @@ def test_report_holds_attacks_and_no_word(documents: str) -> None:
     assert "If the key leaks" in page
     assert "linkage" in page.lower()
     assert not any(f'"{word}"' in page for word in WORDS)
+
+
+def test_delta_in_batches_is_delta_of_the_whole(
+    documents: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sketch(documents, "whole.parquet", text="body", key_file="key", seed=1)
+    small = partial(record_batches, records=7)
+    monkeypatch.setattr("tulle.workflows.sketch.record_batches", small)
+    for name in ("parts.parquet", "parts.npz"):
+        sketch(documents, name, text="body", key_file="key", report=f"{name}.html", seed=1)
+        whole, parts = Sketches.load("whole.parquet"), Sketches.load(name)
+        assert np.array_equal(whole.values, parts.values)
+        assert np.array_equal(whole.lengths, parts.lengths)
+        assert read_manifest(name).counts == read_manifest("whole.parquet").counts
+        assert read_manifest(name).source["records"] == 82
+
+
+def test_a_wrong_line_far_down_leaves_nothing(
+    documents: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = partial(record_batches, records=7)
+    monkeypatch.setattr("tulle.workflows.sketch.record_batches", small)
+    with Path(documents).open("a") as file:
+        file.write('\n{"id": 5}\n[1]\n')
+    for name in ("s.parquet", "s.npz"):
+        with pytest.raises(DataError, match="1 lines are no JSON objects"):
+            sketch(documents, name, text="body", key_file="key", report="r.html")
+    assert sorted(p.name for p in Path().iterdir()) == ["docs.jsonl"]
+
+
+def test_sample_is_drawn_evenly_and_keeps_records_with_their_sketches() -> None:
+    counts = np.zeros(60, int)
+    key = SecretKey(b"\x01" * 32)
+    texts = [f"all word{i} {'x' * (i + 2)}" for i in range(60)]
+    for seed in range(40):
+        sample = Sample(np.random.default_rng(seed), most=20)
+        for start in range(0, 60, 25):
+            records = as_records(texts[start : start + 25])
+            assert records is not None
+            sample.add(records, Sketcher(key=key).fit(records).transform(records))
+        taken, sketches = sample.taken()
+        assert taken.terms is not None
+        assert taken.matrix.shape[0] == len(sketches) == 20
+        again = Sketcher(key=key).fit(taken).transform(taken)
+        assert np.array_equal(again.values, sketches.values)
+        counts[[int(t.removeprefix("word")) for t in taken.terms if t.startswith("word")]] += 1
+    assert counts.sum() == 800
+    assert counts.min() > 3  # 13 of 40 are expected
 
 
 def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -> None:

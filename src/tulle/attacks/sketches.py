@@ -28,6 +28,7 @@ Ints = npt.NDArray[np.int64]
 
 _ROUNDS = 12  # in which the entries of a record are found
 _CELLS = 1 << 23  # scores held at once
+_LANE = 64  # scores of which the largest is looked at first
 
 
 def sketch_linkage(
@@ -45,21 +46,20 @@ def sketch_linkage(
     rows = np.setdiff1d(np.flatnonzero(~released.suppressed), [] if known is None else known)
     targets = rows[chosen(len(rows), attempts, rng)]
     records = candidates.astype(np.float64).tocsr()
-    explained, energy_left, depth = _explained_by(released, records, known)
+    explained, energy_left = _explained_by(released, records, known)
     norms = np.maximum(_squares(records), 1e-9)
     parities = _parities(records)
     right = 0
-    for target in targets:
-        m = int(released.lengths[target])
-        shared = min(m, depth)
-        sketch = released.values[target, :m].astype(np.float64)
-        misfit = ((sketch[:shared] - explained[:, :shared]) ** 2).sum(axis=1)
-        likelihood = -shared * np.log(energy_left) - misfit / energy_left
-        likelihood -= (m - shared) * np.log(norms) + (sketch[shared:] ** 2).sum() / norms
+    step = max(1, _CELLS // records.shape[0])
+    for start in range(0, len(targets), step):
+        part = targets[start : start + step]
+        likelihoods = _likelihoods(released[part], explained, energy_left, norms)
         if parities is not None:
-            likelihood[parities != round(sketch[0]) % 2] = -np.inf
-        best = np.flatnonzero(likelihood >= likelihood.max() - 1e-9)
-        right += int(rng.choice(best) == target)
+            odd = np.round(released.values[part, 0]).astype(np.int64) % 2
+            likelihoods[odd[:, None] != parities] = -np.inf
+        for target, likelihood in zip(part, likelihoods):
+            best = np.flatnonzero(likelihood >= likelihood.max() - 1e-9)
+            right += int(rng.choice(best) == target)
     helpers = 0 if known is None else len(known)
     return AttackResult(
         "sketch_linkage",
@@ -91,8 +91,9 @@ def sketch_reconstruction(
     shares = np.bincount(matrix.indices, minlength=matrix.shape[1]) / matrix.shape[0]
     frequent = np.argsort(-shares, kind="stable")
     shares = np.clip(shares, 0.5 / matrix.shape[0], 1 - 0.5 / matrix.shape[0])
-    odds, size = np.log(shares / (1 - shares)), float(np.mean(matrix.data))
-    table = np.ascontiguousarray(np.asarray(signs).T, dtype=np.float32)  # components x columns
+    odds = np.log(shares / (1 - shares)).astype(np.float32)
+    size = float(np.mean(matrix.data))
+    table = np.asarray(signs, dtype=np.float32)
     right = guessed = entries = whole = 0
     step = max(1, _CELLS // matrix.shape[1])
     for start in range(0, len(targets), step):
@@ -140,14 +141,12 @@ def signs_learnt(released: Sketches, records: Any, known: Ints) -> Floats:
     return learnt
 
 
-def _explained_by(
-    released: Sketches, records: Any, known: Ints | None
-) -> tuple[Floats, Floats, int]:
-    """What known people's components say of each candidate's: mean, variance left, how many."""
+def _explained_by(released: Sketches, records: Any, known: Ints | None) -> tuple[Floats, Floats]:
+    """What known people's components say of each candidate's: their means, the variance left."""
     norms = np.maximum(_squares(records), 1e-9)
     lengths = np.array([], int) if known is None else released.lengths[known]
     if known is None or not (lengths > 0).any():
-        return np.zeros((records.shape[0], 0)), norms, 0
+        return np.zeros((records.shape[0], 0)), norms
     # as many people times components as possible: few people have the longest sketches
     depth = max(np.unique(lengths).tolist(), key=lambda d: d * int(np.sum(lengths >= d)))
     people = known[lengths >= depth]
@@ -159,7 +158,24 @@ def _explained_by(
     )
     explained = weights.T @ released.values[people, :depth]
     left = norms - np.einsum("ij,ji->i", shared, weights)
-    return explained, np.maximum(left, 1e-3 * norms), depth
+    return explained, np.maximum(left, 1e-3 * norms)
+
+
+def _likelihoods(sketches: Sketches, explained: Floats, left: Floats, norms: Floats) -> Floats:
+    """Log likelihood of each sketch (rows) under each candidate (columns).
+
+    Components within ``explained`` have its means and the variance ``left``, those after it have
+    mean 0 and the candidate's squared length as variance.
+    """
+    depth = min(explained.shape[1], sketches.shape[1])
+    values = sketches.values.astype(np.float64)
+    shared = np.minimum(sketches.lengths, depth)
+    energy = np.pad(np.cumsum(explained[:, :depth] ** 2, axis=1), ((0, 0), (1, 0)))
+    misfit = energy.T[shared] - 2 * (values[:, :depth] @ explained[:, :depth].T)
+    misfit += (values[:, :depth] ** 2).sum(axis=1, keepdims=True)
+    rest = (values[:, depth:] ** 2).sum(axis=1, keepdims=True)
+    free = (sketches.lengths - shared)[:, None]
+    return -(shared[:, None] * np.log(left) + misfit / left + free * np.log(norms) + rest / norms)
 
 
 def _parities(records: Any) -> Ints | None:
@@ -173,31 +189,46 @@ def _squares(records: Any) -> Floats:
 
 
 def _pursue(
-    table: Any, sketches: Sketches, counts: list[int], odds: Floats, size: float
+    table: Any, sketches: Sketches, counts: list[int], odds: Any, size: float
 ) -> list[list[int]]:
     """Matching pursuit with prior odds: the likeliest columns of each sketch, a few at a time.
 
     An entry of the usual ``size`` in a column moves every component by that much under the
     column's sign; what is not yet explained is taken as noise.
     """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     rests = sketches.values.astype(np.float32)
     found: list[list[int]] = [[] for _ in counts]
-    for _ in range(_ROUNDS):
-        gains = size * (rests @ table)
-        for i, (m, count) in enumerate(zip(sketches.lengths.tolist(), counts)):
-            step = min(-(-count // _ROUNDS), count - len(found[i]))
-            if step <= 0:
-                continue
-            noise = max(float(rests[i] @ rests[i]) / m, 1e-6)
-            score = (gains[i] - m * size**2 / 2) / noise + odds
-            score[found[i]] = -np.inf
-            found[i] += np.argpartition(-score, step - 1)[:step].tolist()
-            if len(found[i]) <= m:
-                rests[i, :m] = _unexplained(table[:m, found[i]], sketches.values[i, :m])
+    with threadpool_limits(1, user_api="blas"):  # thousands of small solves: threads only wait
+        for _ in range(_ROUNDS):
+            gains = rests @ table.T
+            for i, (m, count) in enumerate(zip(sketches.lengths.tolist(), counts)):
+                step = min(-(-count // _ROUNDS), count - len(found[i]))
+                if step <= 0:
+                    continue
+                noise = np.float32(max(float(rests[i] @ rests[i]) / m, 1e-6))
+                score = gains[i]
+                score *= size / noise
+                score += odds  # the term -m size² / 2 is equal for all columns
+                score[found[i]] = -np.inf
+                found[i] += _largest(score, step).tolist()
+                if len(found[i]) <= m:
+                    rests[i, :m] = _unexplained(table[found[i], :m], sketches.values[i, :m])
     return found
 
 
-def _unexplained(columns: Any, sketch: Any) -> Floats:
-    """What the least-squares fit of some columns leaves of a sketch."""
-    gram = columns.T @ columns + 1e-3 * len(sketch) * np.eye(columns.shape[1])
-    return sketch - columns @ np.linalg.solve(gram, columns.T @ sketch)
+def _largest(scores: Any, count: int) -> Ints:
+    """Where the largest scores are; of most lanes only the maximum is looked at."""
+    tops = np.maximum.reduceat(scores, np.arange(0, len(scores), _LANE))
+    if count < len(tops):
+        candidates = np.flatnonzero(scores >= np.partition(tops, -count)[-count])
+    else:
+        candidates = np.arange(len(scores))
+    return candidates[np.argpartition(-scores[candidates], count - 1)[:count]]
+
+
+def _unexplained(rows: Any, sketch: Any) -> Floats:
+    """What the least-squares fit of some columns, whose signs are the rows, leaves of a sketch."""
+    gram = rows @ rows.T + 1e-3 * len(sketch) * np.eye(len(rows))
+    return sketch - np.linalg.solve(gram, rows @ sketch) @ rows

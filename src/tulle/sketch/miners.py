@@ -20,7 +20,7 @@ from tulle.errors import DataError
 from tulle.random import RandomState, as_generator
 from tulle.sketch.sketches import Sketches
 
-_CELLS = 1 << 22  # distances held at once
+_QUERIES, _CANDIDATES = 512, 8192  # compared at once
 _SHRINKAGE = 50  # components at which an estimated cosine is trusted by half
 
 
@@ -38,6 +38,10 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         ``"cosine"``: the estimated cosine times m / (m + 50), for m shared components: of many
         candidates the short sketches would otherwise win by their noise. ``"euclidean"``: the
         estimated distance.
+    weights
+        ``"distance"``: the nearer a sketch, the more its vote counts: by the fourth power of the
+        cosine above, or by one over the distance. Better than equal votes on every data set that
+        we tried, since noise brings strangers among the neighbours. ``"uniform"``: equal votes.
 
     Attributes
     ----------
@@ -58,14 +62,18 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
     array(['a', 'a', 'b'], dtype='<U1')
     """
 
-    def __init__(self, n_neighbors: int = 25, *, metric: str = "cosine") -> None:
+    def __init__(
+        self, n_neighbors: int = 25, *, metric: str = "cosine", weights: str = "distance"
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.metric = metric
+        self.weights = weights
 
     def fit(self, X: Any, y: Any) -> SketchKNeighborsClassifier:
         """Keeps the sketches and their classes."""
         check_int(type(self).__name__, "n_neighbors", self.n_neighbors, 1)
         check_choice(type(self).__name__, "metric", self.metric, ("cosine", "euclidean"))
+        check_choice(type(self).__name__, "weights", self.weights, ("distance", "uniform"))
         sketches, y = _training(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -82,9 +90,8 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         sketches = _given(self, X)
         shares = np.tile(self._priors, (len(sketches), 1))
         seen = np.flatnonzero(~sketches.suppressed)
-        step = max(1, _CELLS // len(self.sketches_))
-        for start in range(0, len(seen), step):
-            part = seen[start : start + step]
+        for start in range(0, len(seen), _QUERIES):
+            part = seen[start : start + _QUERIES]
             shares[part] = self._votes(sketches[part])
         return shares
 
@@ -94,15 +101,40 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(shares, axis=1)]
 
     def _votes(self, sketches: Sketches) -> npt.NDArray[np.float64]:
-        if self.metric == "cosine":
-            shared = np.minimum(sketches.lengths[:, None], self.sketches_.lengths)
-            far = sketches.cosines(self.sketches_) * (-shared / (shared + _SHRINKAGE))
+        count = min(self.n_neighbors, len(self.sketches_))
+        far, codes = np.empty((len(sketches), 0)), np.empty((len(sketches), 0), self._codes.dtype)
+        for start in range(0, len(self.sketches_), _CANDIDATES):
+            part = slice(start, start + _CANDIDATES)
+            more = self._compared(sketches, self.sketches_[part])
+            far = np.concatenate([far, more], axis=1)
+            codes = np.concatenate([codes, np.broadcast_to(self._codes[part], more.shape)], axis=1)
+            if far.shape[1] > count:
+                nearest = np.argpartition(far, count - 1, axis=1)[:, :count]
+                far = np.take_along_axis(far, nearest, axis=1)
+                codes = np.take_along_axis(codes, nearest, axis=1)
+        weights = self._weights(far)
+        classes = range(len(self.classes_))
+        return np.stack([np.sum(weights * (codes == c), axis=1) for c in classes], axis=1)
+
+    def _compared(self, sketches: Sketches, candidates: Sketches) -> npt.NDArray[np.float64]:
+        """The smaller, the nearer."""
+        if self.metric == "euclidean":
+            return sketches.distances(candidates, squared=True)
+        shared = np.minimum(sketches.lengths[:, None], candidates.lengths)
+        return sketches.cosines(candidates) * (-shared / (shared + _SHRINKAGE))
+
+    def _weights(self, far: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What each neighbour's vote counts, 1 in total."""
+        if self.weights == "uniform":
+            weights = np.ones_like(far)
+        elif self.metric == "cosine":
+            weights = np.maximum(-far, 0.0) ** 4
         else:
-            far = sketches.distances(self.sketches_, squared=True)
-        count = min(self.n_neighbors, far.shape[1])
-        nearest = np.argpartition(far, count - 1, axis=1)[:, :count]
-        votes = self._codes[nearest]
-        return np.stack([(votes == c).mean(axis=1) for c in range(len(self.classes_))], axis=1)
+            same = np.any(far == 0, axis=1, keepdims=True)  # if some are equal, only they vote
+            with np.errstate(divide="ignore"):
+                weights = np.where(same, far == 0, 1 / np.sqrt(far))
+        totals = weights.sum(axis=1, keepdims=True)
+        return np.where(totals > 0, weights / np.where(totals > 0, totals, 1), 1 / far.shape[1])
 
 
 class SketchKMeans(ClusterMixin, BaseEstimator):
@@ -182,20 +214,28 @@ class SketchKMeans(ClusterMixin, BaseEstimator):
         return _nearest_centre(sketches, self.cluster_centers_)[0]
 
     def _run(self, sketches: Sketches, rng: np.random.Generator) -> tuple[Any, float, int]:
-        present = np.arange(sketches.shape[1]) < sketches.lengths[:, None]
         centres = _spread_out(sketches, self.n_clusters, rng)
         labels, far = _nearest_centre(sketches, centres)
         rounds, moved = 0, True
         while moved and rounds < self.max_iter:
-            member = (labels[:, None] == np.arange(self.n_clusters)).astype(np.float64)
-            weight = member.T @ present
-            sums = member.T @ sketches.values
+            sums, weights = _totals(sketches, labels, self.n_clusters)
             # a centre keeps its old value in components that no member has
-            centres = np.where(weight > 0, sums / np.maximum(weight, 1), centres)
+            centres = np.where(weights > 0, sums / np.maximum(weights, 1), centres)
             before = labels
             labels, far = _nearest_centre(sketches, centres)
             rounds, moved = rounds + 1, not np.array_equal(before, labels)
         return centres, float(far.sum()), rounds
+
+
+def _totals(sketches: Sketches, labels: Any, count: int) -> tuple[Any, Any]:
+    """For each cluster and component: the sum over the members, and how many have it."""
+    from scipy.sparse import csr_array
+
+    n, width = sketches.shape
+    members = csr_array((np.ones(n, sketches.dtype), (labels, np.arange(n))), shape=(count, n))
+    by_length = np.bincount(labels * (width + 1) + sketches.lengths, minlength=count * (width + 1))
+    at_least = by_length.reshape(count, width + 1)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    return (members @ sketches.values).astype(np.float64), at_least[:, 1:]
 
 
 def _spread_out(sketches: Sketches, count: int, rng: np.random.Generator) -> Any:
@@ -215,11 +255,11 @@ def _nearest_centre(sketches: Sketches, centres: Any) -> tuple[Any, Any]:
     """Label and estimated squared distance of the nearest centre, over each record's length."""
     width = min(sketches.shape[1], centres.shape[1])
     lengths = np.minimum(sketches.lengths, width)
-    energy = np.pad(np.cumsum(centres[:, :width] ** 2, axis=1), ((0, 0), (1, 0)))
-    cross = sketches.values[:, :width] @ centres[:, :width].T
-    score = energy[:, lengths].T - 2 * cross
+    values, centres = sketches.values[:, :width], centres[:, :width]
+    energy = np.pad(np.cumsum(centres**2, axis=1), ((0, 0), (1, 0)))
+    score = energy[:, lengths].T - 2.0 * (values @ centres.T.astype(values.dtype))
     labels = np.argmin(score, axis=1).astype(np.int32)
-    own = np.einsum("ij,ij->i", sketches.values[:, :width], sketches.values[:, :width])
+    own = np.einsum("ij,ij->i", values, values, dtype=np.float64)
     best = np.maximum(own + score[np.arange(len(labels)), labels], 0.0)
     labels[lengths == 0] = -1
     return labels, best / np.maximum(lengths, 1)

@@ -6,19 +6,25 @@ any. Columns without terms are known by their numbers.
 
 from __future__ import annotations
 
+import math
 import os
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tulle.errors import DataError
-from tulle.sketch.text import is_text_file, read_documents, tokens
-from tulle.transactions import Transactions, read_fimi
+from tulle.sketch.text import documents, is_text_file, tokens
+from tulle.transactions import Transactions, fimi_blocks, read_fimi
 
 _EXACT_IN_FLOAT32 = 2**24
+_BATCH_RECORDS, _BATCH_ENTRIES = 20_000, 2_000_000
+
+FilePath = str | os.PathLike[str]
 
 
 class Records(NamedTuple):
@@ -47,7 +53,44 @@ def as_records(X: Any, text: str = "text") -> Records | None:
     kind = _kind(rows)
     if kind is None:
         return None
-    return _from_bags(_bag(row, kind) for row in rows)
+    bags = (_bag(row, kind) for row in rows)
+    return _whole(bags, np.float64 if kind == "weights" else np.float32)
+
+
+def record_batches(
+    path: FilePath,
+    text: str = "text",
+    records: int = _BATCH_RECORDS,
+    entries: int = _BATCH_ENTRIES,
+) -> Iterator[Records]:
+    """The records of a file in batches, in bounded memory; each has its own columns.
+
+    A batch ends after so many records or entries. Baskets whose items are words are one batch.
+    """
+    if is_text_file(path):
+        batches = _batches(_counts(path, text), records, entries)
+    else:
+        batches = _basket_batches(path, records)
+    return _with_terms(batches)
+
+
+def joined(parts: Sequence[Records]) -> Records:
+    """Records with terms one below the other; columns that nobody has are left out."""
+    from scipy.sparse import csr_array
+
+    column_of: dict[str, int] = {}
+    columns: list[npt.NDArray[np.int32]] = []
+    for matrix, terms in parts:
+        used = np.unique(matrix.indices)
+        place = np.zeros(matrix.shape[1], np.int32)
+        names = [] if terms is None else [terms[column] for column in used]
+        place[used] = [column_of.setdefault(name, len(column_of)) for name in names]
+        columns.append(place[matrix.indices])
+    data = np.concatenate([part.matrix.data for part in parts])
+    ends = np.cumsum(np.concatenate([[0], *(np.diff(part.matrix.indptr) for part in parts)]))
+    shape = (len(ends) - 1, len(column_of))
+    matrix = csr_array((data, np.concatenate(columns), ends), shape=shape)
+    return Records(canonical(matrix), list(column_of))
 
 
 def canonical(matrix: Any) -> Any:
@@ -74,12 +117,38 @@ def canonical(matrix: Any) -> Any:
     return rows
 
 
-def _from_file(path: str | os.PathLike[str], text: str) -> Records:
+def _from_file(path: FilePath, text: str) -> Records:
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
-    if not is_text_file(path):
-        return _from_baskets(read_fimi(path))
-    return _from_bags(Counter(tokens(document)) for document in read_documents(path, text))
+    if is_text_file(path):
+        return _whole(_counts(path, text), np.float32)
+    return _from_baskets(read_fimi(path))
+
+
+def _counts(path: FilePath, text: str) -> Iterator[Counter[str]]:
+    return (Counter(tokens(document)) for document in documents(path, text))
+
+
+def _basket_batches(path: FilePath, records: int) -> Iterator[Records]:
+    blocks = fimi_blocks(path, records)
+    try:
+        first = next(blocks)
+    except DataError:
+        # items named by words, which cannot be read in blocks; or wrong, and refused here too
+        yield _from_baskets(read_fimi(path))
+        return
+    yield _from_baskets(first)
+    yield from map(_from_baskets, blocks)
+
+
+def _with_terms(batches: Iterable[Records]) -> Iterator[Records]:
+    """The same, if at least one of them holds a term."""
+    empty = True
+    for batch in batches:
+        empty = empty and not batch.terms
+        yield batch
+    if empty:
+        raise DataError("no record holds a term: the vocabulary is empty")
 
 
 def _from_baskets(baskets: Transactions) -> Records:
@@ -100,6 +169,8 @@ def _kind(rows: list[Any]) -> str | None:
         if isinstance(rows[0], types):
             if not all(isinstance(row, types) for row in rows):
                 raise DataError(f"{type(rows[0]).__name__} and other records are mixed")
+            if kind == "weights" and not all(isinstance(term, str) for row in rows for term in row):
+                raise DataError("the terms of a mapping are its words: give text as keys")
             return kind
     bags = all(isinstance(row, list | tuple | set | frozenset) for row in rows)
     words = bags and all(isinstance(term, str) for row in rows for term in row)
@@ -112,19 +183,38 @@ def _bag(row: Any, kind: str) -> Mapping[str, float]:
     return row if kind == "weights" else Counter(row)
 
 
-def _from_bags(bags: Iterable[Mapping[str, float]]) -> Records:
+def _whole(bags: Iterable[Mapping[str, float]], dtype: Any) -> Records:
+    (records,) = _with_terms(_batches(bags, math.inf, math.inf, dtype))
+    return records
+
+
+def _batches(
+    bags: Iterable[Mapping[str, float]], records: float, entries: float, dtype: Any = np.float32
+) -> Iterator[Records]:
+    rest = iter(bags)
+    while (batch := _batch(rest, records, entries, dtype)) is not None:
+        yield batch
+
+
+def _batch(
+    bags: Iterator[Mapping[str, float]], records: float, entries: float, dtype: Any
+) -> Records | None:
+    """The next bags as records; None if there is none left."""
     from scipy.sparse import csr_array
 
     column_of: dict[str, int] = {}
-    columns: list[int] = []
-    weights: list[float] = []
-    ends = [0]
+    columns, weights, ends = array("i"), array("d"), array("q", [0])
     for bag in bags:
-        columns.extend(column_of.setdefault(term, len(column_of)) for term in bag)
-        weights.extend(bag.values())
+        columns.extend([column_of.setdefault(term, len(column_of)) for term in bag])
+        try:
+            weights.extend(bag.values())
+        except (TypeError, OverflowError):
+            raise DataError("the weight of a term is no number: give numbers") from None
         ends.append(len(columns))
-    if not column_of:
-        raise DataError("no record holds a term: the vocabulary is empty")
-    entries = (np.array(weights), np.array(columns, np.int32), np.array(ends, np.int32))
+        if len(ends) > records or len(columns) >= entries:
+            break
+    if len(ends) == 1:
+        return None
+    parts = (np.array(weights, dtype), np.array(columns, np.int32), np.array(ends, np.int64))
     shape = (len(ends) - 1, len(column_of))
-    return Records(canonical(csr_array(entries, shape=shape)), list(column_of))
+    return Records(canonical(csr_array(parts, shape=shape)), list(column_of))

@@ -7,16 +7,16 @@ the components that both have answer: their first min(m_i, m_j). No key is neede
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tulle.errors import DataError, ParameterError
-from tulle.releases import Manifest, manifest_path, read_manifest, write_release
+from tulle.errors import DataError
+from tulle.releases import Manifest
+from tulle.sketch.storing import counts_of, read_sketches, write_sketches
 
 Floats = npt.NDArray[np.float64]
 
@@ -160,80 +160,29 @@ class Sketches:
         force: bool = False,
     ) -> Manifest:
         """Writes ``.parquet`` or ``.npz`` with a manifest beside it, or nothing at all."""
-        writers = {".parquet": self._write_parquet, ".npz": self._write_npz}
-        kind = Path(path).suffix.lower()
-        if kind not in writers:
-            raise ParameterError(f"sketches are saved as .parquet or .npz. Got '{kind}'.")
-        manifest = Manifest(
-            method="sketch",
-            parameters=self.provenance.get("parameters", {}),
-            guarantee=self.provenance.get("guarantee", {}),
-            verified=self.provenance.get("verified", {}),
-            counts=self.counts(),
-            source=dict(source or {}),
-            seed="key",
-        )
-        return write_release(path, writers[kind], manifest, sources=sources, force=force)
+        return write_sketches([self], path, source=source, sources=sources, force=force)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Sketches:
         """Reads what :meth:`save` wrote; the manifest may be missing."""
-        if not Path(path).is_file():
-            raise DataError(f"the file {path} does not exist")
-        kind = Path(path).suffix.lower()
-        values, lengths = _read_npz(path) if kind == ".npz" else _read_parquet(path)
-        provenance: dict[str, Any] = {}
-        if manifest_path(path).exists():
-            found = read_manifest(path)
-            provenance = {
-                "parameters": found.parameters,
-                "guarantee": found.guarantee,
-                "verified": found.verified,
-            }
-        return cls(values, lengths, provenance)
+        return cls(*read_sketches(path))
+
+    @classmethod
+    def stacked(cls, parts: Sequence[Sketches]) -> Sketches:
+        """Sketches made with one key, one below the other."""
+        if not parts:
+            raise DataError("there are no sketches to stack")
+        widths = [part.shape[1] for part in parts]
+        padded = [
+            np.pad(part.values, ((0, 0), (0, max(widths) - width)))
+            for part, width in zip(parts, widths)
+        ]
+        lengths = np.concatenate([part.lengths for part in parts])
+        return cls(np.concatenate(padded), lengths, parts[0].provenance)
 
     def counts(self) -> dict[str, Any]:
         """Records, suppressed ones, and the spread of the lengths of the others."""
-        released = self.lengths[~self.suppressed]
-        marks = [0, 0.25, 0.5, 0.75, 1]
-        spread = np.quantile(released, marks, method="lower").tolist() if len(released) else []
-        return {
-            "records": len(self),
-            "suppressed": int(self.suppressed.sum()),
-            "components (min, quartiles, max)": spread,
-        }
-
-    def _write_npz(self, file: BinaryIO) -> None:
-        np.savez_compressed(file, values=self.values, lengths=self.lengths)
-
-    def _write_parquet(self, file: BinaryIO) -> None:
-        import polars as pl
-
-        frame = pl.DataFrame({"length": self.lengths.astype(np.int32), "sketch": self.values})
-        ragged = pl.col("sketch").arr.to_list().list.head(pl.col("length"))
-        frame.with_columns(sketch=ragged).write_parquet(file)
-
-
-def _read_npz(path: str | os.PathLike[str]) -> tuple[Any, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return stored["values"], stored["lengths"]
-    except (ValueError, KeyError, OSError):
-        raise DataError(f"{path} holds no sketches") from None
-
-
-def _read_parquet(path: str | os.PathLike[str]) -> tuple[Any, Any]:
-    import polars as pl
-
-    try:
-        frame = pl.read_parquet(Path(path)).select("length", "sketch")
-    except (pl.exceptions.PolarsError, OSError):
-        raise DataError(f"{path} holds no sketches") from None
-    lengths = frame["length"].to_numpy().astype(np.int64)
-    flat = frame.filter(pl.col("length") > 0)["sketch"].explode().to_numpy()
-    values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
-    values[np.arange(values.shape[1]) < lengths[:, None]] = flat
-    return values, lengths
+        return counts_of(self.lengths)
 
 
 def _common(one: Sketches, other: Sketches) -> npt.NDArray[np.int64]:

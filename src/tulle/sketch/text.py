@@ -12,7 +12,8 @@ import gzip
 import json
 import os
 import re
-from contextlib import suppress
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +22,7 @@ from tulle.errors import DataError, nearest_name
 _TERM = re.compile(r"\w\w+")
 _LINES, _JSON = (".txt",), (".jsonl", ".ndjson")
 _TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".xlsx")
+_TABLE_ROWS = 10_000  # of a table held at once
 
 FilePath = str | os.PathLike[str]
 
@@ -39,54 +41,90 @@ def is_text_file(path: FilePath) -> bool:
     return _ends(path, _LINES + _JSON + _TABLES)
 
 
-def read_documents(path: FilePath, field: str = "text") -> list[str]:
-    """The documents of a file: the lines of ``.txt``, or a field of JSON lines or of a table."""
+def documents(path: FilePath, field: str = "text") -> Iterator[str]:
+    """The documents of a file, one after the other, in bounded memory.
+
+    They are the lines of ``.txt``, or a field of JSON lines or of a table. A missing value is an
+    empty document; what is no text is counted to the end of the file, and refused.
+    """
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
     if _ends(path, _TABLES):
-        from tulle.tables.reading import read_table
-
-        return _all_text(read_table(path, [field])[field].to_list(), field, path)
-    try:
-        with _open(path) as file:
-            lines = [line.rstrip("\n") for line in file]
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text: convert it first") from None
-    if not lines:
+        found = _of_table(path, field)
+    elif _ends(path, _JSON):
+        found = _of_json(_lines(path), field, path)
+    else:
+        found = _lines(path)
+    empty = True
+    for document in found:
+        empty = False
+        yield document
+    if empty:
         raise DataError(f"{path} holds no document: the file is empty")
-    return _json_field(lines, field, path) if _ends(path, _JSON) else lines
 
 
 def _ends(path: FilePath, kinds: tuple[str, ...]) -> bool:
     return Path(path).name.lower().removesuffix(".gz").endswith(kinds)
 
 
+def _lines(path: FilePath) -> Iterator[str]:
+    try:
+        with _open(path) as file:
+            for line in file:
+                yield line.rstrip("\n")
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not UTF-8 text: convert it first") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise DataError(f"{path} is a damaged or cut gzip file") from None
+
+
 def _open(path: FilePath) -> IO[str]:
     if str(path).lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
-    return open(path, encoding="utf-8", newline="\n")
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
+    return open(path, encoding="utf-8-sig", newline="\n")
 
 
-def _json_field(lines: list[str], field: str, path: FilePath) -> list[str]:
+def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:
     # not read as a table: other fields of a document may be lists or objects
-    entries: list[Any] = []
+    wrong = without = other = 0
+    fields: list[str] = []
     for line in lines:
-        with suppress(ValueError):
-            entries += [json.loads(line)] if line.strip() else []
-    wrong = sum(bool(line.strip()) for line in lines) - len(entries)
-    wrong += sum(not isinstance(entry, dict) for entry in entries)
+        if not line.strip():
+            continue
+        entry = _parsed(line)
+        if not isinstance(entry, dict):
+            wrong += 1
+        elif field not in entry:
+            without += 1
+            fields = fields or list(entry)
+        elif not isinstance(entry[field], str | None):
+            other += 1
+        elif not wrong + without + other:
+            yield entry[field] or ""
     if wrong:
         raise DataError(f"{path}: {wrong} lines are no JSON objects")
-    without = [entry for entry in entries if field not in entry]
     if without:
-        hint = nearest_name(field, without[0])
-        raise DataError(f"{path}: {len(without)} lines have no field '{field}' (--text): {hint}")
-    return _all_text([entry[field] for entry in entries], field, path)
-
-
-def _all_text(values: list[Any], field: str, path: FilePath) -> list[str]:
-    """Missing values are empty documents; anything but text is refused."""
-    other = sum(not isinstance(value, str) and value is not None for value in values)
+        hint = nearest_name(field, fields)
+        raise DataError(f"{path}: {without} lines have no field '{field}' (--text): {hint}")
     if other:
         raise DataError(f"{path}: the field '{field}' is no text in {other} records")
-    return [value or "" for value in values]
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _of_table(path: FilePath, field: str) -> Iterator[str]:
+    import polars as pl
+
+    from tulle.tables.reading import read_batches
+
+    for frame in read_batches(path, _TABLE_ROWS, [field]):
+        dtype = frame.schema[field]
+        if dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+            raise DataError(f"{path}: the column '{field}' (--text) is no text but {dtype}")
+        for value in frame[field].cast(pl.String).to_list():
+            yield value or ""

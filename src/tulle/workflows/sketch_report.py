@@ -1,0 +1,219 @@
+"""The report of ``tulle sketch``: what a miner can rely on, and what intruders get.
+
+Measures and attacks look at a sample: at most 20,000 records, drawn evenly, and for the
+reconstruction at most 50,000 columns, the most frequent ones. A shorter list of candidates and
+fewer columns make the attacks easier, never harder.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.attacks.sketches import (
+    signs_guessed,
+    signs_learnt,
+    sketch_linkage,
+    sketch_reconstruction,
+)
+from tulle.auditing.result import Audit
+from tulle.metrics.sketches import DotErrors, dot_errors, neighbour_recall
+from tulle.sketch.records import Records, joined
+from tulle.sketch.sketcher import Sketcher
+from tulle.sketch.sketches import Sketches
+
+LIMITS = (
+    "Somebody who has the key: attributes of every record can be estimated with it.",
+    "Somebody who knows the records and the sketches of some people: the key's signs can be "
+    "learnt from them, the better the more people are known.",
+    "How many components a record has: it tells its length (delta) or how lonely it is "
+    "(k-variance). Components of counts also have the parity of the record's sum.",
+    "Duplicates: equal records have equal sketches.",
+)
+_RECORDS = 20_000  # looked at
+_COLUMNS = 50_000  # that the reconstruction looks for
+_KNOWN = 20  # people that the intruder of the report knows
+_TARGETS = 100  # records that the report tries to reconstruct
+
+
+class Sample:
+    """Records with their sketches, drawn evenly from all that are added, in bounded memory."""
+
+    def __init__(self, rng: np.random.Generator, most: int = _RECORDS) -> None:
+        self.rng, self.most = rng, most
+        self._parts: list[tuple[npt.NDArray[np.float64], Records, Sketches]] = []
+
+    def add(self, records: Records, sketches: Sketches) -> None:
+        """Each record draws a number; those with the smallest numbers stay."""
+        self._parts.append((self.rng.random(len(sketches)), records, sketches))
+        self._thin()
+
+    def taken(self) -> tuple[Records, Sketches]:
+        """The records of the sample, in their order."""
+        _, records, sketches = zip(*self._parts)
+        whole = records[0] if len(records) == 1 else joined(records)
+        return whole, Sketches.stacked(sketches)
+
+    def _thin(self) -> None:
+        draws = np.concatenate([part[0] for part in self._parts])
+        if len(draws) <= self.most:
+            return
+        limit = np.partition(draws, self.most - 1)[self.most - 1]
+        thinner = []
+        for numbers, records, sketches in self._parts:
+            stay = np.flatnonzero(numbers <= limit)
+            rows = Records(records.matrix[stay], records.terms)
+            thinner.append((numbers[stay], joined([rows]), sketches[stay]))
+        self._parts = thinner
+
+
+class Signs(NamedTuple):
+    """The columns that a reconstruction looks for, with their signs under the key."""
+
+    columns: npt.NDArray[np.int64]
+    table: npt.NDArray[np.int8]
+
+
+def audited(
+    sketcher: Sketcher,
+    sample: Sample,
+    lengths: npt.NDArray[np.int64],
+    *,
+    seed: int | None,
+    command: str,
+) -> Audit:
+    """The audit of a release whose records have these lengths."""
+    rng = sample.rng
+    records, sketches = sample.taken()
+    matrix = records.matrix
+    errors = dot_errors(sketches, matrix, rng)
+    recall = neighbour_recall(sketches, matrix, rng)
+    signs = _signs(sketcher, records, sketches.shape[1])
+    attacks, with_key = _attacks(sketches, matrix, signs, rng)
+    hidden = int(np.sum(lengths == 0))
+    return Audit(
+        {
+            "title": "Sketches",
+            "summary": f"{len(lengths):,} records became sketches; {hidden:,} were suppressed. "
+            f"Measured and attacked: {len(sketches):,} records, {len(signs.columns):,} columns.",
+            "guarantee": {
+                "text": "Checked on every record or pair before anything was written.",
+                "rows": [
+                    {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
+                    for name, holds in sketches.provenance["verified"].items()
+                ],
+            },
+            "k": 10,
+            "metrics": {
+                "error_of_dot_products_over_prediction": errors.ratio,
+                "neighbour_recall": recall,
+                "suppressed_share": hidden / len(lengths),
+            },
+            "attacks": attacks,
+            "sections": [
+                _error_section(errors),
+                _component_section(lengths),
+                _key_section(with_key),
+            ],
+            "limits": list(LIMITS),
+            "command": command,
+            "provenance": {
+                "audit seed": "operating system" if seed is None else str(seed),
+                "records measured and attacked": f"{len(sketches):,} of {len(lengths):,}",
+                "columns looked for": f"{len(signs.columns):,} of {matrix.shape[1]:,}",
+            },
+        }
+    )
+
+
+def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+    """How many records have how many components, in powers of two."""
+    edges = [0, *(2**power for power in range(int(lengths.max()).bit_length() + 1))]
+    rows = []
+    for low, high in pairwise(edges):
+        count = int(np.sum((lengths >= low) & (lengths < high)))
+        name = "suppressed" if low == 0 else str(low) if high == low + 1 else f"{low}-{high - 1}"
+        rows.append({"components": name, "records": count, "share": count / len(lengths)})
+    return rows
+
+
+def _signs(sketcher: Sketcher, records: Records, components: int) -> Signs:
+    matrix = records.matrix
+    frequencies = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    columns = np.sort(np.argsort(-frequencies, kind="stable")[:_COLUMNS])
+    terms = records.terms
+    names = columns if terms is None else [terms[column] for column in columns]
+    return Signs(columns, sketcher.signs(names, components))
+
+
+def _attacks(
+    sketches: Sketches, matrix: Any, signs: Signs, rng: np.random.Generator
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What intruders without the key get, and what one with the key gets."""
+    seen = np.flatnonzero(~sketches.suppressed)
+    known = rng.choice(seen, min(_KNOWN, len(seen) // 2), replace=False)
+    guessed = signs_guessed(len(signs.columns), sketches.shape[1], rng)
+    learnt = signs_learnt(sketches, matrix, known)[signs.columns] if len(known) else guessed
+    sought = matrix[:, signs.columns]
+
+    def reconstructed(table: npt.NDArray[Any], holder: str) -> Any:
+        return sketch_reconstruction(sketches, sought, table, rng, attempts=_TARGETS, holder=holder)
+
+    people = f"{len(known)} people known"
+    results = {
+        "sketch_linkage:no person known": sketch_linkage(sketches, matrix, rng),
+        f"sketch_linkage:{people}": sketch_linkage(sketches, matrix, rng, known=known),
+        "sketch_reconstruction:no key": reconstructed(guessed, "a guess of the signs"),
+        f"sketch_reconstruction:{people}": reconstructed(
+            learnt, f"signs learnt from {len(known)} known people"
+        ),
+    }
+    with_key = reconstructed(signs.table, "the signs of the key").to_dict()
+    return {name: {**result.to_dict(), "name": name} for name, result in results.items()}, with_key
+
+
+def _error_section(errors: DotErrors) -> dict[str, Any]:
+    order = np.argsort(errors.predicted)
+    bins = [part for part in np.array_split(order, 12) if len(part)]
+    rows = [
+        {
+            "name": f"pairs {i + 1} of {len(bins)}",
+            "predicted": float(np.sqrt(np.mean(errors.predicted[part] ** 2))),
+            "measured": float(np.sqrt(np.mean(errors.measured[part] ** 2))),
+        }
+        for i, part in enumerate(bins)
+    ]
+    text = "Estimated dot products of random pairs: their error, and the error that was predicted."
+    block = {"type": "chart", "chart": "error", "title": "Error of dot products", "rows": rows}
+    return {"id": "errors", "title": "What a miner can rely on", "text": text, "blocks": [block]}
+
+
+def _component_section(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
+    rows = [list(row.values()) for row in components(lengths)]
+    table = {
+        "type": "table",
+        "columns": ["components", "records", "share"],
+        "rows": rows,
+        "counts": ["records"],
+    }
+    text = "Fewer components hide more. Suppressed records would have shown too much with one."
+    return {"id": "components", "title": "Components", "text": text, "blocks": [table]}
+
+
+def _key_section(result: dict[str, Any]) -> dict[str, Any]:
+    rows = [
+        {"name": "entries found with the key", "value": result["rate"]},
+        {"name": "entries found by guessing", "value": result["baseline"]},
+    ]
+    text = "What the holder of the key, or whoever stole it, finds by sparse reconstruction."
+    blocks = [{"type": "facts", "rows": rows}]
+    return {
+        "id": "key",
+        "title": "If the key leaks",
+        "text": text,
+        "blocks": blocks,
+        "owner_only": True,
+    }

@@ -15,7 +15,6 @@ from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
 from tulle.tables.frames import Container, as_series, open_column
 
-_SHOWN = 12  # classes named in a message
 _MANY = 50  # from here on, mostly different labels are no classes
 
 
@@ -154,11 +153,10 @@ def _pooled(
 
 
 def _complaint(labels: Labels, small: list[Unit], total: int, asked: str) -> str:
-    names = labels.schema.domain.to_list()
-    listed = ", ".join(f"{names[unit.classes[0]]!r}: {len(unit.rows)}" for unit in small[:_SHOWN])
-    more = f" and {len(small) - _SHOWN} more" if len(small) > _SHOWN else ""
+    """Counts only: the name of a class with few members is a fact about them."""
+    least = min(len(unit.rows) for unit in small)
     return (
         f"{len(small)} of {total} classes (n_samples={len(labels.codes)}) have fewer records than "
-        f"{asked} ({listed}{more}): lower it, or withhold them with small_classes='suppress', or "
+        f"{asked} (the smallest has {least}): lower it, or withhold them with small_classes='suppress', or "
         "condense them together with small_classes='pool'"
     )

@@ -106,6 +106,12 @@ def test_separator_is_found(tmp_path: Path, separator: str) -> None:
     assert read_table(file(tmp_path, table)).rows() == [(1, f"x{separator}y")]
 
 
+def test_a_separator_that_no_record_has_is_part_of_a_name(tmp_path: Path) -> None:
+    assert read_table(file(tmp_path, "weight|kg\n70\n")).columns == ["weight|kg"]
+    assert read_table(file(tmp_path, "a;b;c,d\n1,2\n")).columns == ["a;b;c", "d"]
+    assert read_table(file(tmp_path, "a;b\n")).columns == ["a", "b"]
+
+
 def test_decimal_commas_where_semicolons_separate(tmp_path: Path) -> None:
     path = file(tmp_path, "a;b;c\n1,5;01,5;1.234,5\n-2;2;3\nNA;3;4\n")
     assert read_table(path).rows() == [(1.5, "01,5", "1.234,5"), (-2.0, "2", "3"), (None, "3", "4")]
@@ -351,6 +357,44 @@ def test_rebatched_keeps_every_record() -> None:
         assert pl.concat(batches)["n"].to_list() == list(range(20))
         assert {batch.height for batch in batches[:-1]} <= {rows}
     assert [b.height for b in rebatched([frames[0].clear()], 4)] == [0]
+
+
+numbers = ["5", "05", "-0", "-0.5", "+5", " 5", "1.5", "1,5", "9007199254740993", "1e400", "nan"]
+numbers += ["-7", "0", "0.0", "00", "NA", '"5"', '"05"', "-", "x", "true", "9" * 20]
+numbers += ["2024-01-02", "1600-01-01T00:00:00", "2024-01-02T03:04:05.123456789"]
+numbers += ["2024-01-02T03:04:05.123456", "2024-01-02T03:04:05", "03/04/2024", "31/12/2024"]
+
+
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    cells=st.lists(st.sampled_from(numbers), min_size=1, max_size=4).flatmap(
+        lambda some: st.lists(st.sampled_from(some), min_size=1, max_size=12)
+    ),
+    separator=st.sampled_from(",;"),
+)
+def test_types_do_not_depend_on_where_a_block_ends(
+    tmp_path: Path, cells: list[str], separator: str
+) -> None:
+    if separator == ",":
+        cells = [cell.replace("1,5", "x") for cell in cells]
+    lines = "".join(f"{i}{separator}{cell}\n" for i, cell in enumerate(cells))
+    path = file(tmp_path, f"n{separator}v\n{lines}")
+    whole = read_table(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK", 6)
+        assert read_table(path).equals(whole, null_equal=True)
+        assert pl.concat(read_batches(path, rows=3)).equals(whole, null_equal=True)
+        assert read_table(path, columns=["v"]).equals(whole.select("v"), null_equal=True)
+
+
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
+    path = file(tmp_path, "a,b\n1,2\n")
+    frames = read_batches(path)
+    file(tmp_path, "a,b\n1,2\n3,x\n")
+    with pytest.raises(DataError, match="changed while it was read"):
+        list(frames)
 
 
 fuzzing = settings(

@@ -71,6 +71,7 @@ def returned(frame: pl.DataFrame, folder: Path, name: str) -> pl.DataFrame:
 )
 @given(frame=tables())
 @example(frame=pl.DataFrame({"w,": ['wa"b', "wa,b", None], "w\n": [1, None, 3]}))
+@example(frame=pl.DataFrame({"w|": ["wa|b", "wc|d"]}))
 def test_types_dates_and_missing_values_survive(
     tmp_path: Path, name: str, frame: pl.DataFrame
 ) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tulle.errors import DataError
 
-BLOCK = 8 << 20  # bytes read at a time
+BLOCK = 4 << 20  # bytes read at a time
 LONGEST_RECORD = 64 << 20  # a record longer than this is a quote that was never closed
 
 QUOTE, NEWLINE, RETURN = b'"\n\r'

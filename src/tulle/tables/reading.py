@@ -37,7 +37,7 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
     >>> read_table(path).schema
     Schema([('zip', String), ('age', Int64)])
     """
-    opened = _open(source)
+    opened = _open(source, hold=True)
     return pl.concat(opened.frames(_chosen(source, opened.schema, columns)), rechunk=True)
 
 
@@ -66,7 +66,8 @@ class _Opened:
     frames: Callable[[list[str]], Iterator[pl.DataFrame]]
 
 
-def _open(source: Source) -> _Opened:
+def _open(source: Source, *, hold: bool = False) -> _Opened:
+    """Finds the types; ``hold``: there is memory for the whole table meanwhile."""
     kind = format_of(source)
     if kind is Format.SQL:
         from tulle.tables.sql import open_query
@@ -82,7 +83,7 @@ def _open(source: Source) -> _Opened:
     if kind is Format.CSV:
         from tulle.tables.csv_reader import csv_frames, plan_csv
 
-        csv = plan_csv(path)
+        csv = plan_csv(path, hold=hold)
         return _Opened(csv.schema, lambda names: csv_frames(csv, names))
     if kind is Format.NDJSON:
         from tulle.tables.ndjson_reader import ndjson_frames, plan_ndjson

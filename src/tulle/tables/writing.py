@@ -8,6 +8,7 @@ one transaction.
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -111,9 +112,17 @@ def _put_lines(frames: Iterable[pl.DataFrame], stream: BinaryIO, kind: Format) -
     for i, frame in enumerate(frames):
         simple = flat(frame, kind)
         if kind is Format.CSV:
-            stream.write(simple.write_csv(include_header=i == 0).encode())
+            header = "" if i else _header(simple.columns)
+            stream.write((header + simple.write_csv(include_header=False)).encode())
         elif simple.height:
             stream.write(simple.write_ndjson().encode())
+
+
+def _header(names: list[str]) -> str:
+    """Names with anything in them that readers take for a separator are quoted."""
+    plain = (bool(re.fullmatch(r"[^,;|\t\r\n\"]+", name)) for name in names)
+    quoted = ('"' + name.replace('"', '""') + '"' for name in names)
+    return ",".join(n if bare else q for n, bare, q in zip(names, plain, quoted)) + "\n"
 
 
 def _put_binary(

@@ -117,7 +117,7 @@ def _attacks(rows: Rows) -> Any:
     import altair as alt
 
     shown = list(rows)[:_MOST_NAMES]
-    words = ["attack", "control: people never in the data", "baseline: guessing"]
+    words = ["attack", "control", "baseline: guessing"]
     colours = dict(zip(words, [RELEASE, CONTROL, "#8c8c8c"]))
     if all(row["control"] is None for row in shown):
         del colours[words[1]]  # no entry in the legend for what is not there

@@ -55,7 +55,9 @@ def test_a_release_with_manifest_and_report(source: Path, secret: Path, tmp_path
     assert found["parameters"]["rules"] == 2
     assert found["counts"]["hiding_failure"] == 0
     assert "->" not in manifest, "the manifest travels with the release and must not name a rule"
-    assert "0, 1 -> 2" in report.read_text().replace("\\u003e", ">")
+    page = report.read_text()
+    assert "0, 1 -> 2" in page.replace("\\u003e", ">")
+    assert "Recovery of hidden rules" in page
     assert {path.name for path in tmp_path.iterdir()} == {
         "baskets.dat", "secret.txt", "shared.dat", "shared.dat.manifest.json", "report.html",
     }  # fmt: skip
@@ -73,6 +75,7 @@ def test_the_public_edition_names_no_rule(
     )
     assert pages
     assert "The hidden rules" not in pages[0]
+    assert "Recovery of hidden rules" not in pages[0]
     assert "3 -> 4" not in pages[0].replace("\\u003e", ">").replace("&gt;", ">")
 
 

@@ -27,7 +27,7 @@ and numbers (no arrays, no frames, no rows of the data)::
                "counts": [names of columns that count records]}
             | {"type": "chart", "chart": KIND, "title": ..., "help": ..., "rows": [{...}]}
 
-A section or block with ``"owner_only": True`` is left out of the public edition, which also
+A section, block or attack with ``"owner_only": True`` is left out of the public edition, which also
 hides counts of fewer than ``k`` records and rounds rates. Kinds of charts, with the fields of
 their rows (more in :mod:`tulle.charts`):
 

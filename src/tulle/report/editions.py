@@ -29,7 +29,11 @@ def edition_of(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
     if edition == "public":
         shown |= {
             "metrics": {n: _significant(v) for n, v in whole["metrics"].items()},
-            "attacks": {n: _coarse(n, a, k, tried) for n, a in whole["attacks"].items()},
+            "attacks": {
+                name: _coarse(name, attack, k, tried)
+                for name, attack in whole["attacks"].items()
+                if not attack.get("owner_only")
+            },
             "gates": [_coarse_gate(gate) for gate in whole["gates"]],
             "sections": [
                 {**section, "blocks": _public_blocks(section["blocks"], k)}

@@ -22,7 +22,7 @@ from tulle.errors import ParameterError
 from tulle.files import atomic_write
 from tulle.report.editions import edition_of
 from tulle.report.markdown import as_markdown
-from tulle.report.words import attack_label, metric_rank, metric_words, number
+from tulle.report.words import attack_label, control_words, metric_rank, metric_words, number
 
 _TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
 _MOST_BARS = 24  # attacks that are all drawn
@@ -137,6 +137,7 @@ def _environment() -> Any:
     environment.filters["number"] = number
     environment.filters["share"] = lambda value: number(value, "share")
     environment.filters["attack_label"] = attack_label
+    environment.filters["control_words"] = control_words
     environment.globals["most_rows"] = _TABLE_ROWS
     return environment
 

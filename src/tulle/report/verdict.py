@@ -3,20 +3,22 @@
 The order of what counts: a broken guarantee, a gate that is passed, an attack with an excess
 that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
 of Bonferroni for their number. To have been in the data is a smaller secret than what is in it,
-and no method here hides it: membership weighs less.
+and no method here hides it: membership weighs less. A rule that is suspected is not yet known:
+its recovery asks for a closer look only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
-from tulle.report.words import attack_label, number
+from tulle.report.words import attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
-GRAVE_MEMBERSHIP = 0.50
+_GRAVE_OF = {"membership": 0.50, "rule_recovery": math.inf}
 _MOST_TOLD = 5  # kinds of attacks
 
 
@@ -75,7 +77,7 @@ def grade(name: str, attack: Mapping[str, Any], tried: int) -> str:
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
     if attack["risk"] < max(NOTABLE, needed):
         return ""
-    limit = GRAVE_MEMBERSHIP if name.startswith("membership") else GRAVE
+    limit = _GRAVE_OF.get(name.partition(":")[0], GRAVE)
     return "grave" if attack["risk"] >= limit else "notable"
 
 
@@ -94,7 +96,7 @@ def _attacks_graded(result: Mapping[str, Any], wanted: str) -> list[str]:
 
 def _told(name: str, attack: Mapping[str, Any]) -> str:
     guessing = attack["control"] is None
-    against = "by guessing" if guessing else "for people who were never in the data"
+    against = "by guessing" if guessing else f"for {control_words(name)}"
     reference = attack["baseline"] if guessing else attack["control"]
     return (
         f"{attack_label(name)}: right in {number(attack['rate'], 'share')} of the attempts, "

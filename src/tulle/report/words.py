@@ -112,6 +112,8 @@ METRICS = {  # in the order of a report
     "median_group": Words("Median group", "Records in the group of median size."),
 }
 
+_STRANGERS = "people who were never in the data"
+
 ATTACKS = {
     "exact_copies": "Exact copies",
     "near_copies": "Near copies",
@@ -121,6 +123,7 @@ ATTACKS = {
     "membership": "Membership",
     "singling_out": "Singling out",
     "snapshots": "Successive snapshots",
+    "rule_recovery": "Recovery of hidden rules",
 }
 
 
@@ -143,6 +146,11 @@ def attack_label(name: str) -> str:
     kind, colon, column = name.partition(":")
     label = ATTACKS.get(kind, _spaced(kind))
     return f"{label}: {column}" if colon else label
+
+
+def control_words(name: str) -> str:
+    """Who or what the control of an attack is."""
+    return "rules that nobody hid" if name == "rule_recovery" else _STRANGERS
 
 
 def number(value: Any, style: str = "plain") -> str:

@@ -6,8 +6,10 @@ and the report, which name them, are the owner's.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
+from tulle.attacks.rules import rule_recovery
 from tulle.auditing.result import Audit
 from tulle.checks import check_int
 from tulle.errors import ParameterError
@@ -19,6 +21,7 @@ from tulle.rules.inputs import is_table_name, shuffled
 from tulle.rules.rule import RuleFile, read_rules
 from tulle.rules.sensitive import Thresholds
 from tulle.rules.stream import WINDOW, hide_stream
+from tulle.rules.thresholds import exact_share, support_count
 from tulle.tables.policy import load_policy
 from tulle.transactions import Transactions
 from tulle.workflows.baskets import FilePath, Opened, open_file, put_baskets
@@ -37,7 +40,8 @@ DEFAULTS: dict[str, Any] = {
     "shuffle": False,
 }
 LIMITS = (
-    "A receiver who mines with lower thresholds finds the hidden rules again.",
+    "A receiver who mines with lower thresholds finds the hidden rules again: a larger margin "
+    "takes them further down.",
     "Baskets are released one for one: a person in them can be recognised by what they bought.",
     "A receiver who knows the usual strength of a hidden rule may notice that it is missing.",
 )
@@ -49,6 +53,7 @@ class Hidden(NamedTuple):
     summary: dict[str, Any]
     rules: list[dict[str, Any]]
     notes: list[str]
+    released: Transactions | None = None  # not if it was streamed
 
 
 def hide(
@@ -79,7 +84,8 @@ def hide(
     work = _streamed if stream else _whole
     made = work(source, output, wishes, wanted, seed, sources, force)
     if report is not None:
-        _audit(made, wanted, command).save(report, force=force)
+        attacks = _attacks(made.released, wishes, wanted, seed)
+        _audit(made, attacks, wanted, command).save(report, force=force)
     return made
 
 
@@ -107,7 +113,7 @@ def _whole(
         sources=sources,
         force=force,
     )
-    return Hidden(summary, _rows(hider.report_), _notes(wanted["method"]))
+    return Hidden(summary, _rows(hider.report_), _notes(wanted["method"]), released)
 
 
 def _streamed(
@@ -149,6 +155,7 @@ def _streamed(
     return Hidden(summary, rows, ["streamed: the cost in other rules was not measured"])
 
 
+_MEASURES = ("support", "confidence")
 _HELD = "every rule is below its threshold in the release"
 
 
@@ -188,13 +195,8 @@ def _summary(hider: RuleHider) -> dict[str, Any]:
 
 
 def _rows(report: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    fields = (
-        "rule",
-        "support_before",
-        "support_after",
-        "confidence_before",
-        "confidence_after",
-    )
+    measures = (f"{measure}_{when}" for measure in _MEASURES for when in ("before", "after"))
+    fields = ("rule", *measures)
     return [{name: line[name] for name in fields} for line in report]
 
 
@@ -226,7 +228,25 @@ def _manifest(
     )
 
 
-def _audit(made: Hidden, wanted: dict[str, Any], command: str) -> Audit:
+def _attacks(
+    released: Transactions | None, wishes: RuleFile, wanted: dict[str, Any], seed: int | None
+) -> dict[str, Any]:
+    """Recovery, where thresholds of mining were given and the release is in memory."""
+    if released is None or released.unknown is not None or wanted["min_support"] is None:
+        return {}
+    sure = wanted["min_confidence"]
+    found = rule_recovery(
+        released,
+        wishes.rules,
+        support_count("hide", wanted["min_support"], len(released)),
+        Fraction(0) if sure is None else exact_share("hide", "min_confidence", sure),
+        as_generator(seed),
+    )
+    # whoever is told that it works is told where to look
+    return {found.name: {**found.to_dict(), "owner_only": True}}
+
+
+def _audit(made: Hidden, attacks: dict[str, Any], wanted: dict[str, Any], command: str) -> Audit:
     """The report: what it cost, and for the owner each rule before and after."""
     chart = {
         "type": "chart",
@@ -241,7 +261,7 @@ def _audit(made: Hidden, wanted: dict[str, Any], command: str) -> Audit:
                 "limit": _limit(wanted[f"min_{measure}"]),
             }
             for row in made.rules
-            for measure in ("support", "confidence")
+            for measure in _MEASURES
         ],
     }
     section = {
@@ -265,6 +285,7 @@ def _audit(made: Hidden, wanted: dict[str, Any], command: str) -> Audit:
             "guarantee": guarantee,
             "k": 10,
             "metrics": metrics,
+            "attacks": attacks,
             "sections": [section],
             "limits": list(LIMITS),
             "command": command,

@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from tests.reference.audit_condense import condensed
 from tulle import Audit, audit
-from tulle.errors import DataError, ParameterError, PolicyError
+from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError
 from tulle.tables.schema import Column, Kind, Role
 
 FIGURES = ("rate", "low", "high", "baseline", "control", "risk")
@@ -234,7 +234,10 @@ def test_tiny_and_flat_tables_still_give_a_report(rows: int) -> None:
     table = pl.DataFrame({"a": [1] * rows, "b": [None] * rows, "c": ["x"] * rows})
     audit(table, table, random_state=0).html()
     one = pl.DataFrame({"a": list(range(rows))})
-    audit(one, one, control=one + 0.5, random_state=0).html("public")
+    few = audit(one, one, control=one + 0.5, random_state=0)
+    few.html()
+    with pytest.raises(PrivacyError, match=f"at least 10 records, and there are {rows}"):
+        few.html("public")
 
 
 # -- bad input ---------------------------------------------------------------------------------

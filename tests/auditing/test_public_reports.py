@@ -124,3 +124,24 @@ def test_empty_bars_between_others_stay_on_the_axis() -> None:
     assert [row["release"] for row in rows[1:-1]] == [0.0] * 17
     assert [row["original"] for row in rows[1:-1]] == [None] * 17
     assert rows[-1]["original"] == pytest.approx(1 / 3)  # nothing is hidden for their sake
+
+
+def test_rare_categories_are_not_named_even_if_the_release_shows_them() -> None:
+    words = ["common"] * 200 + ["rare"] * 3
+    table = pl.DataFrame({"word": words, "x": np.arange(203) % 7})
+    found = audit(table, table, random_state=0, k=K)
+    for text in (found.html("public"), found.json("public"), found.markdown("public")):
+        assert "common" in text or text.startswith("# ")
+        assert '"rare"' not in text
+    labels = [row["label"] for row in histogram(align(table, table, None, None), "word", K)]
+    assert labels == ["common", "(others)"]
+
+
+def test_a_small_control_is_rounded_by_its_own_number() -> None:
+    rng = np.random.default_rng(2)
+    people, control = rng.normal(size=(400, 3)), rng.normal(size=(25, 3))
+    result = json.loads(audit(people, people, control, random_state=0, k=K).json("public"))
+    for attack in result["attacks"].values():
+        if attack["control"] is not None:
+            steps = attack["control"] * 25 / K  # of the membership test: half of them
+            assert attack["control"] in (0, 1) or steps == pytest.approx(round(steps), abs=0.01)

@@ -50,7 +50,8 @@ def test_dark_narrow_keyboard_and_print(browser: Browser, tmp_path: Path) -> Non
     assert dark.page.evaluate(scrolling)
     light.page.keyboard.press("Tab")
     assert light.page.evaluate("document.activeElement.className") == "skip"
-    named = "[...document.querySelectorAll('.chart')].every(c => c.getAttribute('aria-label'))"
+    named = """[...document.querySelectorAll('.chart')].map(
+        c => c.closest('[role=img]').ariaLabel).every(l => l.includes('in the table below'))"""
     assert light.page.evaluate(named)
     light.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     closed = "document.querySelectorAll('details:not([open]):not(.rows)').length"

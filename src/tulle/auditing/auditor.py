@@ -113,6 +113,7 @@ def audit(
             "summary": _summary(tables),
             "guarantee": None,
             "k": k,
+            "records": min(len(tables.original), len(tables.release)),
             "metrics": metrics,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [

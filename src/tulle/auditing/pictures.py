@@ -38,7 +38,7 @@ def histogram(tables: Aligned, name: str, k: int) -> Rows:
         places, labels = _number_bars(values, gone, tables.kinds[name])
     else:
         words = tables.domains[name]
-        places, labels = _category_bars(original.codes[:, 0], release.codes[:, 0], words)
+        places, labels = _category_bars(original.codes[:, 0], release.codes[:, 0], words, k)
     counts = [np.bincount(place, minlength=len(labels)) for place in places]
     filled = np.flatnonzero(counts[0] + counts[1])
     rows = [
@@ -163,11 +163,15 @@ def _date(microseconds: float) -> str:
 
 
 def _category_bars(
-    original: NDArray[np.int32], release: NDArray[np.int32], words: Any
+    original: NDArray[np.int32], release: NDArray[np.int32], words: Any, k: int
 ) -> tuple[list[NDArray[np.int64]], list[str]]:
-    """A bar for each of the release's commonest categories, one for all others."""
+    """A bar for each of the release's commonest categories, one for all others.
+
+    Categories of fewer than ``k`` released records are not named: somebody's own, perhaps.
+    """
     codes, counts = np.unique(release[release > 0], return_counts=True)
-    shown = codes[np.argsort(-counts, kind="stable")][:_BARS]
+    common = codes[np.argsort(-counts, kind="stable")][:_BARS]
+    shown = common[: int((counts >= k).sum())]
     labels = [str(words[int(code)]) for code in shown] + ["(others)", "(missing)"]
     bars = np.full(len(words), len(shown), np.int64)
     bars[shown] = np.arange(len(shown))

@@ -9,6 +9,7 @@ and numbers (no arrays, no frames, no rows of the data)::
       "guarantee": {"text": "Every group holds at least 20 records.",
                     "rows": [{"name": "smallest group", "asked": 20, "found": 21, "holds": True}]},
       "k": 20,                       # the least number of records behind a public aggregate
+      "records": 32561,              # optional: how many there are; fewer than k: no public edition
       "metrics": {"covariance_compatibility": 0.998, ...},       # name -> number
       "attacks": {"linkage": AttackResult.to_dict(), ...},
       "sections": [section, ...],    # what a family adds, in this order

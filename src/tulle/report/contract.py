@@ -17,6 +17,7 @@ _DEFAULTS: dict[str, Any] = {
     "summary": "",
     "guarantee": None,
     "k": None,
+    "records": None,
     "metrics": {},
     "attacks": {},
     "sections": [],

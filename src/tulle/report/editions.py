@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tulle.checks import check_choice
+from tulle.errors import PrivacyError
 from tulle.report.contract import completed
 from tulle.report.verdict import grade, verdict
 
@@ -27,6 +28,7 @@ def edition_of(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
     k, tried = least_count(whole), len(whole["attacks"])
     shown = {**whole, "k": k, "edition": edition}
     if edition == "public":
+        _refuse_few(whole["records"], k)
         shown |= {
             "metrics": {n: _significant(v) for n, v in whole["metrics"].items()},
             "attacks": {
@@ -47,6 +49,14 @@ def edition_of(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
         }
     # from the figures as shown: its sentences quote them
     return shown | {"verdict": verdict(shown)}
+
+
+def _refuse_few(records: int | None, k: int) -> None:
+    if records is not None and records < k:
+        raise PrivacyError(
+            f"a public report shows aggregates of at least {k} records, and there are {records}: "
+            "keep to the owner's edition"
+        )
 
 
 def least_count(result: Mapping[str, Any]) -> int:
@@ -128,14 +138,18 @@ def _is_below(cell: Any, k: int) -> bool:
 
 def _coarse(name: str, attack: Mapping[str, Any], k: int, tried: int) -> dict[str, Any]:
     """Rates in steps that count at least ``k`` attempts; no counts, no details."""
-    step = max(0.01, k / attack["attempts"])
+    tries = (attack["attempts"], attack.get("control_attempts") or attack["attempts"])
+    steps = [max(0.01, k / count) for count in tries]
 
-    def coarse(value: float | None) -> float | None:
+    def coarse(value: float | None, step: float) -> float | None:
         return None if value is None else round(min(1.0, round(value / step) * step), 4)
 
-    kept = {field: attack[field] for field in ("name", "failed", "note", "story")}
-    rates = ("rate", "low", "high", "baseline", "control", "risk", "risk_low", "risk_high")
-    shown = kept | {field: coarse(attack[field]) for field in rates}
+    shown = {field: attack[field] for field in ("name", "failed", "note", "story")}
+    for field in ("rate", "low", "high", "baseline"):
+        shown[field] = coarse(attack[field], steps[0])
+    shown["control"] = coarse(attack["control"], steps[1])
+    for field in ("risk", "risk_low", "risk_high"):
+        shown[field] = coarse(attack[field], max(steps))
     return shown | {"grade": grade(name, attack, tried)}
 
 

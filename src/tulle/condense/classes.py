@@ -157,6 +157,6 @@ def _complaint(labels: Labels, small: list[Unit], total: int, asked: str) -> str
     least = min(len(unit.rows) for unit in small)
     return (
         f"{len(small)} of {total} classes (n_samples={len(labels.codes)}) have fewer records than "
-        f"{asked} (the smallest has {least}): lower it, or withhold them with small_classes='suppress', or "
-        "condense them together with small_classes='pool'"
+        f"{asked} (the smallest has {least}): lower it, or withhold them with "
+        "small_classes='suppress', or condense them together with small_classes='pool'"
     )

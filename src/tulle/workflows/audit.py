@@ -55,7 +55,7 @@ def audit_files(
         policy=_roles(table, released, release, policy),
         random_state=seed,
         target=target,
-        k=k or K,
+        k=K if k is None else k,
         attempts=attempts,
         title=f"Audit of {os.path.basename(os.fspath(release))}",
     )

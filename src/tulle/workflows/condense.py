@@ -104,7 +104,7 @@ def _release(
 ) -> tuple[Any, pl.DataFrame]:
     """The fitted condenser and the released table, columns in their old order."""
     template = Condenser(
-        wanted["k"] or 10,
+        10 if wanted["k"] is None else wanted["k"],
         grouping=wanted["grouping"],
         time_budget=wanted["time"],
         synthesis=wanted["synthesis"],
@@ -119,13 +119,21 @@ def _release(
     by_class = ClassCondenser(
         template,
         k=wanted["k"],
-        min_group=wanted["min_group"] or (None if wanted["k"] else 10),
+        min_group=10
+        if wanted["k"] is None and wanted["min_group"] is None
+        else wanted["min_group"],
         small_classes=wanted["small_classes"],
         random_state=wanted["seed"],
     )
     X_new, y_new = by_class.fit_resample(original.drop(target.name), original[target.name])
     whole = X_new.with_columns(pl.Series(target.name, y_new))
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
+
+
+def _at_least(wanted: dict[str, Any]) -> int | None:
+    """With neither size given, some multiple of ten is chosen."""
+    given = wanted["k"] is not None or wanted["min_group"] is not None
+    return wanted["min_group"] if given else 10
 
 
 def is_class(column: Column, table: pl.DataFrame) -> bool:

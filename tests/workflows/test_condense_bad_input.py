@@ -1,0 +1,93 @@
+"""tulle condense on tables that cannot, or can only with a word of warning, be condensed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from tulle.cli import tulle
+from tulle.errors import PrivacyWarning, TulleError
+from tulle.releases import verify_release
+from tulle.tables.reading import read_table
+
+N = 40
+
+
+def table(**columns: object) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    usual = {"height": rng.normal(170, 8, N).round(1), "weight": rng.normal(70, 9, N).round(1)}
+    return pl.DataFrame({**usual, **columns})
+
+
+def condense(data: pl.DataFrame, folder: Path, *options: str) -> Result:
+    data.write_parquet(folder / "people.parquet")
+    arguments = [folder / "people.parquet", "-o", folder / "release.csv", "--seed", "1", *options]
+    return CliRunner().invoke(tulle, ["condense", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ({}, ["--k", "41"], "n_samples=40 is smaller than k=41"),
+        ({}, ["--k", "1"], "'k' parameter"),
+        ({}, ["--k", "0"], "'k' parameter"),
+        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--k", "0"], "'k' parameter"),
+        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--min-group", "0"], "'min_group'"),
+        ({"asked": [77] * 2 + [3] * 38}, ["--levels", "asked"], "level=77, which 2 records ask"),
+        ({"asked": [2.5] * N}, ["--levels", "asked"], "whole numbers, but 40 are not"),
+        ({"asked": [None] * 3 + [4] * 37}, ["--levels", "asked"], "missing for 3 records"),
+        ({"asked": ["many"] * N}, ["--levels", "asked"], "their type is String"),
+        ({"asked": [0] * N}, ["--levels", "asked"], ">= 1, but 40 are lower"),
+        (
+            {"ill": ["cholera"] * 4 + ["no"] * 36},
+            ["--target", "ill", "--min-group", "6"],
+            "1 of 2 classes",
+        ),
+        ({"age": [np.inf, -np.inf] + [30.0] * 38}, [], "'age' holds 2 infinite values"),
+    ],
+)
+def test_no_guarantee_no_output(
+    columns: dict[str, object], options: list[str], words: str, tmp_path: Path
+) -> None:
+    result = condense(table(**columns), tmp_path, *options)
+    assert isinstance(result.exception, TulleError)
+    assert words in str(result.exception)
+    assert "cholera" not in str(result.exception)
+    assert os.listdir(tmp_path) == ["people.parquet"]
+
+
+def test_duplicates_only_are_released_with_a_warning(tmp_path: Path) -> None:
+    with pytest.warns(PrivacyWarning, match="4 of 4 groups hold records that are all alike"):
+        result = condense(pl.DataFrame({"a": [1, 2] * 20, "b": [2.5, 3.5] * 20}), tmp_path)
+    assert result.exit_code == 0
+    assert "degenerate groups 4" in " ".join(result.output.split())
+
+
+def test_one_value_throughout_leaves_nothing_to_condense(tmp_path: Path) -> None:
+    result = condense(pl.DataFrame({"a": [1] * N, "b": ["x"] * N}), tmp_path)
+    assert "no column is left" in str(result.exception)
+    assert os.listdir(tmp_path) == ["people.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "words"),
+    [
+        (table(country=["CH"] * N), [], "'country' is left out (its role)"),
+        (table(faxes=pl.Series([None] * N, dtype=pl.Int64)), [], "'faxes' is left out (its role)"),
+        (table(**{f"c{i}": np.arange(N) % (i + 3) for i in range(8)}), ["--k", "5"], "singular"),
+    ],
+)
+def test_odd_tables_are_released_with_a_word(
+    data: pl.DataFrame, options: list[str], words: str, tmp_path: Path
+) -> None:
+    result = condense(data, tmp_path, *options)
+    assert result.exit_code == 0, result.output
+    assert words in " ".join(result.output.replace("│", " ").split())
+    release = tmp_path / "release.csv"
+    verify_release(release)
+    assert read_table(release).height == N

@@ -34,6 +34,11 @@ def test_every_command_has_help(name: str) -> None:
     assert "Usage" in result.output
 
 
+def test_help_lists_every_command_by_its_name() -> None:
+    listed = CliRunner().invoke(tulle, ["--help"]).output
+    assert all(f" {name} " in listed for name in commands())
+
+
 def test_version_and_unknown_command() -> None:
     assert __version__ in run("--version").stdout
     wrong = run("verfy")

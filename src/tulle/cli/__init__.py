@@ -33,6 +33,7 @@ class _Commands(click.RichGroup):
         if name not in self.list_commands(ctx):
             return None
         found: click.Command = import_module(f"tulle.cli.commands.{name}").command
+        found.name = name  # the list of commands shows it
         return found
 
     def resolve_command(

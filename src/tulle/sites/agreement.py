@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from tulle.errors import DataError, KeyMaterialError, nearest_name
 from tulle.keys import SecretKey
-from tulle.sites.columns import Aliased, Coded, Dropped, Graded, Joint, check_names, read_column
+from tulle.sites.columns import Coded, Dropped, check_names, read_column
 from tulle.sites.sealed import Lock, read_sealed, write_sealed
 
 FORMAT = 1
@@ -245,7 +245,7 @@ class SiteAgreement:
     def describe(self) -> list[dict[str, Any]]:
         """One row a column: name, way, role; nothing secret."""
         return [
-            {"column": c.name, "type": str(c.type), "role": str(c.role), "coded": _way(c)}
+            {"column": c.name, "type": str(c.type), "role": str(c.role), "coded": c.in_words}
             for c in self.columns
         ]
 
@@ -291,14 +291,3 @@ class SiteAgreement:
         raise KeyMaterialError(
             "a SiteAgreement is never pickled: save it with agreement.save(path, passphrase)"
         )
-
-
-def _way(column: Coded) -> str:
-    if isinstance(column, Graded):
-        return f"graded, {column.cuts} groups"
-    if isinstance(column, Joint):
-        return f"one alias for {column.pair[0]} and {column.pair[1]}"
-    if isinstance(column, Aliased):
-        kind = "keyed aliases" if column.keyed else "aliases by table"
-        return kind + (", frequent values split" if column.split else "")
-    return column.way

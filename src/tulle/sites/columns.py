@@ -60,6 +60,11 @@ class _Coded:
         """The columns of the plain table that the coded column stands for."""
         return (self.name,)
 
+    @property
+    def in_words(self) -> str:
+        """How the column is coded, nothing secret."""
+        return self.way
+
     def to_dict(self) -> dict[str, Any]:
         entries = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"way": self.way, **entries}
@@ -96,6 +101,11 @@ class Aliased(_Coded):
         """Whether aliases come from the key alone."""
         return self.categories is None
 
+    @property
+    def in_words(self) -> str:
+        kind = "keyed aliases" if self.keyed else "aliases by table"
+        return kind + (", frequent values split" if self.split else "")
+
 
 @dataclass(frozen=True, repr=False)
 class Joint(_Coded):
@@ -108,6 +118,10 @@ class Joint(_Coded):
     @property
     def sources(self) -> tuple[str, ...]:
         return self.pair
+
+    @property
+    def in_words(self) -> str:
+        return f"one alias for {self.pair[0]} and {self.pair[1]}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,6 +136,10 @@ class Graded(_Coded):
     limits: tuple[float, ...] = ()
     values: tuple[int, ...] = ()
     tick: int = 1  # microseconds that a time stamp is counted in
+
+    @property
+    def in_words(self) -> str:
+        return f"graded, {self.cuts} groups"
 
     @cached_property
     def scale(self) -> grading.Scale:

@@ -2,68 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
 import rich_click as click
 
 from tulle.cli import options, output
-
-agreement = click.option(
-    "--agreement", "-a", required=True, metavar="FILE", help="The sealed agreement."
+from tulle.cli.site_options import (
+    LIMITS,
+    LISTED,
+    NUMBERS,
+    RANGE,
+    SHARE,
+    agreement,
+    ask_passphrase,
+    key_file,
+    release,
 )
-key_file = click.option(
-    "--key-file",
-    metavar="FILE",
-    help="Opens the agreement. Without it: TULLE_PASSPHRASE, or you are asked.",
-)
-release = click.option(
-    "--release", metavar="LABEL", help="Codes of this release only: other labels, other codes."
-)
-
-
-class Named(click.ParamType):
-    """``NAME=...`` with something read from what follows."""
-
-    name = "named"
-
-    def __init__(self, read: Callable[[str], Any], example: str) -> None:
-        self.read = read
-        self.example = example
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        name, found, rest = str(value).rpartition("=")
-        try:
-            if not found or not name:
-                raise ValueError
-            return name, self.read(rest)
-        except (ValueError, OSError):
-            self.fail(f"{value!r} is not like {self.example}", param, ctx)
-
-
-def _end(text: str) -> float | str:
-    with suppress(ValueError):
-        return float(text)
-    return text.strip()
-
-
-def _ends(text: str) -> tuple[Any, Any]:
-    low, high = map(_end, text.split(".."))
-    return low, high
-
-
-def _lines(path: str) -> list[str]:
-    with open(path, encoding="utf-8") as file:
-        return [line.rstrip("\r\n") for line in file if line.strip()]
-
-
-RANGE = Named(_ends, "age=0..120 or born=1900-01-01..2030-12-31")
-LIMITS = Named(lambda text: [_end(part) for part in text.split(",")], "age=15,30,45")
-NUMBERS = Named(lambda text: [int(part) for part in text.split(",")], "age=1,4,6")
-LISTED = Named(_lines, "illness=illnesses.txt (one category a line)")
-SHARE = Named(float, "sex=0.1")
 
 
 @click.group()
@@ -169,7 +124,7 @@ def agree(
     made = make(
         target,
         key_file=key_file,
-        passphrase=_passphrase(key_file, new=True),
+        passphrase=ask_passphrase(key_file, new=True),
         ranges=dict(ranges),
         limits=dict(limits),
         values=dict(values),
@@ -204,7 +159,7 @@ def encode(source: str, output: str, as_json: bool, key_file: str | None, **argu
     from tulle.cli.output import command_line, where_to_look, working
     from tulle.workflows.site_tables import encode as make
 
-    passphrase = _passphrase(key_file)
+    passphrase = ask_passphrase(key_file)
     with working():
         made = make(
             source,
@@ -261,7 +216,7 @@ def decode(source: str, target: str, as_json: bool, key_file: str | None, **argu
     """Decode what the miner found: tables, rules, trees, centres, JSON."""
     from tulle.workflows.site_results import decode as make
 
-    passphrase = _passphrase(key_file)
+    passphrase = ask_passphrase(key_file)
     with output.working():
         made = make(source, target, key_file=key_file, passphrase=passphrase, **arguments)
     _show(made, "Decoded", as_json)
@@ -285,16 +240,10 @@ def rotate(
     """Make a new key, aliases and secret cut points; the old agreement stays readable."""
     from tulle.workflows.sites import rotate as make
 
-    made = make(agreement, target, key_file=key_file, passphrase=_passphrase(key_file), force=force)
+    made = make(
+        agreement, target, key_file=key_file, passphrase=ask_passphrase(key_file), force=force
+    )
     _show(made, "Rotated", as_json)
-
-
-def _passphrase(key_file: str | None, *, new: bool = False) -> str | None:
-    """From the environment or from the keyboard; never from the command line."""
-    if key_file is not None:
-        return None
-    given = os.environ.get("TULLE_PASSPHRASE")
-    return given or click.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
 
 
 def _show(made: Any, title: str, as_json: bool, more: Sequence[str] = ()) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.servers import postgres_server
 
 settings.register_profile(
     "tulle", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -29,3 +32,10 @@ def seed(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server; it starts with the first test that asks for it."""
+    with postgres_server() as address:
+        yield address

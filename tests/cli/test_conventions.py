@@ -57,7 +57,7 @@ def test_users_mistake_is_one_line_without_traceback() -> None:
 def test_debug_shows_frames_and_no_locals() -> None:
     result = run("verify", "no-such-file", "--debug")
     assert result.returncode == 2
-    assert "releases.py" in result.stderr
+    assert "release.py" in result.stderr
     assert "locals" not in result.stderr
 
 

@@ -139,3 +139,13 @@ def test_source_and_existing_releases_are_safe(source: Path, tmp_path: Path) -> 
 def test_number_as_target_is_condensed_with_the_rest(source: Path, tmp_path: Path) -> None:
     assert run(source, "-o", tmp_path / "r.csv", "--target", "income").exit_code == 0
     assert read_manifest(tmp_path / "r.csv").method == "condensation"
+
+
+def test_a_release_can_be_a_database_table(tmp_path: Path) -> None:
+    source, target = tmp_path / "people.csv", f"sqlite:///{tmp_path}/shared.db#people"
+    people().write_csv(source)
+    done = CliRunner().invoke(tulle, ["condense", str(source), "-o", target, "-k", "5"])
+    assert done.exit_code == 0
+    assert "shared.db#people_manifest" in done.output.replace("\n", "")
+    assert read_table(target).height == 90
+    assert CliRunner().invoke(tulle, ["verify", target]).exit_code == 0

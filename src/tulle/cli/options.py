@@ -11,7 +11,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 source = click.argument("source", metavar="INPUT")
 output = click.option(
-    "-o", "--output", required=True, metavar="OUTPUT", help="Where the release goes."
+    "-o",
+    "--output",
+    required=True,
+    metavar="OUTPUT",
+    help="Where the release goes: a file, or URI#table.",
 )
 policy = click.option(
     "--policy", metavar="FILE", default=None, help="Column roles and parameters (TOML)."

@@ -60,7 +60,10 @@ def command_line() -> str:
 
 def where_to_look(release: str, report: str | None = None) -> list[str]:
     """The last lines of a releasing command."""
-    lines = [f"release   {release}", f"manifest  {release}.manifest.json"]
+    from tulle.tables.formats import display_name, is_sql
+
+    beside = "_manifest" if is_sql(release) else ".manifest.json"
+    lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + beside)}"]
     return lines + ([f"report    {report}"] if report else [])
 
 

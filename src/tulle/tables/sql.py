@@ -98,25 +98,59 @@ def open_query(source: str) -> Query:
 
 def write_rows(frames: Iterable[pl.DataFrame], target: str, *, force: bool = False) -> None:
     """Writes frames of one schema as one table, in one transaction."""
+    address = writable(target)
+    with transaction(address) as connection:
+        put_rows(frames, address, connection, force=force)
+
+
+def writable(target: str) -> Address:
+    """The address of a table that can be written, if the database lets us."""
     address = parse(target)
     if address.is_query or not address.selection:
         raise DataError(f"{address.shown}: name the table to write after a #")
+    if address.sqlite and not Path(address.place).parent.is_dir():
+        raise DataError(f"the folder {Path(address.place).parent} does not exist")
+    return address
+
+
+@contextmanager
+def transaction(address: Address) -> Iterator[Any]:
+    """A connection for writing: all of it or nothing, and no new file for nothing."""
     fresh = address.sqlite and not Path(address.place).exists()
     try:
         with connected(address, writing=True) as connection:
-            if address.table in _tables(address, connection):
-                if not force:
-                    raise OutputExists(
-                        f"{address.shown} exists already: pass --force (force=True) to replace it"
-                    )
-                execute(connection, f"DROP TABLE {address.subquery}")
-            _dialect(address).write(address, connection, frames)
+            yield connection
             connection.commit()
     except BaseException:
         if fresh:
             with suppress(FileNotFoundError):
                 Path(address.place).unlink()
         raise
+
+
+def put_rows(
+    frames: Iterable[pl.DataFrame], address: Address, connection: Any, *, force: bool
+) -> None:
+    """Writes a table within a transaction."""
+    if has_table(address, connection):
+        if not force:
+            raise OutputExists(
+                f"{address.shown} exists already: pass --force (force=True) to replace it"
+            )
+        execute(connection, f"DROP TABLE {address.subquery}")
+    _dialect(address).write(address, connection, frames)
+
+
+def get_rows(address: Address, connection: Any) -> Iterator[pl.DataFrame]:
+    """The records of a table as they are within a transaction."""
+    plan = _dialect(address).plan(address, connection)
+    yield plan.schema.to_frame()
+    yield from plan.batches(connection, list(plan.schema))
+
+
+def has_table(address: Address, connection: Any) -> bool:
+    """Whether the table is there."""
+    return address.table in _tables(address, connection)
 
 
 def quoted(name: str) -> str:
@@ -154,7 +188,9 @@ def connected(address: Address, *, writing: bool = False) -> Iterator[Any]:
     theirs = (dbapi.Error, arrow.ArrowException, OSError, pl.exceptions.PolarsError)
     place = address.place
     if address.sqlite and not writing:
-        place = f"file:{quote(place)}?mode=ro"
+        # what a killed writer left has to be taken back first, as any reader of SQLite does
+        mode = "rw" if Path(f"{place}-journal").exists() else "ro"
+        place = f"file:{quote(place)}?mode={mode}"
     stage = "cannot connect: is the server there, are host, user and password right?"
     try:
         with dbapi.connect(place) as connection:

@@ -54,7 +54,10 @@ def put_table(frame: pl.DataFrame, file: BinaryIO, name: Source) -> None:
 
 
 def put_batches(frames: Iterable[pl.DataFrame], file: BinaryIO, name: Source) -> None:
-    """Writes frames of one schema into an open file, in the format of ``name``."""
+    """Writes frames of one schema into an open file, in the format of ``name``.
+
+    What is on its way into a database goes as Arrow.
+    """
     kind = format_of(name)
     first, checked = _one_schema(frames)
     if kind is Format.EXCEL:
@@ -64,8 +67,6 @@ def put_batches(frames: Iterable[pl.DataFrame], file: BinaryIO, name: Source) ->
     elif kind in (Format.CSV, Format.NDJSON):
         with _packed(file, is_compressed(name)) as stream:
             _put_lines(checked, stream, kind)
-    elif kind is Format.SQL:
-        raise DataError("a release goes into a file: a database table has no manifest beside it")
     else:
         _put_binary(first, checked, file, kind)
 

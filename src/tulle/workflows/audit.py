@@ -10,9 +10,8 @@ import polars as pl
 
 from tulle.auditing import Audit, audit, gate_rows
 from tulle.files import refuse_existing, refuse_same
-from tulle.releases import manifest_path, read_manifest, verify_release
+from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.report.editions import K
-from tulle.tables.formats import is_sql
 from tulle.tables.inference import infer_columns
 from tulle.tables.policy import load_policy
 from tulle.tables.reading import read_table
@@ -81,7 +80,7 @@ def _roles(
     if policy is not None:
         columns = load_policy(policy, table.columns).columns
         return {column.name: column.role for column in columns}
-    if _has_manifest(release):
+    if has_manifest(release):
         entries = read_manifest(release).columns
         roles = {
             name: entry.get("role") for name, entry in entries.items() if name in table.columns
@@ -94,7 +93,7 @@ def _roles(
 
 def _guarantee(release: Path) -> dict[str, Any] | None:
     """What the manifest of the release promises, and whether the file is still that release."""
-    if not _has_manifest(release):
+    if not has_manifest(release):
         return None
     made = read_manifest(release)
     rows = [
@@ -102,7 +101,3 @@ def _guarantee(release: Path) -> dict[str, Any] | None:
         for row in verify_release(release)
     ]
     return {"text": f"Made by {made.method}; its manifest says:", "rows": rows}
-
-
-def _has_manifest(release: Path) -> bool:
-    return not is_sql(release) and manifest_path(release).is_file()

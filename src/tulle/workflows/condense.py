@@ -84,17 +84,18 @@ def condense(
     summary = _summary(condenser, original, release, columns)
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     manifest = _manifest(condenser, source, original, release, columns, wanted, levels_table)
-    write_release(
-        output,
-        lambda file: put_table(release, file, output),
-        manifest,
-        sources=file_sources(source, policy),
-        force=force,
-    )
     found = None
     if report is not None:
         strangers = None if control is None else read_table(control).select(release.columns)
         found = _audited(condenser, original, release, strangers, columns, wanted, command)
+    write_release(
+        output,
+        lambda file: put_table(release, file, output),
+        manifest,
+        sources=file_sources(source, policy, control),
+        force=force,
+    )
+    if found is not None and report is not None:
         found.save(report, force=force)
     return Condensed(summary, levels_table, list(condenser.notes_), found)
 

@@ -12,8 +12,8 @@ Path = str | os.PathLike[str]
 
 
 def file_sources(*sources: Path | None) -> tuple[str, ...]:
-    """The files among the sources: a release must not replace one of them."""
-    return tuple(split_sheet(s)[0] for s in sources if s is not None and not is_sql(s))
+    """Files (not sheets) and database tables that were read: no release may replace them."""
+    return tuple(str(s) if is_sql(s) else split_sheet(s)[0] for s in sources if s is not None)
 
 
 def source_entry(source: Path, records: int) -> dict[str, Any]:

@@ -11,14 +11,18 @@ from tulle.cli import options, output
 @click.argument("release", metavar="RELEASE")
 @options.as_json
 def command(release: str, as_json: bool) -> int:
-    """Check a release against its manifest."""
+    """Check a release against its manifest.
+
+    RELEASE is a file, or a database table (sqlite:///file.db#table, postgresql://host/db#table).
+    """
     from tulle.releases import read_manifest, verify_release
+    from tulle.tables.formats import display_name
 
     rows = verify_release(release)
     manifest = read_manifest(release)
     holds = all(row["holds"] for row in rows)
     summary = {
-        "release": release,
+        "release": display_name(release),
         "method": manifest.method,
         "created": manifest.created,
         "holds": holds,

@@ -1,0 +1,26 @@
+"""A release: the data, and a manifest that says how it was made and what was verified.
+
+The two appear together or not at all: as a pair of files (:mod:`tulle.releases.file_pairs`), or as
+two tables of a database, in one transaction (:mod:`tulle.releases.database`).
+"""
+
+from tulle.releases.file_pairs import manifest_path, settle
+from tulle.releases.manifest import Manifest
+from tulle.releases.release import (
+    check_target,
+    has_manifest,
+    read_manifest,
+    verify_release,
+    write_release,
+)
+
+__all__ = [
+    "Manifest",
+    "check_target",
+    "has_manifest",
+    "manifest_path",
+    "read_manifest",
+    "settle",
+    "verify_release",
+    "write_release",
+]

@@ -1,0 +1,75 @@
+"""The record of a release, and its form as JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from tulle.errors import DataError
+
+FORMAT = 1
+_PACKAGES = ("tulle", "numpy", "scikit-learn", "polars")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The record of a release; it holds counts and parameters, never a cell of the source."""
+
+    method: str
+    parameters: Mapping[str, Any]
+    guarantee: Mapping[str, Any]  # what was asked
+    verified: Mapping[str, Any]  # what was checked on the finished result
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict)
+    output: Mapping[str, Any] = field(default_factory=dict)
+    seed: str = "operating system"
+    created: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was verified, and nothing of it failed."""
+        return bool(self.verified) and all(_holds(value) for value in self.verified.values())
+
+    def completed(self, **output: Any) -> Manifest:
+        """With what is known at the end: the output, the time and the versions."""
+        entries = self.to_dict()
+        entries["output"] = {**entries["output"], **output}
+        entries["created"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        entries["versions"] = {"python": platform.python_version()}
+        entries["versions"] |= {package: version(package) for package in _PACKAGES}
+        return Manifest(**entries)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, default=_plain_number) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes, place: str) -> Manifest:
+        """Reads what :meth:`to_json` wrote; ``place`` is where, for messages."""
+        try:
+            found = cls(**json.loads(text))
+        except (ValueError, TypeError):
+            raise DataError(f"{place} is not a manifest of Tulle") from None
+        if found.format > FORMAT:
+            raise DataError(f"{place} has format {found.format}: this Tulle reads up to {FORMAT}")
+        return found
+
+
+def _holds(value: Any) -> bool:
+    return value is not False and not (isinstance(value, Mapping) and value.get("holds") is False)
+
+
+def _plain_number(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a manifest cannot hold a {type(value).__name__}")

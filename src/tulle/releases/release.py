@@ -1,0 +1,84 @@
+"""Writing, reading and verifying a release, wherever it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, BinaryIO
+
+from tulle.errors import PrivacyError
+from tulle.releases.manifest import Manifest
+from tulle.tables.formats import is_sql
+
+Place = str | os.PathLike[str]
+
+
+def write_release(
+    path: Place,
+    write: Callable[[BinaryIO], None],
+    manifest: Manifest,
+    *,
+    sources: tuple[Place, ...] = (),
+    force: bool = False,
+) -> Manifest:
+    """Writes data and manifest, or nothing; gives the completed manifest back.
+
+    ``write`` puts the data into a binary file. A manifest without a verified guarantee is refused:
+    no guarantee, no output.
+    """
+    if not manifest.holds:
+        raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")
+    kind = _kind(path)
+    kind.check_target(path, sources=sources, force=force)
+    complete: Manifest = kind.write(path, write, manifest, force=force)
+    return complete
+
+
+def check_target(path: Place, *, sources: tuple[Place, ...] = (), force: bool = False) -> None:
+    """Refuses a bad output before any work is done for it."""
+    _kind(path).check_target(path, sources=sources, force=force)
+
+
+def has_manifest(path: Place) -> bool:
+    """Whether a table is a release: whether there is a manifest beside it."""
+    found: bool = _kind(path).has_manifest(path)
+    return found
+
+
+def read_manifest(path: Place) -> Manifest:
+    """The manifest of a release."""
+    found: Manifest = _kind(path).read_manifest(path)
+    return found
+
+
+def verify_release(path: Place) -> list[dict[str, Any]]:
+    """Checks a release against its manifest: one row (check, holds, detail) for each check."""
+    found = read_manifest(path)
+    same = _kind(path).digest_of(path, found) == found.output.get("sha256")
+    return [
+        {"check": "data unchanged since the release", "holds": same, "detail": "SHA-256"},
+        {
+            "check": "guarantee verified when it was made",
+            "holds": found.holds,
+            "detail": ", ".join(_said(name, value) for name, value in found.verified.items()),
+        },
+    ]
+
+
+def _kind(path: Place) -> ModuleType:
+    """The module for this kind of release; the database's is loaded only if there is one."""
+    if is_sql(path):
+        from tulle.releases import database
+
+        return database
+    from tulle.releases import file_pairs
+
+    return file_pairs
+
+
+def _said(name: str, value: Any) -> str:
+    """A verified promise in a few words: tables of it stay in the manifest."""
+    if value is True or isinstance(value, list | Mapping):
+        return name
+    return f"{name} {value}"

@@ -1,0 +1,220 @@
+"""Releases as tables of a database: SQLite, and a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tulle.errors import DataError, PrivacyError, TulleError
+from tulle.files import OutputExists
+from tulle.releases import (
+    Manifest,
+    check_target,
+    has_manifest,
+    read_manifest,
+    verify_release,
+    write_release,
+)
+from tulle.releases.database import digest_of_rows
+from tulle.tables.reading import read_table
+from tulle.tables.sql import connected, execute, parse
+from tulle.tables.writing import put_table, write_table
+
+FRAME = pl.DataFrame(
+    {
+        "n": [3, None, 1],
+        "x": [0.1, float("inf"), None],
+        "t": ["b", "ä; DROP", None],
+        "day": [datetime.date(2024, 2, 29), None, datetime.date(1850, 1, 1)],
+        "truth": [True, None, False],
+    }
+)
+MADE = Manifest("test", {"k": 3}, {"k": 3}, {"smallest group": 3})
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URI of an empty database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/data.db"
+        return
+    server = request.getfixturevalue("postgres")
+    with connected(parse(server), writing=True) as connection:
+        execute(connection, "DROP SCHEMA public CASCADE")
+        execute(connection, "CREATE SCHEMA public")
+        connection.commit()
+    yield server
+
+
+def release(target: str, frame: pl.DataFrame = FRAME, **options: object) -> Manifest:
+    return write_release(target, lambda file: put_table(frame, file, target), MADE, **options)  # type: ignore[arg-type]
+
+
+def holds(target: str) -> list[bool]:
+    return [row["holds"] for row in verify_release(target)]
+
+
+def change(target: str, statement: str) -> None:
+    with connected(parse(target), writing=True) as connection:
+        execute(connection, statement)
+        connection.commit()
+
+
+def test_table_and_manifest_appear_together_and_verify(database: str) -> None:
+    target = f"{database}#shared"
+    made = release(target)
+    assert read_table(target).equals(FRAME)
+    assert read_manifest(target) == made
+    assert made.output["table"] == "shared"
+    assert has_manifest(target)
+    assert holds(target) == [True, True]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE shared SET x = 0.10000000000000002 WHERE n = 3",
+        "DELETE FROM shared WHERE n = 1",
+        "INSERT INTO shared SELECT * FROM shared WHERE n = 3",
+        "UPDATE shared SET t = '' WHERE t IS NULL",
+        'ALTER TABLE shared RENAME COLUMN x TO "y"',
+    ],
+)
+def test_any_change_is_noticed(database: str, statement: str) -> None:
+    target = f"{database}#shared"
+    release(target)
+    change(target, statement)
+    assert holds(target) == [False, True]
+
+
+def test_the_order_of_records_does_not_matter(database: str) -> None:
+    target = f"{database}#shared"
+    release(target)
+    change(target, "CREATE TABLE other AS SELECT * FROM shared ORDER BY n DESC")
+    change(target, "DROP TABLE shared")
+    change(target, "ALTER TABLE other RENAME TO shared")
+    assert read_table(target)["n"].to_list() != FRAME["n"].to_list()
+    if not database.startswith("sqlite"):  # SQLite forgets the declared truth values
+        assert holds(target) == [True, True]
+
+
+def test_force_replaces_a_release_and_nothing_else(database: str) -> None:
+    target = f"{database}#shared"
+    release(target)
+    with pytest.raises(OutputExists, match="--force"):
+        release(target)
+    release(target, FRAME.head(1), force=True)
+    assert read_table(target).height == 1
+    assert holds(target) == [True, True]
+    write_table(FRAME, f"{database}#people")
+    with pytest.raises(OutputExists, match="no release"):
+        release(f"{database}#people", force=True)
+    write_table(FRAME, f"{database}#b_manifest")
+    with pytest.raises(OutputExists, match="b_manifest exists already and is no release"):
+        check_target(f"{database}#b", force=True)
+    assert read_table(f"{database}#people").equals(FRAME)
+
+
+def test_the_source_is_never_replaced(database: str, tmp_path: Path) -> None:
+    target = f"{database}#shared"
+    release(target)
+    with pytest.raises(TulleError, match="the source itself"):
+        release(target, sources=(f"{database}#Shared",), force=True)
+    file = tmp_path / "data.db"
+    file.touch()
+    with pytest.raises(TulleError, match="the source itself"):
+        check_target(f"sqlite:///{file}#t", sources=(file,))
+
+
+def test_nothing_is_left_of_a_failure(database: str, tmp_path: Path) -> None:
+    def fail(file: object) -> None:
+        raise RuntimeError
+
+    for put, error, manifest in (
+        (fail, RuntimeError, MADE),
+        (lambda file: file.write(b"PAR1"), DataError, MADE),
+        (fail, PrivacyError, Manifest("test", {}, {}, {"holds": False})),
+    ):
+        with pytest.raises(error):
+            write_release(f"{database}#t", put, manifest)  # type: ignore[arg-type]
+    assert not has_manifest(f"{database}#t")
+    assert not (tmp_path / "data.db").exists()
+
+
+def test_what_is_no_release_is_called_so(database: str) -> None:
+    write_table(FRAME, f"{database}#people")
+    with pytest.raises(DataError, match=r"no manifest \(table people_manifest\)"):
+        verify_release(f"{database}#people")
+    write_table(FRAME, f"{database}#people_manifest")
+    with pytest.raises(DataError, match="not a manifest"):
+        verify_release(f"{database}#people")
+    release(f"{database}#gone")
+    change(f"{database}#gone", "DROP TABLE gone")
+    with pytest.raises(DataError, match="does not exist, though its manifest does"):
+        verify_release(f"{database}#gone")
+    with pytest.raises(DataError, match="name the table"):
+        check_target(database)
+
+
+def test_an_empty_release_is_one(database: str) -> None:
+    release(f"{database}#none", FRAME.clear())
+    assert read_table(f"{database}#none").columns == FRAME.columns
+    assert holds(f"{database}#none") == [True, True]
+
+
+def test_digests_tell_records_apart() -> None:
+    frames = [
+        pl.DataFrame({"a": ["x", None]}),
+        pl.DataFrame({"a": ["x", "None"]}),
+        pl.DataFrame({"a": ["x"]}),
+        pl.DataFrame({"b": ["x", None]}),
+        pl.DataFrame({"a": [0.0, -0.0]}),
+        pl.DataFrame({"a": [0.0, 0.0]}),
+    ]
+    digests = [digest_of_rows([frame]) for frame in frames]
+    assert len(set(digests)) == len(frames)
+    parts = [frames[0].head(1), frames[0].tail(1)]
+    assert digest_of_rows(reversed(parts)) == digests[0]
+
+
+CHILD = """
+import sys
+import polars as pl
+from tulle.releases import Manifest, write_release
+from tulle.tables.writing import put_table
+
+made = Manifest("test", {}, {"k": 3}, {"smallest group": 3})
+for i in range(1000):
+    frame = pl.DataFrame({"n": [i] * 20_000})
+    write_release(sys.argv[1], lambda file: put_table(frame, file, sys.argv[1]), made, force=True)
+    print("ready", flush=True)
+"""
+
+
+def test_kills_leave_the_old_release_or_the_new(tmp_path: Path) -> None:
+    target = f"sqlite:///{tmp_path}/data.db#t"
+    moments = random.Random(0)
+    for _ in range(4):
+        child = subprocess.Popen([sys.executable, "-c", CHILD, target], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(moments.random() * 0.05)
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        assert holds(target) == [True, True]
+        assert read_table(target)["n"].n_unique() == 1
+    with sqlite3.connect(tmp_path / "data.db") as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall()
+    assert tables == [("t",), ("t_manifest",)]
+    assert set(os.listdir(tmp_path)) <= {"data.db", "data.db-journal"}

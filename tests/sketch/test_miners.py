@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tulle import SecretKey, Sketcher
 from tulle.datasets import quest
 from tulle.errors import DataError, ParameterError
-from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier
+from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier, miners
 
 KEY = SecretKey(b"a key for tests, never for data!")
 
@@ -82,6 +82,14 @@ def test_k_means_finds_the_classes_of_sketches_with_different_lengths():
     assert len(np.unique(S.lengths)) > 5
     found = SketchKMeans(3, random_state=0).fit(S).labels_
     assert adjusted_rand_score(found, np.repeat(np.arange(3), 100)) > 0.95
+
+
+def test_distances_to_a_start_are_those_of_the_release(two_classes):
+    S = two_classes[0]
+    S = S[~S.suppressed]
+    for one in (0, int(np.argmin(S.lengths)), int(np.argmax(S.lengths))):
+        expected = S.distances(S[one], squared=True)[:, 0]
+        assert miners._distances_to(S, one) == pytest.approx(expected)
 
 
 def test_k_means_labels_suppressed_records_apart_and_repeats_with_a_seed(two_classes):

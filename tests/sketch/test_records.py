@@ -56,6 +56,7 @@ def test_joined_leaves_out_columns_that_nobody_has():
     part = Records(first.matrix[:1], first.terms)
     together = joined([part, second])
     assert together.terms == ["ab", "cd", "ef", "gh"]
+    assert together.matrix.indptr.dtype == first.matrix.indptr.dtype == np.int32
     assert together.matrix.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
 
 

@@ -240,15 +240,26 @@ def _totals(sketches: Sketches, labels: Any, count: int) -> tuple[Any, Any]:
 
 def _spread_out(sketches: Sketches, count: int, rng: np.random.Generator) -> Any:
     """Starting centres far from each other (k-means++)."""
-    first = int(rng.integers(len(sketches)))
-    chosen = [first]
-    far = sketches.distances(sketches[first], squared=True)[:, 0]
+    chosen = [int(rng.integers(len(sketches)))]
+    far = _distances_to(sketches, chosen[0])
     while len(chosen) < count:
         total = far.sum()
         weights = far / total if total > 0 else None
         chosen.append(int(rng.choice(len(sketches), p=weights)))
-        far = np.minimum(far, sketches.distances(sketches[chosen[-1]], squared=True)[:, 0])
+        far = np.minimum(far, _distances_to(sketches, chosen[-1]))
     return sketches.values[chosen].astype(np.float64)
+
+
+def _distances_to(sketches: Sketches, one: int) -> npt.NDArray[np.float64]:
+    """Estimated squared distances of all records to one of them, over the shared components."""
+    width = int(sketches.lengths[one])
+    values = sketches.values[:, :width]  # zeros where a record is shorter
+    centre = values[one].astype(np.float64)
+    common = np.minimum(sketches.lengths, width)
+    energy = np.concatenate([[0.0], np.cumsum(centre**2)])
+    own = np.einsum("ij,ij->i", values, values, dtype=np.float64)
+    sums = own + energy[common] - 2.0 * (values @ values[one])
+    return np.maximum(sums, 0.0) / common
 
 
 def _nearest_centre(sketches: Sketches, centres: Any) -> tuple[Any, Any]:

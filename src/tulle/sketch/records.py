@@ -89,7 +89,7 @@ def joined(parts: Sequence[Records]) -> Records:
     data = np.concatenate([part.matrix.data for part in parts])
     ends = np.cumsum(np.concatenate([[0], *(np.diff(part.matrix.indptr) for part in parts)]))
     shape = (len(ends) - 1, len(column_of))
-    matrix = csr_array((data, np.concatenate(columns), ends), shape=shape)
+    matrix = csr_array((data, np.concatenate(columns), _narrow(ends)), shape=shape)
     return Records(canonical(matrix), list(column_of))
 
 
@@ -215,6 +215,11 @@ def _batch(
             break
     if len(ends) == 1:
         return None
-    parts = (np.array(weights, dtype), np.array(columns, np.int32), np.array(ends, np.int64))
+    parts = (np.array(weights, dtype), np.array(columns, np.int32), _narrow(np.array(ends)))
     shape = (len(ends) - 1, len(column_of))
     return Records(canonical(csr_array(parts, shape=shape)), list(column_of))
+
+
+def _narrow(ends: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """As 32-bit numbers if they fit: much of scikit-learn takes no others."""
+    return ends.astype(np.int32) if ends[-1] < 2**31 else ends

@@ -224,3 +224,15 @@ def test_beyond_small_inputs_groups_are_valid_and_better_than_mdav(top: int) -> 
     first, again = (group_records(matrix, mixed, np.random.default_rng(5)) for _ in range(2))
     assert is_valid(first, mixed)
     assert (first == again).all()
+
+
+@pytest.mark.parametrize("n", [400, 3200])
+@pytest.mark.parametrize("k", [3, 8])
+def test_natural_clusters_of_up_to_twice_the_size_are_found(n: int, k: int) -> None:
+    rng = np.random.default_rng(k)
+    sizes = rng.integers(k, 2 * k, size=n // k)
+    clusters = np.repeat(np.arange(len(sizes)), sizes)[:n]
+    clusters[clusters == clusters[-1]] = 0  # the last one was cut short
+    matrix = 10 * rng.normal(size=(len(sizes), 6))[clusters] + rng.normal(size=(n, 6))
+    groups = group_records(matrix, np.full(n, k), rng)
+    assert squared_error(matrix, groups) <= 1.3 * squared_error(matrix, clusters)

@@ -16,7 +16,7 @@ def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
     usual = int(np.median(taken))
     size = np.concatenate([taken, np.zeros(spare, dtype=np.int64)])
     room = np.concatenate([taken, np.full(spare, usual)])
-    room += np.maximum(room // 2, 3)  # groups seldom grow to twice what they need
+    room *= 2  # a natural cluster may have nearly twice as many members as a group needs
     room += -room % 4  # four are looked at together
     start = np.concatenate([[0], np.cumsum(room)[:-1]]).astype(np.int64)
     order = np.argsort(groups, kind="stable")

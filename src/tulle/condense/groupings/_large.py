@@ -23,7 +23,8 @@ OUTER = 0.3  # share among which their partners are looked for
 PEEL_WORK = 400  # distances a record while peeling, at most
 NEAR = 9  # groups that may exchange members with a group
 FIRST = 4  # groups in the first sweep, when everything is still moving
-WORST, OUTLYING = 100, 10.0  # groups, times the usual error of a member, that reach out
+OUTLYING = 10.0  # times the usual error of a member: groups that reach out, the worst first
+REACH_WORK = 100_000_000  # operations that this may take
 WHOLE = 1500  # up to this many groups all pairs are compared
 LEAF, TREES = 40, 2  # beyond, those that share a leaf of some random trees
 SWEEPS = 20
@@ -107,11 +108,17 @@ def _reach_out(cells: Cells, near: Ints) -> None:
     slots = np.arange(len(numbers)) - np.searchsorted(numbers, numbers) + cells.start[numbers]
     errors = np.bincount(numbers, cells.own[slots]) / np.maximum(np.bincount(numbers), 1)
     bad = alive[errors[alive] > OUTLYING * np.median(errors[alive])]
-    reach_out(cells, bad[np.argsort(-errors[bad], kind="stable")[:WORST]], near)
+    most = int(REACH_WORK / (len(numbers) * cells.centres.shape[1]))
+    reach_out(cells, bad[np.argsort(-errors[bad], kind="stable")[:most]], near)
 
 
 def refine_large(
-    matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator, width: int = NEAR
+    matrix: Floats,
+    levels: Ints,
+    groups: Ints,
+    rng: np.random.Generator,
+    width: int = NEAR,
+    enough: float = ENOUGH,
 ) -> Ints:
     """Exchanges members between groups near each other, dissolves and splits groups."""
     from tulle.condense.groupings._cells import lay_out, read_out
@@ -132,7 +139,7 @@ def refine_large(
             free = np.concatenate([empty, np.empty(len(near) - len(empty), dtype=np.int64)])
             gain += restructure(cells, near, changed, turn, least, free, len(empty))
         first = max(first, gain)
-        if gain <= ENOUGH * first:
+        if gain <= enough * first:
             break
         if turn % 2 == 1:
             relist(cells.centres, cells.size, near, far)

@@ -8,7 +8,7 @@ from tulle.condense.groupings._large import kernel_seed, nearest
 from tulle.condense.groupings._search_kernels import MOST, Bench, Chains, search
 from tulle.moments import Floats, Ints
 
-NEAR = 12  # records from which a walk to other groups goes on
+NEAR, MOST_NEAR = 12, 60  # records from which a walk to other groups goes on
 ROOM, MOST_ROOM = 120, 2_000  # records that are taken apart together, at least and at most
 
 
@@ -21,7 +21,9 @@ class Search:
         count = int(groups.max()) + 1
         spare = count // 10 + 8
         self.matrix, self.levels = matrix, levels
-        self.near, _ = nearest(matrix, np.arange(len(matrix)), NEAR, rng)
+        # beyond the twice as many that a natural cluster may have
+        width = int(np.clip(2.5 * float(np.median(levels)), NEAR, MOST_NEAR))
+        self.near, _ = nearest(matrix, np.arange(len(matrix)), width, rng)
         self.chains = _chained(groups, count + spare)
         self.free = np.zeros(count + spare, dtype=np.int64)
         self.free[:spare] = np.arange(count, count + spare)

@@ -20,6 +20,7 @@ from tulle.moments import Floats, Ints
 
 RETURN = 0.5  # chance that a walk begins again where it began
 FEWER = 0.02  # chance that one group fewer is made than was taken apart
+TRIES = 10  # failed attempts for a step, at most: seeds whose groups would be too small
 MOST = 8  # groups that are taken apart together, and made
 
 
@@ -306,13 +307,15 @@ def search(
     least: float,
     state: Any,
 ) -> int:
-    """Some steps of ruin and recreate while the temperature falls.
+    """Some steps of ruin and recreate while the temperature falls; cheap failures do not count.
 
     ``free`` holds ``empty`` numbers of groups without members and has room for all; returns how
     many there are at the end.
     """
-    for step in range(steps):
-        temperature = hot * (cold / hot) ** (step / steps)
+    done = 0
+    for _ in range(TRIES * steps):
+        if done == steps:
+            break
         wanted = 3 + int(random_unit(state) * (MOST - 4))
         groups = choose(chains, near, bench, wanted, state)
         if groups < 2:
@@ -321,6 +324,8 @@ def search(
         made = how_many(bench, count, groups, empty, state)
         if not recreate(bench, count, made, state):
             continue
+        temperature = hot * (cold / hot) ** (done / steps)
+        done += 1
         before = error_before(bench, count, groups, chains)
         sum_up(bench, count, made)
         gain = before - descend(bench, count, made, least)

@@ -16,7 +16,8 @@ from tulle.condense.groupings.repair import squared_error
 from tulle.moments import Floats, Ints
 
 SMALL = 3_000  # records up to which NumPy alone is used
-MEDIUM, WIDE = 30_000, 20  # up to this many records, groups look at so many groups in the end
+MEDIUM = 30_000  # records up to which groups then look wider and longer
+WIDE, ENOUGH = 20, 0.01
 WEIGHTS = (0.5, 2.0)  # of the column of levels that keeps demanding records together
 SAMPLE = 64
 Method = Callable[[Floats, Ints, Floats, np.random.Generator], Ints]
@@ -90,12 +91,12 @@ def _grouped_large(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.
 
 
 def _looked_wider(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
-    """Where time is no matter, groups exchange members with more of the groups around."""
+    """Where time is no matter, members are exchanged with more of the groups around."""
     from tulle.condense.groupings._large import refine_large
 
     if not SMALL < len(matrix) <= MEDIUM:
         return groups
-    return refine_large(matrix, levels, groups, rng, WIDE)
+    return refine_large(matrix, levels, groups, rng, WIDE, ENOUGH)
 
 
 def _grouped_small(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:

@@ -14,7 +14,7 @@ from tulle import SecretKey, SiteAgreement, SiteCodec
 from tulle.cli import tulle
 from tulle.errors import DataError, KeyMaterialError
 from tulle.releases import manifest_path, read_manifest
-from tulle.workflows import site_results, site_tables, sites
+from tulle.workflows import site_results, site_tables, site_union, sites
 
 ONE = pl.DataFrame(
     {
@@ -59,8 +59,12 @@ def decode(name: str, output: str, **options: Any) -> sites.Done:
 def test_the_whole_flow_brings_the_union_back(folder: Path) -> None:
     encode("one.csv", "one.parquet")
     encode("two.csv", "two.parquet", vocabulary="two.words")
-    joined = site_tables.join(["one.parquet", "two.parquet"], "union.parquet")
+    joined = site_union.join(["one.parquet", "two.parquet"], "union.parquet")
     assert joined.summary["records"] == 6
+    agreement = SiteAgreement.load("agreed", SecretKey.load("key"))
+    for name in ("one.parquet", "union.parquet"):  # also if the manifest gets lost
+        carried = pl.read_parquet_metadata(name)
+        assert carried["tulle.fingerprint"] == agreement.fingerprint
     decode("union.parquet", "plain.parquet", values=["one.csv", "two.words"])
     expected = pl.concat([ONE, TWO]).drop("email")
     assert pl.read_parquet("plain.parquet").equals(expected)
@@ -95,15 +99,15 @@ def test_union_refuses_other_agreements_schemas_and_duplicates(folder: Path) -> 
     encode("one.csv", "again.csv")
     encode("two.csv", "two.parquet", release="spring")
     with pytest.raises(DataError, match="their codes do not match"):
-        site_tables.join(["one.parquet", "two.parquet"], "union.parquet")
+        site_union.join(["one.parquet", "two.parquet"], "union.parquet")
     with pytest.raises(DataError, match="the same table: it would count twice"):
-        site_tables.join(["one.parquet", "one.parquet"], "union.parquet")
+        site_union.join(["one.parquet", "one.parquet"], "union.parquet")
     with pytest.raises(DataError, match="the same table: it would count twice"):
-        site_tables.join(["one.parquet", "again.csv"], "union.parquet")
+        site_union.join(["one.parquet", "again.csv"], "union.parquet")
     with pytest.raises(DataError, match="at least two sites"):
-        site_tables.join(["one.parquet"], "union.parquet")
+        site_union.join(["one.parquet"], "union.parquet")
     with pytest.raises(DataError, match="has no manifest"):
-        site_tables.join(["one.parquet", "two.csv"], "union.parquet")
+        site_union.join(["one.parquet", "two.csv"], "union.parquet")
     assert not Path("union.parquet").exists()
 
 
@@ -119,11 +123,11 @@ def test_union_refuses_changed_tables_and_foreign_releases(folder: Path) -> None
     ]:
         manifest_path("two.parquet").write_text(json.dumps({**manifest, **changes}))
         with pytest.raises(DataError, match=words):
-            site_tables.join(["one.csv.gz", "two.parquet"], "union.parquet")
+            site_union.join(["one.csv.gz", "two.parquet"], "union.parquet")
     manifest_path("two.parquet").write_text(json.dumps(manifest))
     Path("two.parquet").write_bytes(Path("two.parquet").read_bytes() + b" ")
     with pytest.raises(DataError, match="was changed after it was encoded"):
-        site_tables.join(["one.csv.gz", "two.parquet"], "union.parquet")
+        site_union.join(["one.csv.gz", "two.parquet"], "union.parquet")
 
 
 def test_union_of_text_files_keeps_types_where_a_site_has_nothing(folder: Path) -> None:
@@ -132,7 +136,7 @@ def test_union_of_text_files_keeps_types_where_a_site_has_nothing(folder: Path) 
     )
     encode("one.csv", "one.coded.csv")
     encode("three.csv", "three.coded.csv")
-    site_tables.join(["one.coded.csv", "three.coded.csv"], "union.parquet")
+    site_union.join(["one.coded.csv", "three.coded.csv"], "union.parquet")
     assert pl.read_parquet("union.parquet").schema == {
         "age": pl.Float64, "illness": pl.String, "smoker": pl.String,
     }  # fmt: skip
@@ -192,7 +196,7 @@ def test_rotation_keeps_the_old_agreement_readable(folder: Path) -> None:
     assert made.summary["generation"] == 2
     encode("two.csv", "new.parquet", agreement="agreed.g2")
     with pytest.raises(DataError, match="their codes do not match"):
-        site_tables.join(["old.parquet", "new.parquet"], "union.parquet")
+        site_union.join(["old.parquet", "new.parquet"], "union.parquet")
     with pytest.raises(DataError, match="old.parquet was encoded under agreement"):
         decode("old.parquet", "plain.csv", agreement="agreed.g2", values=["one.csv"])
     decode("old.parquet", "plain.csv", values=["one.csv"])

@@ -32,6 +32,7 @@ from tulle.tables.schema import Column, Kind, Role
 
 _OWNER = "SiteAgreement"
 _STAY_HOME = (Role.IDENTIFIER, Role.IGNORED, Role.LEVEL)
+_MOMENTS = ("date", "time", "timestamp")  # the range says which
 _MEASURED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
 
 
@@ -125,10 +126,9 @@ def as_columns(schema: Any) -> list[Column]:
 
 
 def _kind(name: str, kind: Any) -> Kind:
-    if kind in ("date", "time", "timestamp"):
-        return Kind.DATETIME
-    words = [str(word) for word in Kind]
-    return Kind(check_choice(_OWNER, f"schema['{name}']", str(kind), words))
+    words = [*(str(word) for word in Kind), *_MOMENTS]
+    chosen = check_choice(_OWNER, f"schema['{name}']", str(kind), words)
+    return Kind.DATETIME if chosen in _MOMENTS else Kind(chosen)
 
 
 def _code(column: Column, choices: Choices, key: SecretKey) -> Coded:

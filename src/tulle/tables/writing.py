@@ -53,10 +53,17 @@ def put_table(frame: pl.DataFrame, file: BinaryIO, name: Source) -> None:
     put_batches([frame], file, name)
 
 
-def put_batches(frames: Iterable[pl.DataFrame], file: BinaryIO, name: Source) -> None:
+def put_batches(
+    frames: Iterable[pl.DataFrame],
+    file: BinaryIO,
+    name: Source,
+    *,
+    words: dict[str, str] | None = None,
+) -> None:
     """Writes frames of one schema into an open file, in the format of ``name``.
 
-    What is on its way into a database goes as Arrow.
+    What is on its way into a database goes as Arrow. ``words`` go into the metadata of Parquet,
+    the format that has a place for them.
     """
     kind = format_of(name)
     first, checked = _one_schema(frames)
@@ -68,7 +75,7 @@ def put_batches(frames: Iterable[pl.DataFrame], file: BinaryIO, name: Source) ->
         with _packed(file, is_compressed(name)) as stream:
             _put_lines(checked, stream, kind)
     else:
-        _put_binary(first, checked, file, kind)
+        _put_binary(first, checked, file, kind, words)
 
 
 def flat(frame: pl.DataFrame, kind: Format) -> pl.DataFrame:
@@ -127,7 +134,11 @@ def _header(names: list[str]) -> str:
 
 
 def _put_binary(
-    first: pl.DataFrame, frames: Iterator[pl.DataFrame], file: BinaryIO, kind: Format
+    first: pl.DataFrame,
+    frames: Iterator[pl.DataFrame],
+    file: BinaryIO,
+    kind: Format,
+    words: dict[str, str] | None,
 ) -> None:
     from polars.io.plugins import register_io_source
 
@@ -136,7 +147,7 @@ def _put_binary(
 
     lazy = register_io_source(source, schema=first.schema)
     if kind is Format.PARQUET:
-        lazy.sink_parquet(file)
+        lazy.sink_parquet(file, metadata=words)
     else:
         lazy.sink_ipc(file)
 

@@ -1,9 +1,8 @@
-"""``tulle sites encode`` and ``join``: a site's table to codes, and the miner's union of them."""
+"""``tulle sites encode``: a site's table to codes, and a report on what they give away."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -11,11 +10,9 @@ import polars as pl
 from tulle.attacks.result import AttackResult
 from tulle.attacks.site_tables import WARNING, attack_tables, warnings_of, worst_of
 from tulle.auditing import Audit
-from tulle.errors import DataError
 from tulle.files import digest, refuse_existing
-from tulle.progress import bar
 from tulle.random import seed_policy
-from tulle.releases import Manifest, check_target, read_manifest, verify_release, write_release
+from tulle.releases import Manifest, check_target, write_release
 from tulle.report.words import attack_label
 from tulle.sites.agreement import SiteAgreement
 from tulle.sites.codec import SiteCodec
@@ -27,7 +24,7 @@ from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
 from tulle.workflows.sources import file_sources
 
 _MOST_TOLD = 6  # columns in the verdict
-ENCODED, UNION = "site codes", "union of site codes"
+ENCODED = "site codes"
 LIMITS = (
     "Frequencies: an alias is as common as its value.",
     "Order: a code is larger if its value is.",
@@ -76,7 +73,7 @@ def encode(
     manifest = _manifest(shared, source, counts, {"release": release, "clamp": clamp}, seed)
     write_release(
         output,
-        lambda file: put_batches(batches(), file, output),
+        lambda file: put_batches(batches(), file, output, words=carried(shared.fingerprint)),
         manifest,
         sources=sources,
         force=force,
@@ -93,47 +90,9 @@ def encode(
     return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
 
 
-def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) -> Done:
-    """The miner's side: one table of the codes of several sites, or a reason why not."""
-    if len(sources) < 2:
-        raise DataError("a union needs the codes of at least two sites")
-    check_target(output, sources=file_sources(*sources), force=force)
-    manifests = [_checked(source) for source in sources]
-    _refuse_mixture(sources, manifests)
-    first = manifests[0]
-    schema = _schema(sources, manifests)
-
-    def batches() -> Iterator[pl.DataFrame]:
-        with bar("Joining", len(sources)) as advance:
-            for source in sources:
-                for batch in read_batches(source):
-                    yield batch.select(schema.names()).cast(schema)
-                advance(1)
-
-    records = [int(manifest.counts["records"]) for manifest in manifests]
-    manifest = Manifest(
-        method=UNION,
-        parameters={"fingerprint": first.parameters["fingerprint"], "tables": len(sources)},
-        guarantee={"one agreement, one schema, no table twice": True},
-        verified={"fingerprints equal": True, "tables unchanged": True, "no table twice": True},
-        counts={"records": sum(records)},
-        columns=first.columns,
-        source={"tables": [manifest.source["table"] for manifest in manifests]},
-        output={"columns": schema.names()},
-    )
-    write_release(
-        output,
-        lambda file: put_batches(batches(), file, output),
-        manifest,
-        sources=file_sources(*sources),
-        force=force,
-    )
-    rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]
-    facts = {"fingerprint": first.parameters["fingerprint"], "records": sum(records)}
-    return Done(facts, {"joined": rows}, [])
-
-
-# -- encode ------------------------------------------------------------------------------------
+def carried(fingerprint: str) -> dict[str, str]:
+    """What a Parquet file says of itself, should its manifest get lost."""
+    return {"tulle.fingerprint": fingerprint}
 
 
 def _manifest(
@@ -240,58 +199,3 @@ def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
         }
         for column, result in worst_of(attacks).items()
     ]
-
-
-# -- join --------------------------------------------------------------------------------------
-
-
-def _checked(source: FilePath) -> Manifest:
-    """The manifest of a table of codes that is unchanged since it was encoded."""
-    manifest = read_manifest(source)
-    if manifest.method not in (ENCODED, UNION):
-        raise DataError(f"{source} holds no site codes, but a release by {manifest.method}")
-    if not all(row["holds"] for row in verify_release(source)):
-        raise DataError(f"{source} was changed after it was encoded: ask the site for it again")
-    if manifest.method == UNION:
-        raise DataError(f"{source} is a union already: join the tables of the sites")
-    if "fingerprint" not in manifest.parameters or "table" not in manifest.source:
-        raise DataError(f"the manifest of {source} names no agreement")
-    return manifest
-
-
-def _refuse_mixture(sources: Sequence[FilePath], manifests: Sequence[Manifest]) -> None:
-    first = manifests[0]
-    seen: dict[str, FilePath] = {}
-    for source, manifest in zip(sources, manifests):
-        if manifest.parameters["fingerprint"] != first.parameters["fingerprint"]:
-            raise DataError(
-                f"{source} was encoded under agreement {manifest.parameters['fingerprint']}, "
-                f"{sources[0]} under {first.parameters['fingerprint']}: their codes do not match"
-            )
-        if manifest.columns != first.columns:
-            raise DataError(f"{source} and {sources[0]} have different columns")
-        # the bytes of the codes, and the keyed name of the table that they were made from
-        names = {manifest.output["sha256"], manifest.source["table"]} - {""}
-        for name in names & set(seen):
-            raise DataError(f"{source} and {seen[name]} are the same table: it would count twice")
-        seen.update(dict.fromkeys(names, source))
-
-
-def _schema(sources: Sequence[FilePath], manifests: Sequence[Manifest]) -> pl.Schema:
-    """The columns of the union: codes are numbers, aliases text, plain columns as they are."""
-    from tulle.tables.reading import read_schema
-
-    schemas = [read_schema(source) for source in sources]
-    joined: dict[str, Any] = {}
-    for name, entry in manifests[0].columns.items():
-        found = [schema.get(name) for schema in schemas]
-        if any(dtype is None for dtype in found):
-            raise DataError(f"not every table has the column '{name}' of its manifest")
-        if entry["coded"] != "plain":
-            joined[name] = pl.Float64() if entry["coded"] == "number" else pl.String()
-            continue
-        kinds = {dtype for dtype in found if dtype != pl.Null}
-        if len(kinds) > 1 and not all(dtype is not None and dtype.is_numeric() for dtype in kinds):
-            raise DataError(f"the plain column '{name}' has different types at different sites")
-        joined[name] = pl.Float64() if len(kinds) > 1 else next(iter(kinds), pl.String())
-    return pl.Schema(joined)

@@ -184,7 +184,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
     twice. Needs no key.
     """
     from tulle.cli.output import where_to_look, working
-    from tulle.workflows.site_tables import join as make
+    from tulle.workflows.site_union import join as make
 
     with working():
         made = make(tables, output, force=force)

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 $(VENV)/.stamp-%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	test -x $(BIN)/uv || $(BIN)/python -m pip install -q uv || true
-	if [ -x $(BIN)/uv ]; then VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install -q -e '.[$*]'; \
+	if [ -x $(BIN)/uv ]; then VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/uv pip install -q --compile-bytecode -e '.[$*]'; \
 	else $(BIN)/python -m pip install -q -e '.[$*]'; fi
 	touch $@
 

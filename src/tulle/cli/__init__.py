@@ -54,10 +54,10 @@ class _Commands(click.RichGroup):
 def tulle(ctx: click.Context, debug: bool) -> None:
     """Share the shape of your data, not the people in it.
 
-    Start with [bold]tulle demo[/bold], then [bold]tulle inspect FILE[/bold]. Exit codes: 0 fine,
+    Start with tulle demo, then tulle inspect FILE. Exit codes: 0 fine,
     1 a guarantee or a gate failed, 2 a mistake in usage or data.
 
-    Shell completion: [bold]eval "$(_TULLE_COMPLETE=bash_source tulle)"[/bold]
+    Shell completion: eval "$(_TULLE_COMPLETE=bash_source tulle)"
     """
     ctx.obj = {"debug": debug}
 

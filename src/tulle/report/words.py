@@ -107,6 +107,18 @@ METRICS = {  # in the order of a report
     "suppressed_share": Words(
         "Suppressed", "Share of the records that were left out of the release.", "share"
     ),
+    "same_tree": Words(
+        "Same answers: decision tree",
+        "Records of which a miner says the same, whether it learnt from the table or its codes.",
+        "share",
+    ),
+    "same_bayes": Words("Same answers: naive Bayes", "The same for another miner.", "share"),
+    "same_neighbours": Words(
+        "Same answers: nearest neighbours", "A miner that looks at distances.", "share"
+    ),
+    "same_clusters": Words(
+        "Same answers: clusters", "Records that fall into the same cluster.", "share"
+    ),
     "groups": Words("Groups", "How many groups the records were condensed into."),
     "smallest_group": Words("Smallest group", "Records in the smallest group."),
     "median_group": Words("Median group", "Records in the group of median size."),

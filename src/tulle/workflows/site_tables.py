@@ -11,7 +11,8 @@ from tulle.attacks.result import AttackResult
 from tulle.attacks.site_tables import WARNING, attack_tables, warnings_of, worst_of
 from tulle.auditing import Audit
 from tulle.files import digest, refuse_existing
-from tulle.random import seed_policy
+from tulle.metrics.answers import same_answers
+from tulle.random import as_generator, seed_policy
 from tulle.releases import Manifest, check_target, write_release
 from tulle.report.words import attack_label
 from tulle.sites.agreement import SiteAgreement
@@ -19,6 +20,7 @@ from tulle.sites.codec import SiteCodec
 from tulle.sites.columns import Aliased, Coded, Dropped, Graded, Plain
 from tulle.tables.formats import is_sql
 from tulle.tables.reading import read_batches, read_table
+from tulle.tables.schema import Role
 from tulle.tables.writing import put_batches
 from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
 from tulle.workflows.sources import file_sources
@@ -82,8 +84,8 @@ def encode(
         codec.save_vocabulary(vocabulary, force=force)
     attacks: list[AttackResult] = []
     if report is not None:
-        attacks = _attacks(shared, source, output, public, seed)
-        _report(shared, attacks, counts["records"], command).save(report, force=force)
+        attacks, same = _audited(shared, source, output, public, seed)
+        _report(shared, attacks, same, counts["records"], command).save(report, force=force)
     notes = [WARNING] if warnings_of(attacks) else []
     if report is None:
         notes = ["--report FILE measures what these codes give away."]
@@ -125,21 +127,40 @@ def _coded(column: Coded) -> str:
     return "number" if isinstance(column, Graded) else "alias"
 
 
-def _attacks(
+def _audited(
     agreement: SiteAgreement,
     source: FilePath,
     output: FilePath,
     public: FilePath | None,
     seed: int | None,
-) -> list[AttackResult]:
+) -> tuple[list[AttackResult], dict[str, float]]:
+    """The attacks on the codes, and whether miners still find the same."""
     splits = {c.name: c.split for c in agreement.columns if isinstance(c, Aliased) and c.split}
     known = read_table(public) if public is not None else None
     plain, codes = read_table(source), read_table(output)
-    return attack_tables(plain, codes, known, splits=splits, random_state=seed)
+    attacks = attack_tables(plain, codes, known, splits=splits, random_state=seed)
+    target = _target(agreement)
+    if target is None:
+        return attacks, {}
+    sent = [name for column in agreement.columns for name in column.sources if name in plain]
+    at_home = {column.name for column in agreement.columns if isinstance(column, Dropped)}
+    mined = plain.select(name for name in sent if name not in at_home)
+    return attacks, same_answers(mined, codes, target, as_generator(seed))
+
+
+def _target(agreement: SiteAgreement) -> str | None:
+    """What miners of the report predict: the target, else the first column of categories."""
+    named = [column for column in agreement.columns if isinstance(column, Aliased)]
+    targets = [column.name for column in named if column.role is Role.TARGET]
+    return next(iter([*targets, *(column.name for column in named)]), None)
 
 
 def _report(
-    agreement: SiteAgreement, attacks: list[AttackResult], records: int, command: str
+    agreement: SiteAgreement,
+    attacks: list[AttackResult],
+    same: dict[str, float],
+    records: int,
+    command: str,
 ) -> Audit:
     """The owner's report: which columns are coded how, and what an adversary makes of it."""
     columns = {
@@ -165,7 +186,8 @@ def _report(
                 "rows": [],
             },
             "k": 10,
-            "metrics": {},
+            "records": records,
+            "metrics": same,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [columns],
             "limits": [WARNING, *LIMITS],

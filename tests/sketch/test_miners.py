@@ -118,3 +118,9 @@ def test_wrong_parameters_are_named(two_classes):
         SketchKMeans(9).fit(S[:3])
     with pytest.raises(ValueError, match="inconsistent"):
         SketchKNeighborsClassifier().fit(S, y[:5])
+    with pytest.raises(DataError, match="y is None"):
+        SketchKNeighborsClassifier().fit(S, None)
+    with pytest.raises(ValueError, match="NaN"):
+        SketchKNeighborsClassifier().fit(S, np.full(len(S), np.nan))
+    with pytest.raises(ValueError, match="1d array"):
+        SketchKNeighborsClassifier().fit(S, np.stack([y, y], axis=1))

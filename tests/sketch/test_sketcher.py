@@ -5,6 +5,9 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.sparse import csc_array, csr_array, csr_matrix
 from sklearn.base import clone
@@ -284,3 +287,83 @@ def test_broken_promise_releases_nothing(monkeypatch):
 def test_number_of_columns_must_stay():
     with pytest.raises(ValueError, match="features"):
         made().fit(BASKETS).transform(BASKETS[:, :50])
+
+
+# --- input that is no matrix, or is too large ---------------------------------------------
+
+
+def test_columns_of_texts_and_missing_texts():
+    texts = ["secret words here", None, "words here again"]
+    expected = made().fit(texts).transform(texts)
+    assert expected.suppressed.tolist() == [False, True, False]
+    for column in (
+        pd.Series(texts),
+        pl.Series(texts),
+        pa.array(texts),
+        np.array(texts),
+        tuple(texts),
+    ):
+        assert np.array_equal(made().fit(column).transform(column).values, expected.values)
+
+
+def test_sets_of_item_numbers_are_baskets():
+    sets = [{1, 2, 3}, {3, 4}]
+    words = [["1", "2", "3"], ["3", "4"]]
+    assert np.array_equal(
+        made().fit(sets).transform(sets).values, made().fit(words).transform(words).values
+    )
+
+
+@pytest.mark.parametrize(
+    "X,message",
+    [
+        ([], "no record"),
+        (np.array([4711.0, 1.0]), "2-D"),
+        (np.full((2, 2), 4711 + 1j), "Complex"),
+        (4711, "2-D"),
+        ([[4711, 2], [3]], "differ in length"),
+        (np.array([["secret", 2]], object), "no number"),
+        (np.array([[4711e80, 2.0]]), "1 entries are above"),
+        (np.array([[1e-90, 2.0]]), "1 entries are above"),
+    ],
+)
+def test_wrong_input_is_refused_without_a_cell(X, message):
+    with pytest.raises(DataError, match=message) as caught:
+        made().fit(X)
+    assert "4711" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_records_with_terms_and_matrices_do_not_mix():
+    with pytest.raises(DataError, match="fit saw a matrix"):
+        made().fit(BASKETS).transform(TEXTS)
+    with pytest.raises(DataError, match="fit saw records with terms"):
+        made().fit(TEXTS).transform(BASKETS)
+    both = made().fit(BASKETS).fit(TEXTS)
+    assert not hasattr(both, "n_features_in_")
+
+
+@pytest.mark.parametrize("columns", [[-1], [120], [1.5], ["cat"]])
+def test_columns_to_reconstruct_must_be_there(columns):
+    owner = made().fit(BASKETS)
+    S = owner.transform(BASKETS)
+    with pytest.raises(ParameterError, match="from 0 to 119"):
+        owner.reconstruct(S, columns)
+    with pytest.raises(ParameterError, match="Sketches"):
+        owner.reconstruct(S.values)
+
+
+def test_terms_to_reconstruct_are_words():
+    owner = made().fit(TEXTS)
+    with pytest.raises(ParameterError, match="name the terms"):
+        owner.reconstruct(owner.transform(TEXTS), [0])
+
+
+@pytest.mark.parametrize("power", [-150, -20, 20, 150])
+def test_gap_is_free_of_scale(power):
+    X = BASKETS.astype(np.float64)
+    plain, scaled = (
+        made(model="k-variance", k=5, criterion="gap").fit(Y).transform(Y).lengths
+        for Y in (X, X * 2.0**power)
+    )
+    assert np.array_equal(plain, scaled)

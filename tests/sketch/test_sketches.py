@@ -89,6 +89,22 @@ def test_wrong_shapes_are_refused():
         Sketches(np.zeros((2, 2)), np.array([1]))
     with pytest.raises(DataError, match="larger"):
         Sketches(np.zeros((2, 2)), np.array([1, 3]))
+    with pytest.raises(DataError, match="finite"):
+        Sketches(np.full((2, 2), np.nan), np.array([2, 2]))
+    with pytest.raises(DataError, match="zero after"):
+        Sketches(np.ones((2, 2)), np.array([1, 2]))
+    with pytest.raises(DataError, match="numbers"):
+        Sketches(np.array([["a"]]), np.array([1]))
+
+
+def test_stacked_sketches_of_one_key_are_those_of_all_records():
+    S, X = sketched(delta=0.7)
+    owner = Sketcher(key=KEY, delta=0.7).fit(X)
+    together = Sketches.stacked([owner.transform(X[:5]), owner.transform(X[5:])])
+    assert np.array_equal(together.values, S.values)
+    assert np.array_equal(together.lengths, S.lengths)
+    with pytest.raises(DataError, match="no sketches"):
+        Sketches.stacked([])
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npz"])

@@ -13,7 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from tulle.checks import check_choice, check_int
 from tulle.errors import DataError
@@ -278,7 +284,10 @@ def _nearest_centre(sketches: Sketches, centres: Any) -> tuple[Any, Any]:
 
 def _training(estimator: Any, X: Any, y: Any) -> tuple[Sketches, Any]:
     if isinstance(X, Sketches):
-        y = np.asarray(y)
+        if y is None:
+            raise DataError("requires y to be passed, but the target y is None")
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         check_consistent_length(X.values, y)
         estimator.n_features_in_ = X.shape[1]
         return X, y

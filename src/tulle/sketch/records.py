@@ -22,6 +22,8 @@ from tulle.sketch.text import documents, is_text_file, tokens
 from tulle.transactions import Transactions, fimi_blocks, read_fimi
 
 _EXACT_IN_FLOAT32 = 2**24
+_SMALLEST, _LARGEST = 1e-60, 1e60  # beyond, fourth powers are no numbers any more
+_LARGEST_IN_FLOAT32 = 1e30
 _BATCH_RECORDS, _BATCH_ENTRIES = 20_000, 2_000_000
 
 FilePath = str | os.PathLike[str]
@@ -38,8 +40,9 @@ def as_records(X: Any, text: str = "text") -> Records | None:
     """Records of anything that is no matrix; None if ``X`` looks like a matrix.
 
     Taken are: the path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents),
-    :class:`~tulle.transactions.Transactions`, a list of texts, a list of bags of terms (lists or
-    sets of words), and a list of mappings term -> weight.
+    :class:`~tulle.transactions.Transactions`, a list (or a column of a table) of texts, a list of
+    bags of terms (lists or sets of words, or sets of item numbers), and a list of mappings
+    term -> weight. A missing text is an empty one.
     """
     if isinstance(X, Records):
         return X
@@ -49,7 +52,7 @@ def as_records(X: Any, text: str = "text") -> Records | None:
         return _from_baskets(X)
     if getattr(X, "ndim", 1) != 1 or hasattr(X, "indptr") or not isinstance(X, Iterable):
         return None
-    rows = list(X) if not isinstance(X, list) else X
+    rows = X.to_pylist() if hasattr(X, "to_pylist") else list(X)
     kind = _kind(rows)
     if kind is None:
         return None
@@ -93,6 +96,23 @@ def joined(parts: Sequence[Records]) -> Records:
     return Records(canonical(matrix), list(column_of))
 
 
+def refuse_other_shapes(X: Any) -> None:
+    """Refuses what is no matrix, without a cell of it; the words of scikit-learn quote the data."""
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    except ValueError:
+        raise DataError(
+            "the rows of X differ in length: give a matrix, sets of items, or lists of words"
+        ) from None
+    if len(shape) != 2:
+        raise DataError(
+            f"Expected a 2-D array, got {len(shape)} dimension(s). Reshape your data: one row a "
+            "record; or give texts, bags of words, or a file"
+        )
+    if getattr(X, "dtype", None) is not None and np.dtype(X.dtype).kind == "c":
+        raise DataError("Complex data not supported: give counts or weights")
+
+
 def canonical(matrix: Any) -> Any:
     """A float copy-if-needed with sorted columns, no duplicates and no stored zeros.
 
@@ -114,7 +134,18 @@ def canonical(matrix: Any) -> Any:
     if not np.isfinite(rows.data).all():
         count = int((~np.isfinite(rows.data)).sum())
         raise DataError(f"Input X contains NaN or infinity ({count} entries): remove them first")
-    return rows
+    return _of_fair_size(rows)
+
+
+def _of_fair_size(rows: Any) -> Any:
+    """Refuses entries with which a promise could not be checked; widens those of large floats."""
+    sizes = np.abs(rows.data, dtype=np.float64)
+    beyond = int(np.sum((sizes < _SMALLEST) | (sizes > _LARGEST)))
+    if beyond:
+        raise DataError(
+            f"{beyond} entries are above {_LARGEST:g} or below {_SMALLEST:g}: change their unit"
+        )
+    return rows.astype(np.float64) if sizes.max(initial=0) > _LARGEST_IN_FLOAT32 else rows
 
 
 def _from_file(path: FilePath, text: str) -> Records:
@@ -163,24 +194,33 @@ def _from_baskets(baskets: Transactions) -> Records:
 
 
 def _kind(rows: list[Any]) -> str | None:
+    """What the rows are: text, weights or bags; None for anything else."""
     if not rows:
-        return None
+        raise DataError("Found no record (0 sample(s)): give at least one")
+    present = [row for row in rows if not _is_missing(row)]
     for kind, types in (("text", str), ("weights", Mapping)):
-        if isinstance(rows[0], types):
-            if not all(isinstance(row, types) for row in rows):
-                raise DataError(f"{type(rows[0]).__name__} and other records are mixed")
+        if any(isinstance(row, types) for row in present):
+            missing = len(rows) - len(present)
+            if not all(isinstance(row, types) for row in present) or (missing and kind != "text"):
+                raise DataError(f"records of kind '{kind}' and other records are mixed")
             if kind == "weights" and not all(isinstance(term, str) for row in rows for term in row):
                 raise DataError("the terms of a mapping are its words: give text as keys")
             return kind
+    if all(isinstance(row, set | frozenset) for row in rows):
+        return "bag" if any(rows) else None
     bags = all(isinstance(row, list | tuple | set | frozenset) for row in rows)
     words = bags and all(isinstance(term, str) for row in rows for term in row)
     return "bag" if words and any(rows) else None
 
 
+def _is_missing(row: Any) -> bool:
+    return row is None or (isinstance(row, float) and math.isnan(row))
+
+
 def _bag(row: Any, kind: str) -> Mapping[str, float]:
     if kind == "text":
-        return Counter(tokens(row))
-    return row if kind == "weights" else Counter(row)
+        return Counter() if _is_missing(row) else Counter(tokens(row))
+    return row if kind == "weights" else Counter(str(term) for term in row)
 
 
 def _whole(bags: Iterable[Mapping[str, float]], dtype: Any) -> Records:

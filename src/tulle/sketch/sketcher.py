@@ -16,7 +16,7 @@ from tulle.sketch import _delta, _kvariance
 from tulle.sketch._build import build
 from tulle.sketch._neighbours import nearest
 from tulle.sketch._signs import Points, coefficients, sign_table, term_points
-from tulle.sketch.records import Records, as_records, canonical
+from tulle.sketch.records import Records, as_records, canonical, refuse_other_shapes
 from tulle.sketch.sketches import Sketches
 
 _DEFAULT_DELTA = 0.5
@@ -139,6 +139,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
         all columns that ``fit`` saw. Rows of suppressed records are NaN.
         """
         check_is_fitted(self, "key_")
+        if not isinstance(sketches, Sketches):
+            raise ParameterError(f"'sketches' are Sketches. Got a {type(sketches).__name__}.")
         if columns is None:
             if not hasattr(self, "n_features_in_"):
                 raise ParameterError("records without fixed columns: name the terms in 'columns'")
@@ -152,10 +154,15 @@ class Sketcher(TransformerMixin, BaseEstimator):
         """The secret signs of some columns, columns x components: as secret as the key."""
         check_is_fitted(self, "key_")
         columns = np.atleast_1d(columns)
-        if columns.dtype.kind in "iu":
-            points = columns.astype(np.uint64)
-        else:
+        if not hasattr(self, "n_features_in_"):
+            if columns.dtype.kind in "iufb":
+                raise ParameterError("records without fixed columns: name the terms in 'columns'")
             points = term_points(self.key_, columns.astype(str).tolist())
+        else:
+            within = columns.dtype.kind in "iu" and np.all(columns >= 0)
+            if not within or np.any(columns >= self.n_features_in_):
+                raise ParameterError(f"'columns' are numbers from 0 to {self.n_features_in_ - 1}")
+            points = columns.astype(np.uint64)
         return sign_table(coefficients(self.key_, 0, components), points)
 
     # --- the two models -------------------------------------------------------------------
@@ -214,11 +221,24 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
     def _records(self, X: Any, *, reset: bool) -> Records:
         records = as_records(X, self.text)
-        if records is not None:
+        if records is not None and records.terms is not None:
+            if reset:
+                self.__dict__.pop("n_features_in_", None)
+            elif hasattr(self, "n_features_in_"):
+                raise DataError("fit saw a matrix, and these records have terms: fit again")
             return records
-        matrix = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
-        )
+        if not reset and not hasattr(self, "n_features_in_"):
+            raise DataError("fit saw records with terms, and this is a matrix: fit again")
+        X = X if records is None else records.matrix
+        refuse_other_shapes(X)
+        try:
+            matrix = validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+            )
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise DataError("a cell of X is no number: give counts or weights") from None
         return Records(canonical(matrix))
 
     def _points(self, records: Records) -> Points:

@@ -56,10 +56,14 @@ class Sketches:
 
     def __post_init__(self) -> None:
         values, lengths = np.asarray(self.values), np.asarray(self.lengths, np.int64)
-        if values.ndim != 2 or lengths.shape != values.shape[:1]:
-            raise DataError("Sketches need a matrix of values and one length for each of its rows")
+        if values.ndim != 2 or lengths.shape != values.shape[:1] or values.dtype.kind not in "iuf":
+            raise DataError("Sketches need a matrix of numbers and one length for each of its rows")
         if lengths.size and not 0 <= lengths.min() <= lengths.max() <= values.shape[1]:
             raise DataError("a length is negative, or larger than the number of components there")
+        if not np.isfinite(values).all():
+            raise DataError("the components of sketches are finite numbers")
+        if np.any(values[np.arange(values.shape[1]) >= lengths[:, None]]):
+            raise DataError("sketches are zero after their length")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "lengths", lengths)
 
@@ -92,7 +96,10 @@ class Sketches:
     def __getitem__(self, rows: Any) -> Sketches:
         if isinstance(rows, int | np.integer):
             rows = [rows]
-        return Sketches(self.values[rows], self.lengths[rows], self.provenance)
+        part = object.__new__(Sketches)  # checked as a whole, so not again
+        state = {"values": self.values[rows], "lengths": self.lengths[rows]}
+        part.__dict__.update(state, provenance=self.provenance)
+        return part
 
     def __repr__(self) -> str:
         released = self.lengths[~self.suppressed]

@@ -159,6 +159,7 @@ def test_duplicate_names_are_refused():
         pl.DataFrame({"bad": [[1], [2]]}),
         pl.DataFrame({"bad": [{"a": 1}]}),
         pl.DataFrame({"bad": [b"x"]}),
+        pl.DataFrame({"bad": pl.Series([2**70], dtype=pl.Int128)}),
         pd.DataFrame({"bad": [[1], [2]]}),
         pd.DataFrame({"bad": [1, "a"]}),
         pd.DataFrame({"bad": pd.period_range("2020", periods=2, freq="Y")}),

@@ -11,6 +11,8 @@ from typing import Any
 
 import rich_click as click
 
+_WORD = 18  # cells of a table up to this length are kept on one line
+
 
 @contextmanager
 def working() -> Iterator[None]:
@@ -87,7 +89,14 @@ def _rows(title: str, rows: Sequence[Mapping[str, Any]]) -> Any:
     )
     for name in rows[0]:
         numeric = isinstance(rows[0][name], int | float)
-        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+        # a narrow terminal wraps sentences, not words and numbers
+        short = all(len(_text(row[name])) <= _WORD for row in rows)
+        table.add_column(
+            name.replace("_", " "),
+            justify="right" if numeric else "left",
+            no_wrap=short,
+            overflow="fold",
+        )
     for row in rows:
         table.add_row(*(_text(value) for value in row.values()))
     return table

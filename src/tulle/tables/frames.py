@@ -10,7 +10,6 @@ pyarrow for this.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 Cells = Any  # one column: NDArray (numbers, truth values) or pl.Series
 Columns = dict[str, Cells]
 
+_UNSUPPORTED = ("Binary", "Object", "Unknown", "Int128", "UInt128")
 _ACCEPTED = "a pandas or polars DataFrame, a pyarrow Table, a 2-D NumPy array or a list of rows"
 
 
@@ -130,7 +130,9 @@ def stack_rows(tables: Sequence[Any]) -> Any:
 
 def is_plain(container: Container) -> bool:
     """Whether a table came as a NumPy array or a list: numbers without a declared precision."""
-    return isinstance(container, _Array | _Rows)
+    from tulle.tables.array_frames import ArrayTable, RowList
+
+    return isinstance(container, ArrayTable | RowList)
 
 
 def _family(X: Any) -> str:
@@ -139,6 +141,8 @@ def _family(X: Any) -> str:
 
 
 def _open(X: Any) -> tuple[Columns, Container]:
+    from tulle.tables import array_frames
+
     family, kind = _family(X), type(X).__name__
     if family == "pandas" and kind == "DataFrame":
         from tulle.tables.pandas_frames import open_pandas
@@ -150,24 +154,18 @@ def _open(X: Any) -> tuple[Columns, Container]:
         from tulle.tables.arrow_frames import open_arrow
 
         return open_arrow(X)
-    if isinstance(X, np.ndarray):
-        return _open_array(X)
     if isinstance(X, list | tuple):
-        columns, container = _open_array(_rows_to_array(X))
-        return columns, _Rows(container)
+        return array_frames.open_rows(X)
     if kind == "LazyFrame":
         raise DataError("the table is lazy: call .collect() first")
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise DataError("sparse data is not supported: pass X.toarray(), or use a Sketcher")
     if hasattr(X, "__array__"):
-        return _open_array(np.asarray(X))
+        return array_frames.open_array(np.asanyarray(X))
     raise DataError(f"cannot read a {kind} as a table: pass {_ACCEPTED}")
 
 
-# -- polars ------------------------------------------------------------------------------------
-
-
-class _Polars:
+class PolarsTable:
     def restore(self, columns: Mapping[str, Cells]) -> pl.DataFrame:
         import polars as pl
 
@@ -179,12 +177,12 @@ def _open_polars(X: pl.DataFrame) -> tuple[Columns, Container]:
     for series in X:
         refuse_unsupported(series.name, series.dtype)
         columns[series.name] = series
-    return columns, _Polars()
+    return columns, PolarsTable()
 
 
 def refuse_unsupported(name: str, dtype: Any) -> None:
     """Refuses column types that hold no single value a row."""
-    if dtype.is_nested() or str(dtype).partition("(")[0] in ("Binary", "Object", "Unknown"):
+    if dtype.is_nested() or str(dtype).partition("(")[0] in _UNSUPPORTED:
         raise DataError(
             f"column '{name}' has type {dtype}, which is not supported: split it into plain "
             "columns (numbers, text, categories, dates) or leave it out"
@@ -198,34 +196,6 @@ def refuse_duplicates(names: Iterable[Any]) -> None:
         if name in seen:
             raise DataError(f"the column name '{name}' appears more than once: rename one")
         seen.add(name)
-
-
-# -- arrays and lists --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Array:
-    dtype: np.dtype[Any]
-
-    def restore(self, columns: Mapping[str, Cells]) -> NDArray[Any]:
-        rows = len(next(iter(columns.values()))) if columns else 0
-        # an array is kept by column or by row, as it comes: rows are what most readers want
-        array = np.empty((rows, len(columns)), dtype=self.dtype)
-        for place, cells in enumerate(columns.values()):
-            if self.dtype == object and not isinstance(cells, np.ndarray):
-                array[:, place] = cells.to_list()
-            else:
-                array[:, place] = np.asarray(cells)
-        return array
-
-
-@dataclass(frozen=True)
-class _Rows:
-    array: Container
-
-    def restore(self, columns: Mapping[str, Cells]) -> list[list[Any]]:
-        rows: list[list[Any]] = self.array.restore(columns).tolist()
-        return rows
 
 
 class _OneColumn:
@@ -249,58 +219,3 @@ class _OneColumn:
         if self.family == "pyarrow":
             return table.column(0) if self.chunked else table.column(0).combine_chunks()
         return table[:, 0]
-
-
-def _open_array(X: NDArray[Any]) -> tuple[Columns, Container]:
-    if isinstance(X, np.ma.MaskedArray):
-        raise DataError("masked arrays are not supported: use NaN for missing values")
-    if X.dtype.names is not None or X.dtype.kind in "VS":
-        raise DataError("structured and bytes arrays are not supported: pass a DataFrame")
-    if X.dtype.kind == "c":
-        raise DataError("Complex data not supported: pass real and imaginary parts as columns")
-    if X.ndim != 2:
-        raise DataError(
-            f"Expected a 2-D array, got {X.ndim} dimension(s). Reshape your data: "
-            "X.reshape(-1, 1) if it has one column, X.reshape(1, -1) if it is one record."
-        )
-    if X.dtype.kind in "biuf":
-        return {f"x{place}": X[:, place] for place in range(X.shape[1])}, _Array(X.dtype)
-    return {f"x{place}": _infer(f"x{place}", X[:, place]) for place in range(X.shape[1])}, _Array(
-        X.dtype
-    )
-
-
-def _infer(name: str, values: NDArray[Any]) -> Cells:
-    """A column of objects, texts or time stamps as a Series of one type."""
-    import polars as pl
-
-    if values.dtype.kind in "mM":
-        unit = np.datetime_data(values.dtype)[0]
-        fine = unit if unit in ("D", "ms", "us", "ns") else "ms"
-        return pl.Series(name, values.astype(f"{values.dtype.kind}8[{fine}]"))
-    try:
-        series = pl.Series(name, values.tolist(), strict=True)
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        try:  # numbers of several types (1, 2.5): one array of numbers
-            return values.astype(np.float64)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"column '{name}' mixes values of several types: each column's argument must "
-                "be a string, a number, a date or missing"
-            ) from None
-    refuse_unsupported(name, series.dtype)
-    return series
-
-
-def _rows_to_array(X: Sequence[Any]) -> NDArray[Any]:
-    try:
-        array = np.array(X)
-        if array.dtype.kind not in "biuf":
-            array = np.array(X, dtype=object)
-    except ValueError:
-        raise DataError("the rows of the list differ in length") from None
-    if array.ndim == 2 and array.dtype.kind == "f":
-        # columns of whole numbers stay whole where the array as a whole could not
-        mixed = np.array(X, dtype=object)
-        return mixed if any(isinstance(value, int) for value in mixed.flat) else array
-    return array

@@ -98,6 +98,8 @@ def _union_of_numbers(
     if first.public is None:
         joined.low = min(_moved(codec.low, codec, joined) for codec in observed)
         joined.high = max(_moved(codec.high, codec, joined) for codec in observed)
+    pairs = {_moved_pair(codec, joined) for codec in observed}
+    joined.pair = pairs.pop() if len(pairs) == 1 else None
     joined.scales = np.concatenate([first.scales[:1], np.ones(len(joined.extra))])
     return joined, _way_of_numbers(first, joined), _way_of_numbers(second, joined)
 
@@ -111,6 +113,13 @@ def _coarsest(observed: list[NumberCodec]) -> int | None:
 def _moved(value: float, codec: NumberCodec, joined: NumberCodec) -> float:
     """A value in the units of the whole: ticks since its start."""
     return value * (codec.tick / joined.tick) + (codec.origin - joined.origin) / joined.tick
+
+
+def _moved_pair(codec: NumberCodec, joined: NumberCodec) -> tuple[float, float] | None:
+    if codec.pair is None:
+        return None
+    low, high = codec.pair
+    return _moved(low, codec, joined), _moved(high, codec, joined)
 
 
 def _way_of_numbers(codec: NumberCodec, joined: NumberCodec) -> Affine:

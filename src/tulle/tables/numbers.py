@@ -15,6 +15,7 @@ from tulle.tables.frames import Cells
 from tulle.tables.number_facts import EXACT, decimals_of, mean_of, spread_of, tick_sizes
 from tulle.tables.quotas import Floats, Grouped, among_present, choose_states, mean_present
 from tulle.tables.schema import Kind
+from tulle.tables.whole import one_of_two, round_keeping_means
 
 _PRESENT, _NULL, _NAN = 0, 1, 2
 
@@ -39,6 +40,7 @@ class NumberCodec:
     fill: float = 0.0
     origin: int = 0
     tick: int = 1
+    pair: tuple[float, float] | None = None  # the only two values there are, if it is two
     extra: list[int] = field(default_factory=list)  # of _NULL, _NAN: the states that occurred
     scales: Floats = field(default_factory=lambda: np.ones(1))
     observed: int = 0
@@ -65,6 +67,7 @@ class NumberCodec:
         if len(present):
             codec.low, codec.high = float(present.min()), float(present.max())
             codec.fill = mean_of(present)
+            codec.pair = _only_two(present) if bounds is None else None
         if kind is Kind.DECIMAL and find_decimals:
             codec.decimals = decimals_of(present, cells.dtype)
         codec._fit_bounds(present)
@@ -124,6 +127,8 @@ class NumberCodec:
             known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
             self.low = min(known[0], float(present.min()))
             self.high = max(known[1], float(present.max()))
+        if self.pair is not None and not np.isin(present, self.pair).all():
+            self.pair = None
         self.observed += len(present)
 
     # -- from values to numbers ----------------------------------------------------------------
@@ -232,15 +237,27 @@ class NumberCodec:
         low, high = self.low, self.high
         if self.kind is not Kind.DECIMAL:
             low, high = np.ceil(low), np.floor(high)
+        present = np.ones(len(values), dtype=bool) if states is None else states == _PRESENT
+        means = np.zeros(0)
         if grouped is not None:
-            present = slice(None) if states is None else states == _PRESENT
-            values = values.copy()
             away = grouped.means[:, 1:].sum(axis=1)
             means = mean_present(grouped.means[:, 0], away, self.fill)
-            values[present] = clip_keeping_means(
-                values[present], grouped.groups[present], means, low, high
-            )
-        if self.kind is not Kind.DECIMAL:
+            grouped = grouped.of_rows(present)
+        snapped = values.copy()
+        snapped[present] = self._rounded(values[present], means, grouped, low, high)
+        return snapped
+
+    def _rounded(
+        self, values: Floats, means: Floats, grouped: Grouped | None, low: float, high: float
+    ) -> Floats:
+        """Values that may occur, of records that have one."""
+        if self.pair is not None:
+            return one_of_two(values, means, grouped, *self.pair)
+        if grouped is not None:
+            values = clip_keeping_means(values, grouped.groups, means, low, high)
+        if self.kind is Kind.INTEGER:
+            values = round_keeping_means(values, grouped)
+        elif self.kind is Kind.DATETIME:
             values = np.rint(values)
         elif self.decimals is not None:
             values = np.round(values, self.decimals)
@@ -267,3 +284,10 @@ class NumberCodec:
         if self.kind is Kind.DATETIME and self.dtype == pl.Date:
             series = series.cast(pl.Int32)
         return series.cast(self.dtype)
+
+
+def _only_two(present: Floats) -> tuple[float, float] | None:
+    low, high = float(present.min()), float(present.max())
+    if low == high or not ((present == low) | (present == high)).all():
+        return None
+    return low, high

@@ -38,6 +38,12 @@ class Grouped:
             means = np.stack(sums, axis=1) / np.maximum(sizes, 1)[:, None]
         return cls(groups, np.bincount(groups, minlength=len(means)).astype(np.int64), means, rng)
 
+    def of_rows(self, kept: NDArray[np.bool_]) -> Grouped:
+        """The same groups, with some of the rows."""
+        groups = self.groups[kept]
+        sizes = np.bincount(groups, minlength=len(self.means)).astype(np.int64)
+        return Grouped(groups, sizes, self.means, self.rng)
+
     def part(self, place: slice) -> Grouped:
         """The same groups, seen by the dimensions of one column."""
         return Grouped(self.groups, self.sizes, self.means[:, place], self.rng)

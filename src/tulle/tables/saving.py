@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 
 from tulle.errors import DataError
+from tulle.tables.array_frames import ArrayTable, RowList
 from tulle.tables.categories import BooleanCodec, CategoryCodec
 from tulle.tables.encoder import TableEncoder
-from tulle.tables.frames import Container, _Array, _Polars, _Rows
+from tulle.tables.frames import Container, PolarsTable
 from tulle.tables.numbers import NumberCodec
 from tulle.tables.schema import Column, Kind, Role
 
@@ -111,14 +112,16 @@ def _from_ipc(text: str) -> pl.Series:
 
 
 def _container_to_json(container: Container) -> dict[str, str]:
-    if isinstance(container, _Rows):
+    if isinstance(container, RowList):
         return {"rows": _container_to_json(container.array)["array"]}
-    return {"array": container.dtype.str} if isinstance(container, _Array) else {"frame": "polars"}
+    return (
+        {"array": container.dtype.str} if isinstance(container, ArrayTable) else {"frame": "polars"}
+    )
 
 
 def _container_from_json(entries: dict[str, str]) -> Container:
     if "array" in entries:
-        return _Array(np.dtype(entries["array"]))
+        return ArrayTable(np.dtype(entries["array"]))
     if "rows" in entries:
-        return _Rows(_Array(np.dtype(entries["rows"])))
-    return _Polars()
+        return RowList(ArrayTable(np.dtype(entries["rows"])))
+    return PolarsTable()

@@ -18,6 +18,7 @@ from tulle.metrics.covariance import covariance_compatibility
 from tulle.random import seed_policy
 from tulle.releases import Manifest, check_target, write_release
 from tulle.tables.encoder import TableEncoder
+from tulle.tables.formats import format_of
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Column, Kind, Role
 from tulle.tables.writing import put_table
@@ -70,6 +71,7 @@ def condense(
     ``control`` are records that stayed out of the source, for the audit. Options left at None
     follow the policy, else the defaults.
     """
+    format_of(output)  # a name that says no format is refused before any work is done
     check_target(output, sources=file_sources(source, policy, control), force=force)
     if report is not None:
         refuse_existing(report, force=force)

@@ -315,3 +315,17 @@ def test_pandas_index_and_plain_arrays_are_taken() -> None:
     assert audit(frame, frame.iloc[::-1], random_state=0).verdict["level"] in ("bad", "good")
     rows = [[1, "a"], [2, "b"], [3, "a"]]
     assert audit(rows, rows, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1
+
+
+def test_numbers_of_any_size_and_beyond_all_bounds() -> None:
+    rng = np.random.default_rng(11)
+    table = pl.DataFrame({"x": rng.normal(size=60), "c": rng.choice(["a", "b"], 60)})
+    for size in (1e300, 1e-300):
+        sized = table.with_columns(pl.col("x") * size)
+        attacks = audit(sized, sized.reverse(), random_state=0).to_dict()["attacks"]
+        assert attacks["linkage"]["rate"] == 1
+    wild = table.with_columns(x=pl.Series([1e300, float("inf"), *[0.0] * 58]))
+    for pair in ((table, wild), (wild, table)):
+        audit(*pair, random_state=0).html()
+    with pytest.raises(ParameterError, match="'estimator' of audit"):
+        audit(table, table, target="c", estimator=5)

@@ -25,6 +25,7 @@ from tulle.tables.policy import load_policy
 from tulle.tables.schema import Column, Kind, Role
 
 NOT_RELEASED = (Role.IDENTIFIER, Role.LEVEL, Role.IGNORED)
+_FAR = 1e60  # standard deviations: fourth powers of this, and sums of them, are still numbers
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 
 
@@ -191,14 +192,23 @@ def _as_floats(series: pl.Series, kind: Kind) -> Floats:
 
 
 def _coded_numbers(name: str, values: list[Floats]) -> _Coded:
-    known = values[0][np.isfinite(values[0])]
-    centre = float(known.mean()) if len(known) else 0.0
-    spread = float(known.std()) if len(known) else 0.0
-    scale = spread if spread > 0 and np.isfinite(spread) else 1.0
+    centre, scale = _centre_and_scale(values[0][np.isfinite(values[0])])
     missing = [~np.isfinite(part) for part in values]
-    numbers = [np.where(gone, 0.0, (part - centre) / scale) for part, gone in zip(values, missing)]
+    numbers = [
+        np.clip(np.where(gone, 0.0, part / scale - centre / scale), -_FAR, _FAR)
+        for part, gone in zip(values, missing)
+    ]
     codes = missing if any(gone.any() for gone in missing) else None
     return _Coded(name, numbers, codes, unit=(centre, scale))
+
+
+def _centre_and_scale(known: Floats) -> tuple[float, float]:
+    """Mean and standard deviation (1 if there is none), of numbers of any size."""
+    size = float(np.abs(known).max(initial=0.0))
+    if size == 0:
+        return 0.0, 1.0
+    spread = float((known / size).std()) * size  # squares of the largest would be infinite
+    return float((known / size).mean()) * size, spread if spread > 0 else 1.0
 
 
 def _coded_categories(name: str, series: list[pl.Series]) -> _Coded:

@@ -96,6 +96,10 @@ def audit(
     ('bad', 1.0)
     """
     check_int("audit", "k", k, 2)
+    if estimator is not None and not hasattr(estimator, "get_params"):
+        raise ParameterError(
+            f"The 'estimator' of audit is one of scikit-learn's. Got a {type(estimator).__name__}."
+        )
     tables = align(original, release, control, policy)
     attempts = (
         _attempts(tables) if attempts is None else check_int("audit", "attempts", attempts, 1)

@@ -21,7 +21,7 @@ import polars as pl
 
 from benchmarks.results import save_chart, timed, write_table
 from tulle import StreamCondenser
-from tulle.condense.stream import _tree
+from tulle.condense.stream import _boxes, _tree
 from tulle.condense.stream._kernels import add
 from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
 from tulle.condense.stream.groups import Groups
@@ -78,7 +78,7 @@ def _nearest_linear(tree: Any, groups: Any, work: Any, record: Any, need: int, t
     for leaf in range(tree.marks[1]):
         if not _tree._scan(tree, work, leaf, need, threshold):
             continue
-        for lane in range(64):
+        for lane in range(_tree.LANES):
             if work.lanes[lane] <= threshold and tree.sizes[leaf, lane] >= need:
                 group = tree.ids[leaf, lane]
                 distance = 0.0
@@ -101,7 +101,7 @@ def _absorb_linear(
     for row in range(len(records)):
         group = _nearest_linear(tree, groups, work, records[row], levels[row] - 1, tie)
         add(groups, group, records[row], levels[row])
-        _tree.move(tree, groups, group)
+        _boxes.move(tree, groups, group)
 
 
 def linear_speed(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:

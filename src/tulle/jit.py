@@ -23,6 +23,22 @@ def kernel(function: Kernel) -> Kernel:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
+def inlined(function: Kernel) -> Kernel:
+    """A part of kernels that becomes part of each of them; Python cannot call it.
+
+    A call copies address, shape and strides of every array, which for a tuple of many arrays
+    takes longer than a short loop over them.
+    """
+    return numba.njit(
+        cache=True,
+        nogil=True,
+        error_model="numpy",
+        forceinline=True,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(function)
+
+
 class _Notice(event.Listener):
     """Says once that somebody waits for the compiler."""
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tulle.condense.stream._tree import Scratch, Tree, insert, move, search
+from tulle.condense.stream._boxes import insert, move
+from tulle.condense.stream._tree import Scratch, Tree, search
 from tulle.condense.stream.groups import GroupArrays
-from tulle.jit import kernel
+from tulle.jit import inlined, kernel
 
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
 
@@ -30,12 +31,12 @@ def absorb(
     """Condenses records until the end or until somebody else has to act.
 
     Returns the next record, the number of groups, the reason and whom it concerns:
-    FULL = the arrays must grow; WAIT = no group may take the next record; WAKE = this group has
-    reached ``wake`` members, which a waiting record needs, and is not settled yet;
-    CROWDED = this leaf of the index is full and must be split.
+    FULL = the index has no room for one more group; WAIT = no group may take the next record;
+    WAKE = this group has reached ``wake`` members, which a waiting record needs, and is not
+    settled yet; CROWDED = this leaf of the index is full and must be split.
     """
     for row in range(start, len(records)):
-        if size == len(groups.counts):
+        if size == len(tree.home):
             return row, size, FULL, -1
         group = search(tree, groups, work, records[row], levels[row] - 1, tie)
         if group < 0:
@@ -43,13 +44,13 @@ def absorb(
         add(groups, group, records[row], levels[row])
         if groups.counts[group] >= wake:
             return row + 1, size, WAKE, group
-        size, crowded = settle(groups, tree, group, size, strict)
+        size, crowded = _settle(groups, tree, group, size, strict)
         if crowded >= 0:
             return row + 1, size, CROWDED, crowded
     return len(records), size, DONE, -1
 
 
-@kernel
+@inlined
 def add(groups: GroupArrays, group: int, record: Any, level: int) -> None:
     """Updates a group's statistics by one record (Welford)."""
     dimensions = len(record)
@@ -73,14 +74,27 @@ def add(groups: GroupArrays, group: int, record: Any, level: int) -> None:
 @kernel
 def settle(groups: GroupArrays, tree: Tree, group: int, size: int, strict: bool) -> tuple[int, int]:
     """Splits a group that is due and updates the index; the number of groups, a full leaf or -1."""
+    return _settle(groups, tree, group, size, strict)
+
+
+@inlined
+def _settle(
+    groups: GroupArrays, tree: Tree, group: int, size: int, strict: bool
+) -> tuple[int, int]:
     count = groups.counts[group]
     due = count * count >= 2 * groups.level_sums[group]
     if due and (not strict or count // 2 >= groups.levels[group]):
-        _split(groups, group, size)
-        move(tree, groups, group)
-        return size + 1, insert(tree, groups, size, group)
+        return size + 1, _split_in_tree(groups, tree, group, size)
     move(tree, groups, group)
     return size, -1
+
+
+@kernel
+def _split_in_tree(groups: GroupArrays, tree: Tree, group: int, new: int) -> int:
+    """Splits a group, in the index too; a leaf that is full now, or -1."""
+    _split(groups, group, new)
+    move(tree, groups, group)
+    return insert(tree, groups, new, group)
 
 
 @kernel

@@ -1,9 +1,9 @@
-"""The index over moving means: a tree of boxes, each level scanned in single precision.
+"""The search in the index over moving means: a tree of boxes, scanned in single precision.
 
 Leaves hold up to ``LANES`` means as columns of float32, inner nodes up to ``FAN`` boxes of their
-children (``tree.py`` builds them and splits the full ones). Single precision only decides what
-need not be looked at: every candidate within :func:`_threshold` is computed again in double
-precision, so the answer is that of a linear search.
+children (``_boxes.py`` keeps them up to date, ``tree.py`` builds and splits them). Single
+precision only decides what need not be looked at: every candidate within :func:`_threshold` is
+computed again in double precision, so the answer is that of a linear search.
 
 Why the threshold is safe: with u = 2**-24, rounding record and mean to float32 moves each offset
 by at most u (2 |x_k| + 2 |t_k|), and adding d squares by a factor of at most 1 + (d + 3) u. So a
@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tulle.condense.stream.groups import GroupArrays
-from tulle.jit import kernel
+from tulle.jit import inlined
 
-LANES = 64
+LANES = 128
 FAN = 16
-RETIGHTEN = 64  # updates of a leaf before its boxes are shrunk again
 FAR = np.float32(1e18)  # the place of empty lanes
 ZERO = np.float32(0.0)
 ROOT, LEAVES, NODES = 0, 1, 2  # entries of `marks`
@@ -62,14 +61,14 @@ class Scratch(NamedTuple):
     bounds: Any  # float32 (depth,)
 
 
-@kernel
+@inlined
 def _threshold(distance: float, slack: float, dimensions: int) -> Any:
     """The largest float32 distance that a mean within ``distance`` (squared) can show."""
     reach = math.sqrt(distance) * (1.0 + 4.0 * UNIT) + slack
     return np.float32(reach * reach * (1.0 + (2.0 * dimensions + 12.0) * UNIT))
 
 
-@kernel
+@inlined
 def search(
     tree: Tree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
 ) -> int:
@@ -123,7 +122,7 @@ def search(
     return best
 
 
-@kernel
+@inlined
 def _expand(
     tree: Tree, work: Scratch, node: int, need: int, threshold: Any, coincident: Any, depth: int
 ) -> int:
@@ -162,7 +161,7 @@ def _expand(
     return depth
 
 
-@kernel
+@inlined
 def _scan(tree: Tree, work: Scratch, leaf: int, need: int, threshold: Any) -> bool:
     """Single-precision distances to all means of a leaf; whether one is worth a closer look."""
     lanes, y = work.lanes, work.y
@@ -183,7 +182,7 @@ def _scan(tree: Tree, work: Scratch, leaf: int, need: int, threshold: Any) -> bo
     return hits > 0
 
 
-@kernel
+@inlined
 def _closest_lane(tree: Tree, work: Scratch, leaf: int, need: int) -> int:
     """Where to begin in the first leaf, so that the threshold falls at once."""
     closest = 0
@@ -193,106 +192,3 @@ def _closest_lane(tree: Tree, work: Scratch, leaf: int, need: int) -> int:
             least = work.lanes[lane]
             closest = lane
     return closest
-
-
-@kernel
-def move(tree: Tree, groups: GroupArrays, group: int) -> None:
-    """Takes over a group's new mean and size."""
-    leaf, lane = divmod(tree.home[group], LANES)
-    tree.sizes[leaf, lane] = groups.counts[group]
-    for k in range(groups.means.shape[1]):
-        tree.points[leaf, k, lane] = np.float32(groups.means[group, k] - tree.origin[k])
-    tree.touched[leaf] += 1
-    if tree.touched[leaf] >= RETIGHTEN:
-        _tighten(tree, leaf)
-    else:
-        _widen(tree, leaf, lane)
-
-
-@kernel
-def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
-    """Puts a new group into the leaf of the one that it came from; the leaf, if it is full now."""
-    leaf = tree.home[sibling] // LANES
-    lane = tree.used[leaf]
-    tree.used[leaf] += 1
-    tree.ids[leaf, lane] = group
-    tree.home[group] = leaf * LANES + lane
-    for k in range(tree.points.shape[1]):
-        tree.points[leaf, k, lane] = ZERO
-    move(tree, groups, group)
-    return leaf if tree.used[leaf] == LANES else -1
-
-
-@kernel
-def _widen(tree: Tree, leaf: int, lane: int) -> None:
-    """Lets the boxes above a lane hold it, upward until nothing changes."""
-    node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
-    changed = True
-    while changed and node >= 0:
-        changed = False
-        for k in range(tree.points.shape[1]):
-            value = tree.points[leaf, k, lane]
-            if value < tree.low[node, k, slot]:
-                tree.low[node, k, slot] = value
-                changed = True
-            if value > tree.high[node, k, slot]:
-                tree.high[node, k, slot] = value
-                changed = True
-        if tree.sizes[leaf, lane] > tree.largest[node, slot]:
-            tree.largest[node, slot] = tree.sizes[leaf, lane]
-            changed = True
-        node, slot = tree.node_parent[node, 0], tree.node_parent[node, 1]
-
-
-@kernel
-def _tighten(tree: Tree, leaf: int) -> None:
-    """Shrinks the boxes above a leaf to what they hold."""
-    tree.touched[leaf] = 0
-    _box_of_leaf(tree, leaf)
-    node = tree.leaf_parent[leaf, 0]
-    while tree.node_parent[node, 0] >= 0:
-        _box_of_node(tree, node)
-        node = tree.node_parent[node, 0]
-
-
-@kernel
-def _box_of_leaf(tree: Tree, leaf: int) -> None:
-    node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
-    used = tree.used[leaf]
-    for k in range(tree.points.shape[1]):
-        low = tree.points[leaf, k, 0]
-        high = low
-        for lane in range(1, used):
-            value = tree.points[leaf, k, lane]
-            low = min(low, value)
-            high = max(high, value)
-        tree.low[node, k, slot] = low
-        tree.high[node, k, slot] = high
-    largest = tree.sizes[leaf, 0]
-    oldest = tree.ids[leaf, 0]
-    for lane in range(1, used):
-        largest = max(largest, tree.sizes[leaf, lane])
-        oldest = min(oldest, tree.ids[leaf, lane])
-    tree.largest[node, slot] = largest
-    tree.oldest[node, slot] = oldest
-
-
-@kernel
-def _box_of_node(tree: Tree, node: int) -> None:
-    above, place = tree.node_parent[node, 0], tree.node_parent[node, 1]
-    fill = tree.fill[node]
-    for k in range(tree.low.shape[1]):
-        low = tree.low[node, k, 0]
-        high = tree.high[node, k, 0]
-        for slot in range(1, fill):
-            low = min(low, tree.low[node, k, slot])
-            high = max(high, tree.high[node, k, slot])
-        tree.low[above, k, place] = low
-        tree.high[above, k, place] = high
-    largest = tree.largest[node, 0]
-    oldest = tree.oldest[node, 0]
-    for slot in range(1, fill):
-        largest = max(largest, tree.largest[node, slot])
-        oldest = min(oldest, tree.oldest[node, slot])
-    tree.largest[above, place] = largest
-    tree.oldest[above, place] = oldest

@@ -111,10 +111,10 @@ class TreeEngine:
                 return start, Event(reason), group
 
     def add(self, group: int, record: Floats, level: int) -> None:
-        self.kernels.add(self.groups.arrays, group, record, level)
+        steps.add(self.groups, group, record, level)  # rare, and the same bits
 
     def settle(self, group: int) -> None:
-        if self.groups.size == self.groups.capacity:
+        if self.groups.size == len(self.tree.home):
             self._grow()
         self.groups.size, crowded = self.kernels.settle(
             self.groups.arrays, self.tree, group, self.groups.size, self.strict
@@ -131,6 +131,5 @@ class TreeEngine:
             self.tree = self.index.build(self.groups)
 
     def _grow(self) -> None:
-        # Twice the room and a tree packed anew: under drift its boxes have come to overlap.
         self.groups.reserve(self.groups.size + 1)
         self.tree = self.index.build(self.groups)

@@ -21,7 +21,7 @@ from tulle.condense.stream._tree import (
 )
 from tulle.condense.stream.groups import Groups
 
-LEAF_FILL = 40  # of 64 lanes: a new leaf has room to grow
+LEAF_FILL = 80  # of 128 lanes: a new leaf has room to grow
 NODE_FILL = 10  # of 16 slots
 DEEPEST = 32  # more levels than memory could hold
 Numbers = NDArray[np.int64]
@@ -29,10 +29,14 @@ Singles = NDArray[np.float32]
 
 
 def build(groups: Groups) -> Tree:
-    """A packed tree over all groups, with room until they fill their arrays."""
+    """A packed tree over all groups, with room for half as many more at most.
+
+    Then it is time to pack them anew: new groups go where those are that they came from, and by
+    and by boxes overlap.
+    """
     used = groups.view()
     origin = used.means.mean(axis=0)
-    tree = _empty(origin, groups.capacity)
+    tree = _empty(origin, min(groups.capacity, 64 + groups.size * 3 // 2))
     points = (used.means - origin).astype(np.float32)
     height, room = 1, LEAF_FILL * NODE_FILL
     while room < groups.size:
@@ -57,7 +61,7 @@ def split_leaf(tree: Tree, leaf: int) -> bool:
     """Moves the upper half of a full leaf into a new one; False if the arrays have no room."""
     if tree.marks[LEAVES] == len(tree.used) or tree.marks[NODES] + DEEPEST > len(tree.fill):
         return False
-    axis = np.argmax(np.ptp(tree.points[leaf], axis=1))
+    axis = _widest(tree.points[leaf].T)
     order = np.lexsort((tree.ids[leaf], tree.points[leaf, axis]))
     lower, upper = (
         (tree.points[leaf][:, lanes], tree.ids[leaf][lanes], tree.sizes[leaf][lanes])
@@ -89,12 +93,17 @@ def _partition(points: Singles, numbers: Numbers, parts: int) -> list[Numbers]:
     if parts == 1:
         return [numbers]
     inside = points[numbers]
-    axis = int(np.argmax(np.ptp(inside, axis=0)))
+    axis = _widest(inside)
     # stable: coincident groups stay together by age, which lets the search skip younger ones
     order = numbers[np.argsort(inside[:, axis], kind="stable")]
     cut = len(order) * (parts // 2) // parts
     left = _partition(points, order[:cut], parts // 2)
     return left + _partition(points, order[cut:], parts - parts // 2)
+
+
+def _widest(points: Singles) -> int:
+    """The axis with the largest variance: outliers shall not decide where to cut."""
+    return int(np.argmax(points.var(axis=0, dtype=np.float64)))
 
 
 def _add_leaf(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers) -> int:
@@ -190,7 +199,7 @@ def _even(dimensions: int) -> int:
 
 def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
     wide = _even(len(origin))
-    leaves = 8 + capacity // 20  # a leaf in use holds 20 means or more
+    leaves = 8 + capacity // 40  # a leaf in use holds 40 means or more
     nodes = 2 * DEEPEST + leaves // 4
     return Tree(
         np.zeros(3, dtype=np.int64),

@@ -174,6 +174,15 @@ def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -
         (["-o", "s.npz", "--model", "k-variance", "-k", "500"], "lower k"),
         (["-o", "baskets.dat", "--force"], "source itself"),
         (["-o", "no/such/folder.npz"], "does not exist"),
+        (["-o", "s.npz", "--key-file", "s.npz"], "same file"),
+        (["-o", "s.npz", "--key-file", "s.npz.manifest.json"], "same file"),
+        (["-o", "s.npz", "--key-file", "r.html", "--report", "r.html"], "same file"),
+        (["-o", "s.npz", "--report", "./s.npz.manifest.json"], "same file"),
+        (["-o", "s.npz", "--report", "baskets.dat", "--force"], "ends in .html"),
+        (["-o", "s.npz", "--report", "no/folder.html"], "does not exist"),
+        (["-o", "s.npz", "--key-file", "no/key"], "does not exist"),
+        (["-o", "s.npz", "--key-file", "baskets.dat"], "same file"),
+        (["-o", "s.npz", "--policy", "absent.toml"], "no such policy"),
     ],
 )
 def test_mistakes_are_told_and_leave_nothing(

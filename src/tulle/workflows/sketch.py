@@ -22,7 +22,7 @@ from tulle.sketch.sketches import Sketches
 from tulle.sketch.storing import check_kind, write_sketches
 from tulle.tables.policy import load_policy
 from tulle.workflows.sketch_report import Sample, audited, components
-from tulle.workflows.sources import source_entry
+from tulle.workflows.sources import check_names, source_entry
 
 FilePath = str | os.PathLike[str]
 
@@ -66,8 +66,8 @@ def sketch(
     sources = tuple(path for path in (source, policy, key_file) if path is not None)
     check_target(output, sources=sources, force=force)
     check_kind(output)
-    if report is not None:
-        refuse_existing(report, force=force)
+    others = {"the input": source, "--policy": policy, "--key-file": key_file}
+    check_names(output=output, report=report, others=others, force=force)
     wanted = DEFAULTS | ({} if policy is None else load_policy(policy).options("sketch", DEFAULTS))
     wanted |= {name: value for name, value in options.items() if value is not None}
     key, is_new = _key(key_file)

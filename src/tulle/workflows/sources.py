@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tulle.files import digest
+from tulle.errors import ParameterError
+from tulle.files import digest, refuse_existing
+from tulle.releases import manifest_path
 from tulle.tables.formats import display_name, is_sql, split_sheet
 
 Path = str | os.PathLike[str]
@@ -14,6 +16,28 @@ Path = str | os.PathLike[str]
 def file_sources(*sources: Path | None) -> tuple[str, ...]:
     """Files (not sheets) and database tables that were read: no release may replace them."""
     return tuple(str(s) if is_sql(s) else split_sheet(s)[0] for s in sources if s is not None)
+
+
+def check_names(
+    *, output: Path, report: Path | None, others: dict[str, Path | None], force: bool
+) -> None:
+    """Refuses a bad report, and names that are one file, before any work is done.
+
+    ``others`` are the other files of the run by the names of their options: no release, manifest
+    or report may take the place of one of them, nor of each other.
+    """
+    if report is not None:
+        if not str(report).lower().endswith((".html", ".htm", ".json", ".md")):
+            raise ParameterError(f"A report ends in .html, .json or .md. Got '{report}'.")
+        refuse_existing(report, force=force)
+    names = {"--output": output, "the manifest": manifest_path(output), "--report": report}
+    seen: dict[str, str] = {}
+    for name, path in (names | others).items():
+        if path is None:
+            continue
+        first = seen.setdefault(os.path.realpath(path), name)
+        if first != name:
+            raise ParameterError(f"{first} and {name} are the same file: give each its own name")
 
 
 def source_entry(source: Path, records: int) -> dict[str, Any]:

@@ -257,3 +257,20 @@ def test_excel_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(TulleError, match=r"pip install 'tulle\[excel\]'"):
         write_table(pl.DataFrame({"a": [1]}), tmp_path / "t.xlsx")
+
+
+class Full(io.BytesIO):
+    """A disk that is full after a few bytes."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > 100:
+            raise OSError(28, "No space left on device")
+        return super().write(data)
+
+
+@pytest.mark.parametrize("name", [*FILES, "sqlite:///t.db#t"])
+def test_a_full_disk_is_told_in_plain_words(name: str) -> None:
+    frame = pl.DataFrame({"n": range(5000), "t": ["secret cell"] * 5000})
+    with pytest.raises(DataError, match="cannot be written as .* is the disk full") as caught:
+        put_batches([frame], Full(), name)
+    assert "secret" not in str(caught.value)

@@ -9,11 +9,12 @@ all at midnight as dates. Empty text and NaN come back as missing.
 from __future__ import annotations
 
 import datetime
+import io
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, BinaryIO
+from typing import Any
 
 import polars as pl
 
@@ -44,11 +45,12 @@ def read_excel(source: Source) -> pl.DataFrame:
         return _tidy(frame, names)
 
 
-def write_excel(frame: pl.DataFrame, file: BinaryIO) -> None:
+def excel_book(frame: pl.DataFrame) -> bytes:
     """A workbook with one sheet; made in memory, so that no plain copy lies on the disk."""
     _refuse_too_large(frame)
+    packed = io.BytesIO()
     book = _library("xlsxwriter").Workbook(
-        file,
+        packed,
         {
             "in_memory": True,
             # a cell is what it is: text that begins with = is not a formula
@@ -61,6 +63,7 @@ def write_excel(frame: pl.DataFrame, file: BinaryIO) -> None:
         book, "data", dtype_formats={pl.Datetime: "yyyy-mm-dd hh:mm:ss.000"}
     )
     book.close()
+    return packed.getvalue()
 
 
 def _sheet(name: str, sheets: list[str], wanted: str | None) -> str:

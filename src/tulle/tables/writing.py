@@ -18,7 +18,7 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.files import atomic_write
-from tulle.tables.formats import Format, Source, format_of, is_compressed
+from tulle.tables.formats import Format, Source, display_name, format_of, is_compressed
 
 
 def write_table(frame: pl.DataFrame, target: Source, *, force: bool = False) -> None:
@@ -67,15 +67,17 @@ def put_batches(
     """
     kind = format_of(name)
     first, checked = _one_schema(frames)
-    if kind is Format.EXCEL:
-        from tulle.tables.excel import write_excel
+    with _writing(name, kind):
+        if kind is Format.EXCEL:
+            from tulle.tables.excel import excel_book
 
-        write_excel(flat(pl.concat(checked), kind), file)
-    elif kind in (Format.CSV, Format.NDJSON):
-        with _packed(file, is_compressed(name)) as stream:
-            _put_lines(checked, stream, kind)
-    else:
-        _put_binary(first, checked, file, kind, words)
+            file.write(excel_book(flat(pl.concat(checked), kind)))
+        elif kind in (Format.CSV, Format.NDJSON):
+            with _packed(file, is_compressed(name)) as stream:
+                _put_lines(checked, stream, kind)
+        else:
+            _put_binary(first, checked, file, kind, words)
+        file.flush()
 
 
 def flat(frame: pl.DataFrame, kind: Format) -> pl.DataFrame:
@@ -150,6 +152,18 @@ def _put_binary(
         lazy.sink_parquet(file, metadata=words)
     else:
         lazy.sink_ipc(file)
+
+
+@contextmanager
+def _writing(name: Source, kind: Format) -> Iterator[None]:
+    """Says in plain words that a file cannot be written; writers quote cells in theirs."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise DataError(
+            f"{display_name(name)}: cannot be written as {kind} ({reason}): is the disk full?"
+        ) from None
 
 
 @contextmanager

@@ -39,6 +39,19 @@ def test_help_lists_every_command_by_its_name() -> None:
     assert all(f" {name} " in listed for name in commands())
 
 
+@pytest.mark.parametrize("words", [("condense", "--report"), ("tune", "--report"), ("audit", "-o")])
+def test_a_report_of_unknown_format_is_refused_before_any_work(
+    words: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    table = str(tmp_path / "t.csv")
+    other = {"condense": ["-o", str(tmp_path / "r.csv")], "tune": [], "audit": [table]}[words[0]]
+    result = CliRunner().invoke(tulle, [words[0], table, *other, words[1], "report.pdf"])
+    assert result.exit_code == 2
+    assert "a report ends in .html, .json or .md" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
 def test_version_and_unknown_command() -> None:
     assert __version__ in run("--version").stdout
     wrong = run("verfy")

@@ -9,6 +9,18 @@ import rich_click as click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class ReportFile(click.ParamType):
+    """The name of a report; another ending is refused before any work is done."""
+
+    name = "report"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        if not str(value).lower().endswith((".html", ".htm", ".json", ".md")):
+            self.fail("a report ends in .html, .json or .md", param, ctx)
+        return str(value)
+
+
 source = click.argument("source", metavar="INPUT")
 output = click.option(
     "-o",
@@ -21,7 +33,11 @@ policy = click.option(
     "--policy", metavar="FILE", default=None, help="Column roles and parameters (TOML)."
 )
 report = click.option(
-    "--report", metavar="FILE", default=None, help="Also audit, and write an HTML report."
+    "--report",
+    type=ReportFile(),
+    metavar="FILE",
+    default=None,
+    help="Also audit, and write a report: .html, .json or .md.",
 )
 seed = click.option(
     "--seed",

@@ -17,7 +17,14 @@ _GATE = options.Share()
 @click.option("--control", metavar="FILE", help="Records that were kept out of the release.")
 @options.policy
 @click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
-@click.option("--output", "-o", "report", metavar="FILE", help="Report: .html, .json or .md.")
+@click.option(
+    "--output",
+    "-o",
+    "report",
+    type=options.ReportFile(),
+    metavar="FILE",
+    help="Report: .html, .json or .md.",
+)
 @click.option("--public", is_flag=True, help="The public edition: aggregates of at least k only.")
 @click.option("--k", "-k", type=click.IntRange(2), help="Least records in an aggregate.  [10]")
 @click.option(

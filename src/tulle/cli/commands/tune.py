@@ -14,7 +14,12 @@ from tulle.cli import options, output
 @click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
 @click.option("-o", "--output", metavar="OUTPUT", help="Also write the release with that size.")
 @options.policy
-@click.option("--report", metavar="FILE", help="Write the curve as an HTML report.")
+@click.option(
+    "--report",
+    type=options.ReportFile(),
+    metavar="FILE",
+    help="Write the curve as a report: .html, .json or .md.",
+)
 @click.option("--strategy", type=click.Choice(["rule", "grid", "gcd"]), help="How sizes are tried.")
 @click.option("--sizes", type=int, help="How many sizes the grid has.")
 @click.option("--repeats", type=int, help="Releases of each size, averaged.")

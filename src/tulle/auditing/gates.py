@@ -38,6 +38,17 @@ def gate_rows(
     ]
 
 
+def refuse_unmeasurable(limits: Mapping[str, float | None], *, control: bool) -> None:
+    """Before an audit: a limit on membership needs people who were kept out."""
+    if not control and limits.get("max_membership") is not None:
+        raise _unmeasurable("max_membership")
+
+
+def _unmeasurable(name: str) -> ParameterError:
+    need = _NEEDS.get(name, "an attack")
+    return ParameterError(f"The gate '{name}' needs {need}: there is nothing to measure.")
+
+
 def check_gates(rows: Sequence[Mapping[str, Any]]) -> None:
     """Raises GateError if one of the gates does not hold."""
     broken = [row for row in rows if not row["holds"]]
@@ -63,7 +74,5 @@ def _gate(result: Mapping[str, Any], name: str, limit: float) -> dict[str, Any]:
         value = max(risks, default=0.0 if name == "max_singling_out" else None)
         holds = value is not None and value <= limit
     if value is None:
-        raise ParameterError(
-            f"The gate '{name}' needs {_NEEDS.get(name, 'an attack')}: there is nothing to measure."
-        )
+        raise _unmeasurable(name)
     return {"name": name, "limit": limit, "value": float(value), "holds": bool(holds)}

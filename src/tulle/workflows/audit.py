@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from tulle.auditing import Audit, audit, gate_rows
+from tulle.auditing.gates import refuse_unmeasurable
 from tulle.files import refuse_existing, refuse_same
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.report.editions import K
@@ -46,6 +47,7 @@ def audit_files(
         for source in file_sources(original, release, control, policy):
             refuse_same(source, report)
         refuse_existing(report, force=force)
+    refuse_unmeasurable(gates or {}, control=control is not None)
     table, released = read_table(original), read_table(release)
     found = audit(
         table,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tulle.keys import SecretKey
+from tulle import SecretKey, Sketcher
 from tulle.sketch import variance
 from tulle.sketch._signs import coefficients, sign_table
 
@@ -69,3 +69,28 @@ def test_variance_falls_with_the_number_of_components():
     assert variance.dot([x, x], [y, y], np.array([1, 4])) == pytest.approx(
         variance.dot([x], [y], 1)[0] / np.array([1, 4])
     )
+
+
+def test_every_estimate_of_a_release_over_many_keys():
+    """The public way, with records of different lengths: each pair uses its shared components."""
+    X = np.array([[2, 1, 0, 1, 0, 3, 1], [1, 1, 1, 0, 2, 0, 1], [0, 1, 0, 1, 0, 1, 0]], float)
+    draws: dict[str, list[np.ndarray]] = {name: [] for name in ("dot", "far", "norm", "cell")}
+    for seed in range(600):
+        owner = Sketcher(key=SecretKey(seed.to_bytes(32, "big")), delta=1.0, max_components=6)
+        S = owner.fit(X).transform(X)
+        draws["dot"].append(S.dot())
+        draws["far"].append(S.distances(squared=True))
+        draws["norm"].append(S.norms(squared=True))
+        draws["cell"].append(owner.reconstruct(S))
+    found = {name: np.array(values) for name, values in draws.items()}
+    m = S.lengths
+    assert m.tolist() == [6, 4, 2]
+    for i in range(3):
+        agrees(found["norm"][:, i], X[i] @ X[i], variance.squared_norm([X[i]], m[i])[0])
+        for k in range(7):
+            agrees(found["cell"][:, i, k], X[i, k], variance.attribute([X[i]], [k], m[i])[0])
+        for j in range(3):
+            shared = min(m[i], m[j])
+            x, y, gap = [X[i]], [X[j]], X[i] - X[j]
+            agrees(found["dot"][:, i, j], X[i] @ X[j], variance.dot(x, y, shared)[0])
+            agrees(found["far"][:, i, j], gap @ gap, variance.squared_distance(x, y, shared)[0])

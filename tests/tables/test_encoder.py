@@ -425,3 +425,37 @@ def test_widen_lets_later_values_through():
     encoder = TableEncoder().fit(np.array([[1.0], [2.0]]))
     encoder.widen(np.array([[5.0]]))
     assert encoder.decode(np.array([[9.0]])).item() == 5.0
+
+
+def test_rare_ones_among_zeros_are_not_rounded_away():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(20), 20)
+    table = pd.DataFrame(
+        {
+            "smoker": (rng.random(400) < 0.06).astype(int),  # only 0 and 1
+            "dose": np.where(rng.random(400) < 0.1, 1.0, 0.48),  # only two decimals
+            "falls": rng.binomial(3, 0.03, size=400),  # few, mostly none
+        }
+    )
+    encoder = TableEncoder().fit(table)
+    matrix = encoder.encode(table)
+    drawn = matrix.copy()
+    means = np.array([matrix[groups == g].mean(axis=0) for g in range(20)])
+    drawn = means[groups] + rng.normal(size=(400, 3)) * 0.05
+    back = encoder.decode(drawn, groups, rng, means=means)
+    assert set(back["smoker"]) == {0, 1}
+    assert set(back["dose"]) == {0.48, 1.0}
+    for name in ("smoker", "dose"):
+        kept = back[name].groupby(groups).mean()
+        assert kept.to_numpy() == pytest.approx(table[name].groupby(groups).mean().to_numpy())
+    assert abs(back["falls"].sum() - table["falls"].sum()) <= 3
+    assert back.dtypes.equals(table.dtypes)
+
+
+def test_two_values_become_more_when_more_data_say_so():
+    encoder = TableEncoder().fit(pd.DataFrame({"a": [0.0, 1.0, 0.0, 1.0]}))
+    assert encoder.decode(np.array([[0.4], [0.6]]))["a"].tolist() == [0.0, 1.0]
+    encoder.widen(pd.DataFrame({"a": [0.5]}))
+    assert encoder.decode(np.array([[0.4]]))["a"].tolist() == [0.0]  # of no decimals, as fitted
+    other = TableEncoder().fit(pd.DataFrame({"a": [0.0, 2.0, 1.0]}))
+    assert other._codecs[0].pair is None

@@ -3,7 +3,8 @@
 Both compare an original with one counterpart for each of its records. Which counterpart is the
 caller's choice: the mean of its group (the figure that the microaggregation literature prints),
 a released record of its group drawn at random (the privacy measure of paper 001), or, when
-nothing is known of groups, the nearest released record (a lower bound of both).
+nothing is known of groups, the nearest released record (the attacker's best, a lower bound of
+both).
 """
 
 from __future__ import annotations

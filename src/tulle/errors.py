@@ -17,7 +17,6 @@ Messages name the option or column, the count and the remedy, never a cell of th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class TulleError(ValueError):
@@ -63,13 +62,20 @@ def nearest_name(wrong: str, known: Iterable[str]) -> str:
 
     >>> nearest_name("agee", ["age", "sex"])
     "did you mean 'age'?"
+    >>> nearest_name("quasi", ["target", "quasi-identifier"])
+    "did you mean 'quasi-identifier'?"
     >>> nearest_name("weight", ["age", "sex"])
     "there are: 'age', 'sex'"
     """
+    from difflib import get_close_matches  # slow to load, and rarely needed
+
     names = [str(name) for name in known]
-    close = get_close_matches(wrong, names, n=1)
+    plain = {name.casefold(): name for name in reversed(names)}
+    meant = wrong.casefold()
+    close = get_close_matches(meant, plain, n=1)
+    close = close or [name for name in plain if len(meant) > 3 and name[:4] == meant[:4]]
     if close:
-        return f"did you mean '{close[0]}'?"
+        return f"did you mean '{plain[close[0]]}'?"
     shown = ", ".join(f"'{name}'" for name in names[:12])
     return f"there are: {shown}{', ...' if len(names) > 12 else ''}"
 

@@ -71,6 +71,14 @@ def condensed() -> dict[str, Any]:
                             for s in (10, 20, 40)
                         ],
                     },
+                    {
+                        "type": "chart",
+                        "chart": "class_curve",
+                        "owner_only": True,
+                        "rows": [
+                            {"class": c, "size": s, "accuracy": 0.9} for c in "ab" for s in (10, 20)
+                        ],
+                    },
                 ],
             }
         ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tulle.charts import results, tables
+from tulle.charts import results, sizes, tables
 from tulle.charts.style import Rows, in_house_style
 from tulle.checks import check_choice
 from tulle.errors import ParameterError
@@ -21,6 +21,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "attacks": ("label", "rate", "low", "high", "control", "baseline", "risk"),
     "groups": ("size", "level", "groups", "count"),
     "curve": ("size", "accuracy", "privacy", "chosen"),
+    "class_curve": ("class", "size", "accuracy"),
     "before_after": ("name", "measure", "before", "after", "limit"),
     "error": ("name", "predicted", "measured"),
 }
@@ -30,7 +31,8 @@ _MAKERS = {
     "correlation": tables.correlation,
     "attacks": results.attacks,
     "groups": results.groups,
-    "curve": results.curve,
+    "curve": sizes.curve,
+    "class_curve": sizes.class_curve,
     "before_after": results.before_after,
     "error": results.error,
 }

@@ -1,4 +1,4 @@
-"""What was measured: attacks, groups, the search for k, hidden rules and estimates."""
+"""What was measured: attacks, groups, hidden rules and estimates."""
 
 from __future__ import annotations
 
@@ -61,35 +61,6 @@ def groups(rows: Rows) -> Any:
         )
         .properties(width=min(WIDTH, 120 + 40 * sizes), height=180)
     )
-
-
-def curve(rows: Rows) -> Any:
-    import altair as alt
-
-    folded = [
-        {"size": row["size"], "measure": measure, "value": row[measure]}
-        for row in rows
-        for measure in ("accuracy", "privacy")
-        if row[measure] is not None
-    ]
-    size = alt.X("size:Q", title="group size k", scale=alt.Scale(type="log", nice=False))
-    lines = (
-        alt.Chart(alt.Data(values=folded))
-        .mark_line(point=True)
-        .encode(
-            x=size,
-            y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
-            color=alt.Color(
-                "measure:N",
-                title=None,
-                scale=alt.Scale(domain=["accuracy", "privacy"], range=[ORIGINAL, RELEASE]),
-            ),
-            tooltip=["size:Q", "measure:N", alt.Tooltip("value:Q", format=".3f")],
-        )
-    )
-    chosen = [{"size": row["size"]} for row in rows if row.get("chosen")]
-    mark = alt.Chart(alt.Data(values=chosen)).mark_rule(strokeDash=[4, 3], color="currentColor")
-    return alt.layer(lines, mark.encode(x=size)).properties(width=WIDTH, height=220)
 
 
 def before_after(rows: Rows) -> Any:

@@ -38,6 +38,7 @@ their rows (more in :mod:`tulle.charts`):
 ``correlation``     ``first``, ``second``, ``original``, ``release``
 ``groups``          ``size``, ``level``, ``groups`` (how many), ``count`` (records in them)
 ``curve``           ``size``, ``accuracy``, ``privacy``, ``chosen``
+``class_curve``     ``class``, ``size``, ``accuracy``
 ``before_after``    ``name``, ``measure``, ``before``, ``after``, ``limit`` (or None)
 ``error``           ``name``, ``predicted``, ``measured``
 ==================  ================================================================

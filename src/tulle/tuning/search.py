@@ -168,7 +168,10 @@ class GroupSizeSearch(BaseEstimator):
         return self.best_estimator_.sample(n_samples)
 
     def chart(self) -> Any:
-        """Utility and privacy over the group size, the chosen one marked (an Altair chart)."""
+        """The frontier of utility and privacy with the chosen size, and both over the size.
+
+        An Altair chart; ``class_curve`` has the rows for one of each class.
+        """
         from tulle.charts import chart
 
         check_is_fitted(self, "results_")
@@ -178,6 +181,11 @@ class GroupSizeSearch(BaseEstimator):
         """The same as rows: size, accuracy, privacy, chosen."""
         names = {"k": "size", "utility": "accuracy", "privacy": "privacy", "chosen": "chosen"}
         return self.results_.select(list(names)).rename(names).to_dicts()
+
+    def class_curve(self) -> list[dict[str, Any]]:
+        """The utility of each class as rows: class, size, accuracy."""
+        names = {"class": "class", "k": "size", "utility": "accuracy"}
+        return self.class_results_.select(list(names)).rename(names).to_dicts()
 
     def _check_parameters(self) -> None:
         owner = "GroupSizeSearch"

@@ -32,6 +32,16 @@ DEFAULTS: dict[str, Any] = {
     "grouping": "fast",
     "seed": None,
 }
+_WORDS = {
+    "k": "group size",
+    "utility": "utility",
+    "utility_std": "spread",
+    "ratio": "of the original's",
+    "privacy": "privacy",
+    "risk": "linkage risk",
+    "seconds": "seconds",
+    "chosen": "chosen",
+}
 _SEARCH = [name for name in DEFAULTS if name not in ("grouping", "seed")]
 
 
@@ -112,13 +122,23 @@ def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
     )
 
 
+def _class_curves(search: GroupSizeSearch) -> list[dict[str, Any]]:
+    rows = search.class_curve()
+    if not rows:
+        return []
+    # few records of a small class are held out: not for the public edition
+    block = {"type": "chart", "chart": "class_curve", "title": "Each class", "owner_only": True}
+    return [block | {"rows": rows}]
+
+
 def _report(
     search: GroupSizeSearch, made: Tuned, command: str, wanted: dict[str, Any]
 ) -> dict[str, Any]:
-    table = [list(row.values()) for row in made.results]
+    table = [[row[name] for name in _WORDS] for row in made.results]
     return {
         "title": "Which group size?",
         "summary": made.reason,
+        "verdict": {"level": "good", "text": f"Groups of {search.best_k_:,} are the choice."},
         "k": search.best_k_,
         "metrics": {"original_utility": search.baseline_},
         "attacks": {},
@@ -136,7 +156,8 @@ def _report(
                         "title": "The trade",
                         "rows": search.curve(),
                     },
-                    {"type": "table", "columns": list(made.results[0]), "rows": table},
+                    *_class_curves(search),
+                    {"type": "table", "columns": list(_WORDS.values()), "rows": table},
                 ],
             }
         ],

@@ -189,6 +189,26 @@ def report_runs(runs: list[dict[str, Any]], quick: bool) -> None:
     )
     for measure in ("accuracy", "similarity"):
         save_chart(f"sketch_{measure}", lines(runs, measure), quick=quick)
+    save_chart("sketch_components", spans(runs), quick=quick)
+
+
+def spans(runs: list[dict[str, Any]]) -> Any:
+    """Components of the records of every release: 5 % to 95 %, and the median."""
+    rows = [
+        {"data": r["data"], "release": f"{r['model']} {r['level']:g}", "place": place,
+         **dict(zip(("least", "low", "median", "high", "most"), r["components"]))}
+        for place, r in enumerate(runs)
+        if r["components"]
+    ]  # fmt: skip
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        y=alt.Y("release:N", sort=alt.EncodingSortField("place"), title=None)
+    )
+    x = alt.X("low:Q", scale=alt.Scale(type="log", nice=False), title="components")
+    bars = base.mark_rule(strokeWidth=4, opacity=0.4).encode(x=x, x2="high:Q")
+    drawn = (bars + base.mark_point(filled=True, size=40).encode(x="median:Q")).properties(
+        width=190
+    )
+    return drawn.facet(alt.Facet("data:N", title=None), columns=4).resolve_scale(y="independent")
 
 
 def lines(runs: list[dict[str, Any]], measure: str) -> Any:

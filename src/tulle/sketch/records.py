@@ -139,13 +139,14 @@ def canonical(matrix: Any) -> Any:
 
 def _of_fair_size(rows: Any) -> Any:
     """Refuses entries with which a promise could not be checked; widens those of large floats."""
-    sizes = np.abs(rows.data, dtype=np.float64)
-    beyond = int(np.sum((sizes < _SMALLEST) | (sizes > _LARGEST)))
-    if beyond:
+    sizes = np.abs(rows.data)
+    smallest, largest = float(sizes.min(initial=1)), float(sizes.max(initial=1))
+    if smallest < _SMALLEST or largest > _LARGEST:
+        beyond = int(np.sum((sizes < _SMALLEST) | (sizes > _LARGEST)))
         raise DataError(
             f"{beyond} entries are above {_LARGEST:g} or below {_SMALLEST:g}: change their unit"
         )
-    return rows.astype(np.float64) if sizes.max(initial=0) > _LARGEST_IN_FLOAT32 else rows
+    return rows.astype(np.float64) if largest > _LARGEST_IN_FLOAT32 else rows
 
 
 def _from_file(path: FilePath, text: str) -> Records:

@@ -136,6 +136,8 @@ def test_class_wise_through_the_wrapper(rng: np.random.Generator) -> None:
     X_new, y_new = wrapped.sample()
     assert ((X_new[:, 0] > 25) == (y_new == 1)).all()
     assert len(X_new) == wrapped.counts_.sum() == 600
+    X_new, y_new = ClassCondenser(StreamCondenser(k=10), random_state=0).fit_resample(X, y)
+    assert ((X_new[:, 0] > 25) == (y_new == 1)).all()
 
 
 def test_a_number_as_target_is_condensed_with_the_features(rng: np.random.Generator) -> None:
@@ -223,6 +225,45 @@ def test_a_refused_batch_changes_nothing(batch: dict[str, Any], message: str) ->
     assert stream.n_seen_ == seen
 
 
+@pytest.mark.parametrize("pending", [0, 30])
+def test_a_bad_record_among_the_first_is_refused_at_once(pending: int) -> None:
+    """Not when the initial records are complete: then nothing could come any more."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    stream = StreamCondenser(k=5, random_state=0)
+    if pending:
+        stream.partial_fit(X[:pending])
+    with pytest.raises(DataError, match="infinit"):
+        stream.partial_fit(np.array([[1.0, np.inf]]))
+    stream.partial_fit(X[pending:])
+    same_groups(stream, StreamCondenser(k=5, random_state=0).partial_fit(X))
+
+
+def test_a_missing_class_refuses_the_whole_batch() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    classes = np.array(["a", "b"] * 40, dtype=object)
+    classes[75] = None
+    stream = StreamCondenser(k=5, classwise=True, random_state=0)
+    with pytest.raises(DataError, match="missing in 1 records"):
+        stream.partial_fit(X, classes)
+    classes[75] = "b"
+    stream.partial_fit(X, classes)
+    assert stream.n_seen_ == stream.counts_.sum() + stream.n_waiting_ == 80
+
+
+def test_columns_are_free_until_something_was_taken() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    stream = StreamCondenser(k=5, scales=[1.0, 1.0], random_state=0)
+    with pytest.raises(ParameterError, match="scales"):
+        stream.partial_fit(X)
+    assert stream.partial_fit(X[:, :2]).n_seen_ == 80
+
+
+def test_nothing_can_be_read_of_a_stream_that_has_seen_nothing() -> None:
+    for name in ("counts_", "means_", "n_waiting_", "n_small_", "notes_"):
+        with pytest.raises(AttributeError, match="seen nothing yet"):
+            getattr(StreamCondenser(), name)
+
+
 def test_unknown_categories_are_refused_without_naming_them(rng: np.random.Generator) -> None:
     stream = StreamCondenser(k=5, random_state=0).partial_fit(people(rng, 100))
     strange = people(rng, 1).with_columns(pl.lit("Atlantis").alias("city"))
@@ -232,30 +273,19 @@ def test_unknown_categories_are_refused_without_naming_them(rng: np.random.Gener
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"k": 1}, {"init_size": 1}, {"split": "never"}, {"synthesis": "x"}, {"classwise": 2}]
+    "wrong",
+    [
+        {"k": 1},
+        {"init_size": 1},
+        {"split": "never"},
+        {"grouping": "magic"},
+        {"synthesis": "x"},
+        {"classwise": 2},
+    ],
 )
 def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         StreamCondenser(**wrong).partial_fit(np.zeros((50, 2)))
-
-
-def test_merged_streams_hold_both(rng: np.random.Generator) -> None:
-    X = rng.normal(size=(400, 2)) * [1, 100]
-    left = StreamCondenser(k=10, random_state=0).partial_fit(X[:150])
-    right = StreamCondenser(k=10, random_state=1).partial_fit(X[150:] + 7)
-    merged = left.merge(right)
-    assert merged.n_seen_ == merged.counts_.sum() == 400
-    assert left.n_seen_ == 150  # the parts stay as they were
-    whole = np.vstack([X[:150], X[150:] + 7])
-    np.testing.assert_allclose(merged.counts_ @ merged.means_ / 400, whole.mean(axis=0))
-    merged.partial_fit(X[:50])
-    assert merged.counts_.sum() == 450
-    low, high = whole.min(axis=0), whole.max(axis=0)
-    drawn = merged.sample()
-    assert (drawn >= low).all()
-    assert (drawn <= high).all()
-    with pytest.raises(DataError, match="class by class"):
-        left.merge(StreamCondenser(k=10, classwise=True).partial_fit(X, np.zeros(400, dtype=int)))
 
 
 def test_the_owner_may_use_the_same_array_again(rng: np.random.Generator) -> None:
@@ -340,7 +370,7 @@ def test_waiting_records_are_sealed_or_refused(tmp_path: Path) -> None:
         stream.save(path)
     assert not path.exists()
     stream.save(path, key=key)
-    bits = stream._standardised(secret)[0, 0].tobytes()
+    bits = ((secret - stream._location) / stream._encoder.scales)[0, 0].tobytes()
     assert bits not in path.read_bytes()
     with pytest.raises(KeyMaterialError, match="pass the key"):
         StreamCondenser.load(path)
@@ -359,7 +389,7 @@ def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
     X = rng.normal(size=(1_000, 3))
     stream = fed(StreamCondenser(k=10, random_state=0), X, [100])
     kept = pickle.dumps(stream.__dict__)
-    standard = stream._standardised(X)
+    standard = (X - stream._location) / stream._encoder.scales
     for row in (*range(0, 1_000, 50), 999):
         assert X[row].tobytes() not in kept
         assert standard[row].tobytes() not in kept

@@ -73,16 +73,6 @@ class JointEncoder:
         both = [side_by_side([way, further]) for way, further in zip(ways, more)]
         return joined, both[0], both[1]
 
-    def merged(self, other: JointEncoder) -> JointEncoder:
-        """As :meth:`united`, for encoders whose dimensions are the same."""
-        joined, first, second = self.united(other)
-        if not (first.changes_nothing and second.changes_nothing):
-            raise DataError(
-                "the two were fitted on different categories or missing states: fit both with "
-                "one encoder"
-            )
-        return joined
-
     def rescale(self, variances: Floats) -> None:
         """Takes the scales from the variances of the dimensions, in natural units."""
         start = 0

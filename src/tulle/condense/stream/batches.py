@@ -93,17 +93,23 @@ class Batch:
             np.concatenate([batch.levels for batch in batches]),
         )
 
+    def require_classes(self) -> None:
+        """Refuses records without a class."""
+        if self.target is None:
+            raise DataError("classwise=True needs the class of each record: pass y")
+        missing = self._classes().null_count()
+        if missing:
+            raise DataError(f"the class is missing in {missing} records: drop or label them")
+
     def classes(self) -> list[Any]:
-        """The class of each record; none may be missing."""
+        """The class of each record."""
+        return self._classes().to_list()
+
+    def _classes(self) -> pl.Series:
         assert self.target is not None
         name, cells = next(iter(self.target.items()))
         series = as_series(name, cells)
-        if series.dtype.is_float():
-            series = series.fill_nan(None)
-        missing = series.null_count()
-        if missing:
-            raise DataError(f"the class is missing in {missing} records: drop or label them")
-        return series.to_list()
+        return series.fill_nan(None) if series.dtype.is_float() else series
 
 
 def fit_encoder(encoder: JointEncoder, batch: Batch, *, with_target: bool) -> None:

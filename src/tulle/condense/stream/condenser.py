@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from tulle.checks import check_choice, check_flag, check_int
-from tulle.condense.joint import JointEncoder
+from tulle.condense.condenser import GROUPINGS, Watcher
 from tulle.condense.levels import locate_levels
-from tulle.condense.stream.batches import Batch, encode, fit_encoder, widen
+from tulle.condense.stream.batches import Batch
 from tulle.condense.stream.described import Described
 from tulle.condense.stream.drawing import draw, labelled
-from tulle.condense.stream.scales import fix_scales
+from tulle.condense.stream.feeding import DRAWING, Feeding
 from tulle.condense.stream.snapshots import Change, publish
-from tulle.condense.stream.state import StreamState, check_reach
 from tulle.condense.synthesis import DISTRIBUTIONS
-from tulle.errors import DataError, PrivacyError
+from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
-from tulle.moments import Floats, GroupMoments, Ints
-from tulle.random import RandomState, as_generator
+from tulle.random import RandomState
 from tulle.tables.encoder import TableEncoder
 from tulle.tables.schema import Column
 
 SPLITS = ("paper", "strict")
-_GROUPING, _DRAWING = 0, 1  # what a derived generator is for
 
 
-class StreamCondenser(Described, BaseEstimator):
+class StreamCondenser(Feeding, Described, BaseEstimator):
     """A look-alike of a stream, at any moment, from statistics of groups that follow it.
 
     The first ``init_size`` records are grouped as a table is. Every later record joins the
@@ -160,12 +155,12 @@ class StreamCondenser(Described, BaseEstimator):
             The smallest group that each record accepts, in place of ``k``.
         """
         self._check_parameters()
-        first = not hasattr(self, "n_seen_")
+        first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
         validate_data(self, X, skip_check_array=True, reset=first)
         levels, columns = locate_levels(X, levels, self.columns)
         batch = Batch.of(X, y, levels, self.k, None if first else self._names)
-        if self.classwise and batch.target is None:
-            raise DataError("classwise=True needs the class of each record: pass y")
+        if self.classwise:
+            batch.require_classes()
         if first:
             self._begin(batch, columns)
         elif (batch.target is not None) != self._has_target:
@@ -183,17 +178,14 @@ class StreamCondenser(Described, BaseEstimator):
         return self
 
     def merge(self, other: StreamCondenser) -> StreamCondenser:
-        """A condenser that has seen both streams, which must have the same columns."""
-        for part in (self, other):
-            part._require_groups()
-        if self.classwise != other.classwise:
-            raise DataError("one stream is condensed class by class and the other is not")
-        merged = copy.deepcopy(self)
-        merged._encoder = self._encoder.merged(other._encoder)
-        for label, state in other._states.items():
-            merged._state_of(label).take_over(other._rescaled(state, self))
-        merged.n_seen_ = self.n_seen_ + other.n_seen_
-        return merged
+        """A condenser that has seen both streams, which must have the same columns.
+
+        Scales are this stream's; categories and ranges hold both. What the snapshots of either
+        have shown stays shown until enough newcomers have joined.
+        """
+        from tulle.condense.stream.merging import merge
+
+        return merge(self, other)
 
     # -- pseudo-data out -----------------------------------------------------------------------
 
@@ -261,109 +253,25 @@ class StreamCondenser(Described, BaseEstimator):
         if self.init_size is not None:
             check_int("StreamCondenser", "init_size", self.init_size, 2)
         check_choice("StreamCondenser", "split", self.split, SPLITS)
+        check_choice("StreamCondenser", "grouping", self.grouping, GROUPINGS)
         check_choice("StreamCondenser", "synthesis", self.synthesis, DISTRIBUTIONS)
         check_flag("StreamCondenser", "classwise", self.classwise)
 
-    def _fit(self, X: Any, y: Any, levels: Any, encoder: TableEncoder | None = None) -> None:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        levels: Any,
+        encoder: TableEncoder | None = None,
+        watch: Watcher | None = None,
+    ) -> None:
         """Fits anew; ``encoder`` is a fitted one that parts of a table share."""
+        if watch is not None:
+            raise ParameterError("a stream keeps no list of members: its groups cannot be watched")
         if hasattr(self, "n_seen_"):
             del self.n_seen_
         self._shared = encoder
         self.partial_fit(X, y, levels)
-
-    def _begin(self, batch: Batch, columns: Sequence[Column]) -> None:
-        self._names = list(batch.cells)
-        self._has_target = batch.target is not None
-        self._target_container = batch.target_container
-        self._target_name = next(iter(batch.target)) if batch.target else ""
-        self._encoder = JointEncoder(columns, self.weights, getattr(self, "_shared", None))
-        self._states: dict[Any, StreamState] = {}
-        self._pending: list[Batch] | None = []
-        self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
-        self._draws = 0
-        self.n_seen_ = 0
-
-    def _collect(self, batch: Batch) -> None:
-        """Keeps records until the initial batch is complete, then starts the groups."""
-        assert self._pending is not None
-        wanted = 10 * self.k if self.init_size is None else self.init_size
-        collected = Batch.joined([*self._pending, batch]) if self._pending else batch
-        if len(collected) < wanted:
-            self._pending.append(batch.detached())
-            return
-        initial = collected.part(0, wanted)
-        encoder = copy.deepcopy(self._encoder)
-        fit_encoder(encoder, initial, with_target=not self.classwise)
-        fix_scales(encoder.features, self.scales)
-        self._encoder = encoder
-        matrix = encode(encoder, initial)
-        self._location = matrix.mean(axis=0)
-        rest = collected.part(wanted, len(collected))
-        later = encode(encoder, rest)  # refuses bad records before anything has changed
-        matrix, later = self._standardised(matrix), self._standardised(later)
-        self._start(initial, matrix)
-        self._pending = None
-        self._insert(rest, later, wanted)
-        widen(encoder, rest)
-
-    def _start(self, initial: Batch, matrix: Floats) -> None:
-        """Static groups of the initial records, class by class; who fits in none is absorbed."""
-        numbers = np.arange(len(initial))
-        for label, rows in self._by_class(initial):
-            state = self._state_of(label)
-            grouped = _largest_feasible(initial.levels[rows])
-            if grouped.any():
-                inside = rows[grouped]
-                state.start(self._grouped(matrix[inside], initial.levels[inside]))
-            left = rows[~grouped]
-            state.absorb(matrix[left], initial.levels[left], numbers[left])
-
-    def _grouped(self, matrix: Floats, levels: Ints) -> GroupMoments:
-        from tulle.condense.groupings import group_records
-
-        groups = group_records(matrix, levels, self._generator(_GROUPING), method=self.grouping)
-        moments = GroupMoments.of(matrix, groups, levels)
-        if (moments.counts < moments.levels).any():
-            raise PrivacyError("the initial grouping is not valid: nothing is kept")
-        return moments
-
-    def _absorb(self, batch: Batch, number: int) -> None:
-        if getattr(self, "_fresh_container", False):
-            self._encoder.features._container = batch.container
-            self._target_container = batch.target_container
-            self._fresh_container = False
-        self._insert(batch, self._standardised(encode(self._encoder, batch)), number)
-        widen(self._encoder, batch)
-
-    def _insert(self, batch: Batch, matrix: Floats, number: int) -> None:
-        numbers = number + np.arange(len(batch))
-        for label, rows in self._by_class(batch):
-            self._state_of(label).absorb(matrix[rows], batch.levels[rows], numbers[rows])
-
-    def _by_class(self, batch: Batch) -> list[tuple[Any, Ints]]:
-        if not self.classwise:
-            return [(None, np.arange(len(batch)))]
-        places: dict[Any, list[int]] = {}
-        for place, label in enumerate(batch.classes()):
-            places.setdefault(label, []).append(place)
-        return [(label, np.array(rows)) for label, rows in places.items()]
-
-    def _state_of(self, label: Any) -> StreamState:
-        if label not in self._states:
-            dimensions = len(self._encoder.scales)
-            self._states[label] = StreamState(dimensions, strict=self.split == "strict")
-        return self._states[label]
-
-    def _standardised(self, matrix: Floats) -> Floats:
-        standardised: Floats = (matrix - self._location) / self._encoder.scales
-        check_reach(standardised)
-        return standardised
-
-    def _rescaled(self, state: StreamState, onto: StreamCondenser) -> StreamState:
-        """Another stream's state in the units of ``onto``."""
-        ratio = self._encoder.scales / onto._encoder.scales
-        shift = (self._location - onto._location) / onto._encoder.scales
-        return state.rescaled(ratio, shift)
 
     def _require_groups(self) -> None:
         if not hasattr(self, "n_seen_"):
@@ -373,12 +281,11 @@ class StreamCondenser(Described, BaseEstimator):
         if not any(len(state.groups) for state in self._states.values()):
             raise PrivacyError(
                 f"no group exists yet: {self.n_waiting_} records wait for the initial "
-                f"{10 * self.k if self.init_size is None else self.init_size}, or for enough "
-                "records of their level; nothing is released"
+                f"{self._initial_size}, or for enough records of their level; nothing is released"
             )
 
     def _drawn(self, shown: list[Any], n_samples: int | None) -> Any:
-        rng = self._generator(_DRAWING, self._draws)
+        rng = self._generator(DRAWING, self._draws)
         self._draws += 1
         table, owners = draw(
             self._encoder,
@@ -392,9 +299,6 @@ class StreamCondenser(Described, BaseEstimator):
             return table
         return table, labelled(self.classes_, owners, self._target_container, self._target_name)
 
-    def _generator(self, *purpose: int) -> np.random.Generator:
-        return np.random.default_rng([*self._seed, *purpose])
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -402,13 +306,3 @@ class StreamCondenser(Described, BaseEstimator):
         tags.input_tags.categorical = True
         tags.non_deterministic = False
         return tags
-
-
-def _largest_feasible(levels: Ints) -> Any:
-    """Which of some records a valid grouping can hold; the most demanding ones are left out."""
-    order = np.argsort(-levels, kind="stable")
-    enough = levels[order] <= len(levels) - np.arange(len(levels))
-    kept = np.zeros(len(levels), dtype=bool)
-    if enough.any():
-        kept[order[np.argmax(enough) :]] = True
-    return kept

@@ -34,19 +34,20 @@ class Described:
 
     @property
     def means_(self) -> Floats:
-        if not self._states:
-            return self._moments.means
-        return self._moments.means * self._encoder.scales + self._location
+        means = self._moments.means
+        return means * self._encoder.scales + self._location if self._states else means
 
     @property
     def covariances_(self) -> Floats:
+        covariances = self._moments.covariances
         if not self._states:
-            return self._moments.covariances
+            return covariances
         scales = self._encoder.scales
-        return self._moments.covariances * scales[:, None] * scales
+        return covariances * scales[:, None] * scales
 
     @property
     def n_waiting_(self) -> int:
+        self._require_seen()
         pending = 0 if self._pending is None else sum(len(batch) for batch in self._pending)
         return pending + sum(len(state.waiting) for state in self._states.values())
 
@@ -95,7 +96,10 @@ class Described:
 
     @property
     def _moments(self) -> GroupMoments:
-        if not hasattr(self, "n_seen_"):
-            raise AttributeError("this StreamCondenser has seen nothing yet: call partial_fit")
+        self._require_seen()
         states = list(self._states.values()) or [StreamState(self.n_features_in_)]
         return stacked([state.groups.moments() for state in states])
+
+    def _require_seen(self) -> None:
+        if not hasattr(self, "n_seen_"):
+            raise AttributeError("this StreamCondenser has seen nothing yet: call partial_fit")

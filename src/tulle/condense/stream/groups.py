@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle.moments import Floats, GroupMoments, Ints
+from tulle.tables.merging import Affine
 
 UNPUBLISHED = -1
 
@@ -64,6 +65,14 @@ class Groups:
         self.arrays.level_sums[first:last] = moments.level_sums
         self.arrays.families[first:last] = UNPUBLISHED
         self.size = last
+
+    def moved(self, way: Affine) -> Groups:
+        """The same groups in other dimensions, of the same families."""
+        moments = way.moved(self.moments())
+        other = Groups(len(way.shift), capacity=max(64, self.size))
+        other.append(moments)
+        other.view().families[:] = self.view().families
+        return other
 
     def view(self) -> GroupArrays:
         """The rows in use, without a copy."""

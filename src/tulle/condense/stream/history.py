@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tulle.moments import Floats
+from tulle.tables.merging import Affine
 
 FIRST_INTERVAL = 1_000
 LONGEST = 256
@@ -54,3 +55,21 @@ class History:
         if len(self.rows) > LONGEST:
             self.rows = [self.rows[0], *self.rows[2::2]]
             self.interval *= 2
+
+    def moved(self, way: Affine) -> History:
+        """The same history in other dimensions."""
+        rows = [
+            row | {"mean": (np.array(row["mean"]) @ way.linear + way.shift).tolist()}
+            for row in self.rows
+        ]
+        total = []
+        if self.total:
+            total = (np.array(self.total) @ way.linear + self.condensed * way.shift).tolist()
+        return History(self.interval, rows, self.condensed, total)
+
+    def add(self, other: History) -> None:
+        """Takes over what another stream has condensed, so that it does not look like drift."""
+        if other.total:
+            before = np.array(self.total) if self.total else np.zeros(len(other.total))
+            self.condensed += other.condensed
+            self.total = (before + np.array(other.total)).tolist()

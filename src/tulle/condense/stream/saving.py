@@ -15,7 +15,7 @@ import polars as pl
 from tulle.checks import check_choice
 from tulle.condense.joint import JointEncoder
 from tulle.condense.stream.archive import Arrays, from_bytes, seal, to_bytes, unseal
-from tulle.condense.stream.batches import Batch, encode
+from tulle.condense.stream.batches import Batch
 from tulle.condense.stream.groups import GroupArrays, Groups
 from tulle.condense.stream.history import History
 from tulle.condense.stream.state import StreamState
@@ -239,7 +239,7 @@ def _plain(value: Any) -> Any:
 def resupply(condenser: StreamCondenser, owed: list[dict[str, Any]], X: Any) -> None:
     """Gives back waiting records that the saved state left out, read again by their owner."""
     batch = Batch.of(X, None, None, condenser.k, condenser._names)
-    matrix = condenser._standardised(encode(condenser._encoder, batch))
+    matrix = condenser._encoded(batch)
     for place, state in enumerate(condenser._states.values()):
         rows = [row for row, waiter in enumerate(owed) if waiter["state"] == place]
         if rows:

@@ -7,7 +7,6 @@ interrupted or not. Nothing is dropped: seen = condensed + waiting.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tulle.condense.stream.history import History
 from tulle.condense.stream.waiting import Waiting
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Floats, GroupMoments, Ints
+from tulle.tables.merging import Affine
 
 SMALL = 10_000  # records: below, NumPy is faster than loading compiled code
 FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
@@ -76,8 +76,17 @@ class StreamState:
             start = stop
 
     def take_over(self, other: StreamState) -> None:
-        """Adds the groups and the waiting records of another stream on the same scales."""
+        """Adds the groups and the waiting records of another stream in the same dimensions."""
+        known = len(self.groups)
+        families = other.groups.view().families.copy()
+        families[families >= 0] += 0 if self.published is None else len(self.published)
         self.groups.append(other.groups.moments())
+        self.groups.view().families[known:] = families
+        if other.published is not None:
+            if self.published is None:
+                self.published = Groups(self.groups.dimensions)
+            self.published.append(other.published.moments())
+        self.history.add(other.history)
         self._engine = None
         records, levels, numbers = self.waiting.arrays(self.groups.dimensions)
         more = other.waiting.arrays(self.groups.dimensions)
@@ -87,15 +96,15 @@ class StreamState:
             self._run(*waiting)
         self.seen += other.seen
 
-    def rescaled(self, ratio: Floats, shift: Floats) -> StreamState:
-        """A copy of groups and waiting records in other units: ``record * ratio + shift``."""
-        moments = self.groups.moments()
-        other = StreamState(self.groups.dimensions, strict=self.strict)
-        scatters = moments.scatters * ratio[:, None] * ratio
-        means = moments.means * ratio + shift
-        other.groups.append(replace(moments, means=means, scatters=scatters))
+    def moved(self, way: Affine) -> StreamState:
+        """A copy in other dimensions."""
+        other = StreamState(len(way.shift), strict=self.strict)
+        other.groups = self.groups.moved(way)
+        other.published = None if self.published is None else self.published.moved(way)
+        other.history = self.history.moved(way)
         for waiter in self.waiting.waiters:
-            other.waiting.add(waiter.record * ratio + shift, waiter.level, waiter.number)
+            record = waiter.record @ way.linear + way.shift
+            other.waiting.add(record, waiter.level, waiter.number)
         other.seen = self.seen
         return other
 

@@ -1,0 +1,38 @@
+"""Two streams as one: groups, waiting records, history and what snapshots have shown."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+from tulle.errors import DataError
+from tulle.tables.merging import Affine
+
+if TYPE_CHECKING:
+    from tulle.condense.stream.condenser import StreamCondenser
+
+
+def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
+    """A condenser that has seen both, on the scales of the first; both stay as they are."""
+    for part in (first, second):
+        part._require_groups()
+    if first.classwise != second.classwise:
+        raise DataError("one stream is condensed class by class and the other is not")
+    if first.split != second.split:
+        raise DataError("one stream splits strictly and the other as in the paper")
+    merged = copy.deepcopy(first)
+    merged._encoder, *ways = first._encoder.united(second._encoder)
+    merged._location = first._location @ ways[0].linear + ways[0].shift
+    mine, theirs = (_standardised(way, part, merged) for way, part in zip(ways, (first, second)))
+    merged._states = {label: state.moved(mine) for label, state in first._states.items()}
+    for label, state in second._states.items():
+        merged._state_of(label).take_over(state.moved(theirs))
+    merged.n_seen_ = first.n_seen_ + second.n_seen_
+    return merged
+
+
+def _standardised(way: Affine, part: StreamCondenser, whole: StreamCondenser) -> Affine:
+    """A way between natural units as one between the standardised units of two streams."""
+    scales = whole._encoder.scales
+    shift = part._location @ way.linear + way.shift - whole._location
+    return Affine(part._encoder.scales[:, None] * way.linear / scales, shift / scales)

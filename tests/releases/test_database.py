@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -214,7 +215,7 @@ def test_kills_leave_the_old_release_or_the_new(tmp_path: Path) -> None:
         child.communicate()
         assert holds(target) == [True, True]
         assert read_table(target)["n"].n_unique() == 1
-    with sqlite3.connect(tmp_path / "data.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "data.db")) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall()
     assert tables == [("t",), ("t_manifest",)]
     assert set(os.listdir(tmp_path)) <= {"data.db", "data.db-journal"}

@@ -226,15 +226,15 @@ def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
 
 
 def test_excel_sheets_names_and_blanks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    people = [["zip", None, "n", "void"], ["01234", "x", 1], [], ["98765", None, 2.5]]
+    people = [[None, "zip", "n", "void"], ["x", "01234", 1], [], [None, "98765", 2.5]]
     path = workbook(tmp_path / "book.xlsx", {"notes": [["read me"]], "people": people})
     with pytest.raises(DataError, match="has 2 sheets"):
         read_table(path)
     with pytest.raises(DataError, match="did you mean 'people'"):
         read_table(f"{path}#peple")
     found = read_table(f"{path}#people")
-    assert found.columns == ["zip", "column_2", "n", "void"]
-    assert found.rows() == [("01234", "x", 1.0, None), ("98765", None, 2.5, None)]
+    assert found.columns == ["column_1", "zip", "n", "void"]
+    assert found.rows() == [("x", "01234", 1.0, None), (None, "98765", 2.5, None)]
     assert capfd.readouterr().err == ""
 
 
@@ -243,6 +243,10 @@ def test_excel_refusals(tmp_path: Path) -> None:
         read_table(workbook(tmp_path / "a.xlsx", {"s": []}))
     with pytest.raises(DataError, match="'a' occurs twice"):
         read_table(workbook(tmp_path / "b.xlsx", {"s": [["a", "a"], [1, 2]]}))
+    for title in (["Report 2024"], ["Person", None, "Home"]):  # the second is a merged cell
+        rows = [title, ["age", "sex", "city"], [40, "f", "Bern"]]
+        with pytest.raises(DataError, match="column 2 of the sheet has values and no name"):
+            read_table(workbook(tmp_path / "d.xlsx", {"s": rows}))
     assert read_table(workbook(tmp_path / "c.xlsx", {"s": [["a", "b"]]})).shape == (0, 2)
 
 

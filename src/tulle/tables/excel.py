@@ -42,7 +42,7 @@ def read_excel(source: Source) -> pl.DataFrame:
         frame = book.load_sheet(chosen, schema_sample_rows=None).to_polars()
         names = [text or "" for text in header.row(0)] + [""] * (frame.width - header.width)
         refuse_doubled(name, [text for text in names if text.strip()])
-        return _tidy(frame, names)
+        return _tidy(name, frame, names)
 
 
 def excel_book(frame: pl.DataFrame) -> bytes:
@@ -78,11 +78,17 @@ def _sheet(name: str, sheets: list[str], wanted: str | None) -> str:
     return wanted
 
 
-def _tidy(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+def _tidy(book: str, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """Names and types that a table would have; what is wholly blank is no column or record."""
     columns = []
     for i, (series, name) in enumerate(zip(frame, names), 1):
-        if name.strip() or series.null_count() < len(series):
+        filled = series.null_count() < len(series)
+        if filled and not name.strip() and i > 1:  # the first may be an index that pandas wrote
+            raise DataError(
+                f"{book}: column {i} of the sheet has values and no name: a table begins with one "
+                "row of names, without a title above it or merged cells in it"
+            )
+        if filled or name.strip():
             columns.append(_typed(series).alias(name if name.strip() else f"column_{i}"))
     tidy = pl.DataFrame(columns)
     if tidy.width > 1:

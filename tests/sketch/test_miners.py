@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tulle import SecretKey, Sketcher
 from tulle.datasets import quest
 from tulle.errors import DataError, ParameterError
-from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier, miners
+from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier, clusters
 
 KEY = SecretKey(b"a key for tests, never for data!")
 
@@ -89,7 +89,7 @@ def test_distances_to_a_start_are_those_of_the_release(two_classes):
     S = S[~S.suppressed]
     for one in (0, int(np.argmin(S.lengths)), int(np.argmax(S.lengths))):
         expected = S.distances(S[one], squared=True)[:, 0]
-        assert miners._distances_to(S, one) == pytest.approx(expected)
+        assert clusters._distances_to(S, one) == pytest.approx(expected)
 
 
 def test_k_means_labels_suppressed_records_apart_and_repeats_with_a_seed(two_classes):

@@ -16,7 +16,8 @@ from tulle.sketch import _delta, _kvariance
 from tulle.sketch._build import build
 from tulle.sketch._neighbours import nearest
 from tulle.sketch._signs import Points, coefficients, sign_table, term_points
-from tulle.sketch.records import Records, as_records, canonical, refuse_other_shapes
+from tulle.sketch.matrices import canonical, refuse_other_shapes
+from tulle.sketch.records import Records, as_records
 from tulle.sketch.sketches import Sketches
 
 _DEFAULT_DELTA = 0.5

@@ -178,7 +178,6 @@ def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -
         (["-o", "s.npz", "--key-file", "s.npz.manifest.json"], "same file"),
         (["-o", "s.npz", "--key-file", "r.html", "--report", "r.html"], "same file"),
         (["-o", "s.npz", "--report", "./s.npz.manifest.json"], "same file"),
-        (["-o", "s.npz", "--report", "baskets.dat", "--force"], "ends in .html"),
         (["-o", "s.npz", "--report", "no/folder.html"], "does not exist"),
         (["-o", "s.npz", "--key-file", "no/key"], "does not exist"),
         (["-o", "s.npz", "--key-file", "baskets.dat"], "same file"),
@@ -192,6 +191,13 @@ def test_mistakes_are_told_and_leave_nothing(
     assert isinstance(result.exception, TulleError)
     assert message in str(result.exception)
     assert sorted(p.name for p in Path().iterdir()) == ["baskets.dat"]
+
+
+def test_report_of_another_kind_is_refused_before_any_work(baskets: str) -> None:
+    with pytest.raises(TulleError, match="ends in .html"):
+        sketch(baskets, "s.npz", report=baskets, force=True)
+    assert run(baskets, "-o", "s.npz", "--report", baskets, "--force").exit_code == 2
+    assert [p.name for p in Path().iterdir()] == ["baskets.dat"]
 
 
 def test_missing_and_empty_files(tmp_path: Path) -> None:

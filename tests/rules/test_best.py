@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference import rules as slow
-from tulle.rules import RuleHider, choose_rules, impact
+from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
+from tulle.rules import RuleHider, choose_rules, classes, impact
 from tulle.rules.impact import Impact
 from tulle.rules.implications import implications
 from tulle.rules.itemsets import mine
@@ -127,3 +128,62 @@ def test_many_candidates_are_cut_to_the_shortest_and_still_hide() -> None:
         inside = np.isin(rows, few.rows)
         assert inside.sum() >= sensitive.quota[r]
         assert few.count(few.has, r) == every.count(every.has, r)
+
+
+def test_classes_cost_what_walks_cost() -> None:
+    baskets = Transactions.from_lists(shop(1, 60, 7))
+    rules = implications(mine(baskets, 4), Fraction(1, 2), 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(impact, "_SMALL", -1)
+        one = Impact(baskets, rules, 4, Fraction(1, 2), np.zeros(len(rules), dtype=bool))
+    rng = np.random.default_rng(0)
+    kept = rng.random(len(baskets.items)) < 0.97  # most baskets are as they came
+    rows, items = np.arange(3, 50), np.array([0, 2, 3])
+    weight = rng.random(len(one.support))
+    walked = one.costs(kept, rows, weight, items)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classes, "_STEP", 10**6)
+        one.expect(rows, items)
+    assert one.classes is not None
+    assert np.allclose(one.costs(kept, rows, weight, items), walked, rtol=1e-5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classes, "_STEP", 0)
+        one.expect(rows, items)
+    assert one.classes is None
+
+
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+def test_leave_to_add_items_loses_no_more_rules() -> None:
+    baskets = shop(20)
+    thresholds: dict[str, Any] = {"min_support": 12, "min_confidence": 0.5}
+    chosen = choose_rules(baskets, 4, **thresholds, random_state=0)
+    lost = {}
+    for name, options in {
+        "removing": {},
+        "adding": {"additions": True},
+        "algo1a": {"method": "algo1a"},
+    }.items():
+        hider = RuleHider(chosen, random_state=0, **options, **thresholds)
+        try:
+            released = hider.fit_transform(baskets)
+        except PrivacyError:
+            assert name == "algo1a"
+            continue
+        assert hider.hiding_failure_ == 0
+        found = slow.rules([set(basket) for basket in released], 12, 0.5, 1)
+        assert not {(frozenset(r.antecedent), frozenset(r.consequent)) for r in chosen} & set(found)
+        lost[name] = hider.misses_cost_
+    assert lost["adding"] == min(lost.values()), lost
+
+
+def test_additions_warn_and_are_for_best() -> None:
+    baskets = [["a", "b"]] * 20 + [["c"]] * 60 + [["b", "d"]] * 15 + [["a", "b", "d"]] * 15
+    hider = RuleHider(
+        ["a -> b"], additions=True, min_support=12, min_confidence=0.6, random_state=0
+    )
+    with pytest.warns(PrivacyWarning, match="best adds items"):
+        hider.fit_transform(baskets)
+    assert hider.misses_cost_ == 0
+    assert hider.report_[0]["count_after"] == hider.report_[0]["count_before"]
+    with pytest.raises(ParameterError, match="for method='best'"):
+        RuleHider(["a -> b"], method="iga", additions=True, min_support=2).fit_transform(baskets)

@@ -13,6 +13,7 @@ from tulle.checks import check_choice, check_flag, check_int
 from tulle.errors import ParameterError, PrivacyWarning
 from tulle.random import RandomState, as_generator
 from tulle.rules import verification
+from tulle.rules.additions import best_adding
 from tulle.rules.best import best
 from tulle.rules.blocking import blocking
 from tulle.rules.edits import Edits
@@ -77,6 +78,9 @@ class RuleHider(BaseEstimator):
         ``swa`` counts how rules share items in the ``"transaction"`` or in the ``"window"``.
     keep
         Itemsets that must stay frequent.
+    additions
+        Whether ``best`` may also add items, which loses fewer rules but invents some: the release
+        then makes false statements about people, as with ``algo1a``.
     shuffle
         Whether to give the baskets back in random order.
     random_state
@@ -131,6 +135,7 @@ class RuleHider(BaseEstimator):
         window: int | None = None,
         victim: str = "transaction",
         keep: Sequence[Sequence[Hashable]] = (),
+        additions: bool = False,
         shuffle: bool = False,
         random_state: RandomState = None,
     ) -> None:
@@ -143,6 +148,7 @@ class RuleHider(BaseEstimator):
         self.window = window
         self.victim = victim
         self.keep = keep
+        self.additions = additions
         self.shuffle = shuffle
         self.random_state = random_state
 
@@ -170,6 +176,13 @@ class RuleHider(BaseEstimator):
         released = edits.apply(baskets)
         self.report_ = verification.verified(sensitive, released, self.method)
         verification.require_kept(released, kept_sets, before, self.method)
+        if len(edits.added_rows):
+            warnings.warn(
+                f"{self.method} adds items that people did not have: the release makes false "
+                "statements",
+                PrivacyWarning,
+                stacklevel=2,
+            )
 
         self._measure(sensitive, before, released)
         self.n_transactions_ = len(baskets)
@@ -181,7 +194,10 @@ class RuleHider(BaseEstimator):
         name = type(self).__name__
         check_choice(name, "method", self.method, METHODS)
         check_choice(name, "victim", self.victim, ("transaction", "window"))
+        check_flag(name, "additions", self.additions)
         check_flag(name, "shuffle", self.shuffle)
+        if self.additions and self.method != "best":
+            raise ParameterError(f"additions of {name} are for method='best'.")
         exact_share(name, "margin", self.margin)
         if self.window is not None:
             check_int(name, "window", self.window, 1)
@@ -234,13 +250,9 @@ class RuleHider(BaseEstimator):
                 before.sensitive(sensitive),
                 nodes,
             )
+            if self.additions:
+                return best_adding(sensitive, before, impact, kept_sets, rng)
             return best(sensitive, impact, rng)
-        if self.method == "algo1a":
-            warnings.warn(
-                "algo1a adds items that people did not have: the release makes false statements",
-                PrivacyWarning,
-                stacklevel=3,
-            )
         return SIMPLE[self.method](sensitive, rng)
 
     def _measure(self, sensitive: Sensitive, before: Mined | None, released: Transactions) -> None:

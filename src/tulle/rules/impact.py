@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from tulle.rules.classes import Classes
 from tulle.rules.implications import Implications
 from tulle.rules.itemsets import Itemsets, Longs
 from tulle.rules.window import Mask
@@ -60,6 +61,12 @@ class Impact:
         self.support = rules.itemsets.support[self.tree.order].astype(np.int64)
         chosen = np.empty(0, dtype=np.int64) if precious is None else precious
         self.precious = self.tree.place[chosen]
+        self.itemsets = rules.itemsets
+        self.classes: Classes | None = None
+
+    def expect(self, rows: Longs, items: Longs) -> None:
+        """Prepares for costs of these items in these baskets, many times over."""
+        self.classes = Classes.of(self.baskets, self.itemsets, rows, items)
 
     def lost(self, kept: Mask, rows: Longs) -> Longs:
         """How many of some baskets no longer support each set."""
@@ -67,7 +74,15 @@ class Impact:
 
     def costs(self, kept: Mask, rows: Longs, weight: Floats, items: Longs) -> Floats:
         """For each of some baskets and items: the weight of the sets that go with the item."""
-        return self.tree.costs(kept, rows, weight, items)
+        if self.classes is None:
+            return self.tree.costs(kept, rows, weight, items)
+        gone = np.concatenate(([0], np.cumsum(~kept)))
+        starts = self.baskets.indptr
+        edited = gone[starts[rows + 1]] > gone[starts[rows]]
+        costs = np.empty((len(rows), len(items)))
+        costs[edited] = self.tree.costs(kept, rows[edited], weight, items)
+        costs[~edited] = self.classes.costs(rows[~edited], weight[self.tree.place])
+        return costs
 
     def n_lost(self, support: Longs) -> int:
         """Number of rules, sensitive ones aside, that supports like these lose."""

@@ -49,8 +49,8 @@ def implications(
     if not few:
         return rules_large(itemsets, confidence, longest)
     found = (rules_large if kernels_are_loaded() else rules_small)(itemsets, confidence, longest)
-    order = np.lexsort(found.nodes.T)  # the same order from both
-    return Implications(itemsets, found.nodes[order])
+    keys = found.consequent.astype(np.int64) * len(itemsets) + found.antecedent
+    return Implications(itemsets, found.nodes[np.argsort(keys)])  # the same order from both
 
 
 def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:

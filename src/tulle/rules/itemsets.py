@@ -46,7 +46,7 @@ class Itemsets:
     def rows(self) -> tuple[Longs, Ints]:
         """All sets as compressed rows of ascending codes."""
         indptr = np.concatenate(([0], np.cumsum(self.sizes)))
-        if len(self) > _FEW_SETS:
+        if len(self) > _FEW_SETS or kernels_are_loaded():
             from tulle.rules._mining_kernels import fill_rows
 
             codes = np.empty(indptr[-1], dtype=np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> An
     count = found.support[chosen].astype(np.int64)
     frame = pl.DataFrame(
         {
-            "itemset": _lists(found, source.baskets.names).gather(chosen),
+            "itemset": _Lists(found, source.baskets.names).of(chosen),
             "count": count,
             "support": count / len(source.baskets),
         }
@@ -106,13 +107,13 @@ def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame
     support = rules.itemsets.support.astype(np.int64)
     whole, antecedent, consequent = rules.nodes.T
     confidence, share = support[whole] / support[antecedent], support[consequent] / n_baskets
-    lists = _lists(rules.itemsets, names)
+    sides = _Lists(rules.itemsets, names).of(np.concatenate((antecedent, consequent)))
     with np.errstate(divide="ignore", invalid="ignore"):
         conviction = np.where(confidence < 1, (1 - share) / (1 - confidence), np.inf)
     return pl.DataFrame(
         {
-            "antecedent": lists.gather(antecedent),
-            "consequent": lists.gather(consequent),
+            "antecedent": sides.head(len(rules)),
+            "consequent": sides.tail(len(rules)),
             "support": support[whole] / n_baskets,
             "confidence": confidence,
             "lift": confidence / share,
@@ -131,20 +132,26 @@ def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
     return pd.DataFrame({column.name: column.to_list() for column in frame})
 
 
-def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
-    """The itemsets as a column of lists of names, built size by size."""
-    indptr, codes = itemsets.rows
-    label = pl.Series("items", names.tolist() if names.dtype == object else names, strict=False)
-    parts = [pl.Series("items", [[]], dtype=pl.List(label.dtype))]  # node 0 is the empty set
-    order = [np.zeros(1, dtype=np.int64)]
-    for size in range(1, int(itemsets.sizes.max(initial=0)) + 1):
-        nodes = np.flatnonzero(itemsets.sizes == size)
-        cells = codes[indptr[nodes][:, None] + np.arange(size)].ravel()
-        parts.append(label.gather(cells).reshape((len(nodes), size)).arr.to_list())
-        order.append(nodes)
-    place = np.empty(len(itemsets), dtype=np.int64)
-    place[np.concatenate(order)] = np.arange(len(itemsets))
-    return pl.concat(parts).gather(place)
+class _Lists:
+    """The itemsets as columns of lists of names, built size by size."""
+
+    def __init__(self, itemsets: Itemsets, names: Any) -> None:
+        indptr, codes = itemsets.rows
+        label = pl.Series("items", names.tolist() if names.dtype == object else names, strict=False)
+        sizes = itemsets.sizes
+        by_size = np.argsort(sizes.astype(np.uint16), kind="stable")
+        borders = np.searchsorted(sizes[by_size], np.arange(1, int(sizes.max(initial=0)) + 2))
+        parts = [pl.Series("items", [[]], dtype=pl.List(label.dtype))]  # node 0 is the empty set
+        for size, (begin, end) in enumerate(pairwise(borders.tolist()), start=1):
+            cells = codes[indptr[by_size[begin:end]][:, None] + np.arange(size)].ravel()
+            parts.append(label.gather(cells).reshape((end - begin, size)).arr.to_list())
+        self._lists = pl.concat(parts)
+        self._place = np.empty(len(itemsets), dtype=np.int64)
+        self._place[by_size] = np.arange(len(itemsets))
+
+    def of(self, nodes: Any) -> pl.Series:
+        """The lists of some itemsets."""
+        return self._lists.gather(self._place[nodes])
 
 
 def _border(itemsets: Itemsets, kind: str) -> Longs:

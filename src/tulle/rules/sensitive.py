@@ -89,6 +89,17 @@ class Sensitive:
     def __len__(self) -> int:
         return len(self.rules)
 
+    def only(self, some: Sequence[int]) -> Sensitive:
+        """Some of the rules."""
+        return Sensitive(
+            self.baskets,
+            tuple(self.rules[r] for r in some),
+            tuple(self.antecedent[r] for r in some),
+            tuple(self.consequent[r] for r in some),
+            self.limit[list(some)],
+            tuple(self.confidence[r] for r in some),
+        )
+
     @cached_property
     def whole(self) -> tuple[Codes, ...]:
         """All items of each rule, ascending."""

@@ -150,7 +150,7 @@ def _add_antecedent(sensitive: Sensitive, edits: Edits, r: int) -> None:
             f"antecedent, but only {len(partly)} hold a part of it and not the consequent; "
             "use another method"
         )
-    chosen = partly[np.argsort(-held[partly], kind="stable")][:need]
+    chosen = partly[np.lexsort((sensitive.baskets.lengths[partly], -held[partly]))][:need]
     for item in left:
         lacking = np.setdiff1d(chosen, counts.rows([item]))
         edits.added_rows = np.concatenate((edits.added_rows, lacking))

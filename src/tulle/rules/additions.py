@@ -1,0 +1,122 @@
+"""``best`` with leave to add items: rules may also fall because their antecedent grows.
+
+A rule whose antecedent is given to more baskets loses confidence, and no itemset loses support:
+few rules are lost, but some are invented, and the release says of people what is not true. Some
+rules are hidden so, the others by the removals of ``best``; of several such plans, and of the
+plan that adds nothing, the one with the fewest lost rules is taken, then with the fewest invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from tulle.errors import PrivacyError
+from tulle.rules.best import Search, best
+from tulle.rules.counts import EditedCounts, count_sets
+from tulle.rules.edits import Edits
+from tulle.rules.impact import Impact
+from tulle.rules.itemsets import Longs
+from tulle.rules.measures import Mined, side_effects
+from tulle.rules.sensitive import Codes, Sensitive
+from tulle.rules.verykios import algo1a, removals_needed
+
+_SHARES = (1.0, 0.75, 0.5, 0.25)  # of the rules, those that lose most others by removals first
+_ROUNDS = 20  # an addition can bring another rule back, and so on; a plan that does not end is none
+
+
+def best_adding(
+    sensitive: Sensitive,
+    before: Mined,
+    impact: Impact,
+    keep: Sequence[Codes],
+    rng: np.random.Generator,
+) -> Edits:
+    """The edits, additions among them, that lose the fewest rules."""
+
+    def harm(edits: Edits) -> tuple[int, float, float]:
+        released = edits.apply(sensitive.baskets)
+        broken = sum(n < before.minimum for n in count_sets(released, keep)) if keep else 0
+        after = Mined.of(released, before.minimum, before.confidence)
+        effects = side_effects(before, after, sensitive)
+        return broken, effects["misses_cost"], effects["artifactual"]
+
+    return min(_plans(sensitive, impact, rng), key=harm)
+
+
+def _plans(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> Iterator[Edits]:
+    yield best(sensitive, impact, rng)
+    with suppress(PrivacyError):  # it fails where too few baskets hold a part of an antecedent
+        yield algo1a(sensitive, rng)
+    falls_by_confidence = [r for r, sure in enumerate(sensitive.confidence) if sure is not None]
+    dear = sorted(falls_by_confidence, key=lambda r: -int(sensitive.quota[r]))
+    for share in _SHARES:
+        plan = _mixed(sensitive, impact, dear[: round(share * len(dear))], rng)
+        if plan is not None:
+            yield plan
+
+
+def _mixed(
+    sensitive: Sensitive, impact: Impact, growing: list[int], rng: np.random.Generator
+) -> Edits | None:
+    """Removals for the other rules, then additions for the growing ones, until all are hidden."""
+    others = [r for r in range(len(sensitive)) if r not in growing]
+    edits = Edits.none(sensitive.baskets)
+    if others:
+        edits = Search(sensitive.only(others), impact, rng).run(starts=2, rounds=60)
+    counts = EditedCounts(sensitive, edits)
+    for _ in range(_ROUNDS):
+        visible = [r for r in range(len(sensitive)) if counts.visible(sensitive, r)]
+        if not visible:
+            return edits
+        for r in visible:
+            if r in growing:
+                _grow_antecedent(sensitive, edits, r)
+            else:
+                _take_consequent(sensitive, edits, r)
+    return None
+
+
+def _grow_antecedent(sensitive: Sensitive, edits: Edits, r: int) -> None:
+    """Gives a rule's antecedent to baskets without its consequent, the least changed first."""
+    counts = EditedCounts(sensitive, edits)
+    left, sure = sensitive.antecedent[r], sensitive.confidence[r]
+    assert sure is not None
+    support, antecedent = len(counts.rows(sensitive.whole[r])), len(counts.rows(left))
+    if sensitive.hidden(r, support, antecedent):
+        return
+    need = support * sure.denominator // sure.numerator + 1 - antecedent
+    missing = np.full(len(sensitive.baskets), len(left))
+    for item in left:
+        missing[counts.rows([item])] -= 1
+    missing[counts.rows(sensitive.consequent[r])] = 0  # they would support the whole rule
+    lacking = np.flatnonzero(missing)
+    order = np.lexsort((sensitive.baskets.lengths[lacking], missing[lacking]))
+    _add(edits, counts, lacking[order][:need], left)
+
+
+def _add(edits: Edits, counts: EditedCounts, rows: Longs, items: Codes) -> None:
+    for item in items:
+        new = np.setdiff1d(rows, counts.rows([item]))
+        edits.added_rows = np.concatenate((edits.added_rows, new))
+        edits.added_items = np.concatenate((edits.added_items, np.full(len(new), item)))
+
+
+def _take_consequent(sensitive: Sensitive, edits: Edits, r: int) -> None:
+    """Takes an item of a rule's consequent out of the shortest baskets that always had it."""
+    counts = EditedCounts(sensitive, edits)
+    rows, item = counts.rows(sensitive.whole[r]), sensitive.consequent[r][0]
+    antecedent = len(counts.rows(sensitive.antecedent[r]))
+    need = removals_needed(
+        len(rows),
+        antecedent,
+        int(sensitive.limit[r]),
+        sensitive.confidence[r],
+        lowers_antecedent=False,
+    )
+    cells = sensitive.baskets.cells(item)
+    cells = cells[edits.kept[cells] & np.isin(sensitive.baskets.row_of[cells], rows)]
+    lengths = sensitive.baskets.lengths[sensitive.baskets.row_of[cells]]
+    edits.kept[cells[np.argsort(lengths, kind="stable")][:need]] = False

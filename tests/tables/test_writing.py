@@ -263,6 +263,14 @@ def test_excel_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         write_table(pl.DataFrame({"a": [1]}), tmp_path / "t.xlsx")
 
 
+@pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz"])
+def test_tsv_is_separated_by_tabs(tmp_path: Path, name: str) -> None:
+    frame = pl.DataFrame({"a,b": ["x\ty", "1,5"], "c": [1, 2]})
+    assert returned(frame, tmp_path, name).equals(frame)
+    if name == "t.tsv":
+        assert (tmp_path / name).read_text() == '"a,b"\tc\n"x\ty"\t1\n1,5\t2\n'
+
+
 class Full(io.BytesIO):
     """A disk that is full after a few bytes."""
 

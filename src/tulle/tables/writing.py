@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import PurePath
 from typing import Any, BinaryIO, cast
 
 import polars as pl
@@ -74,7 +75,7 @@ def put_batches(
             file.write(excel_book(flat(pl.concat(checked), kind)))
         elif kind in (Format.CSV, Format.NDJSON):
             with _packed(file, is_compressed(name)) as stream:
-                _put_lines(checked, stream, kind)
+                _put_lines(checked, stream, kind, _separator(name))
         else:
             _put_binary(first, checked, file, kind, words)
         file.flush()
@@ -118,21 +119,28 @@ def _one_schema(frames: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, Iterator[
     return first, checked()
 
 
-def _put_lines(frames: Iterable[pl.DataFrame], stream: BinaryIO, kind: Format) -> None:
+def _put_lines(
+    frames: Iterable[pl.DataFrame], stream: BinaryIO, kind: Format, separator: str
+) -> None:
     for i, frame in enumerate(frames):
         simple = flat(frame, kind)
         if kind is Format.CSV:
-            header = "" if i else _header(simple.columns)
-            stream.write((header + simple.write_csv(include_header=False)).encode())
+            header = "" if i else _header(simple.columns, separator)
+            lines = simple.write_csv(include_header=False, separator=separator)
+            stream.write((header + lines).encode())
         elif simple.height:
             stream.write(simple.write_ndjson().encode())
 
 
-def _header(names: list[str]) -> str:
+def _separator(name: Source) -> str:
+    return "\t" if ".tsv" in PurePath(str(name).lower()).suffixes[-2:] else ","
+
+
+def _header(names: list[str], separator: str) -> str:
     """Names with anything in them that readers take for a separator are quoted."""
     plain = (bool(re.fullmatch(r"[^,;|\t\r\n\"]+", name)) for name in names)
     quoted = ('"' + name.replace('"', '""') + '"' for name in names)
-    return ",".join(n if bare else q for n, bare, q in zip(names, plain, quoted)) + "\n"
+    return separator.join(n if bare else q for n, bare, q in zip(names, plain, quoted)) + "\n"
 
 
 def _put_binary(

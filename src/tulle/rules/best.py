@@ -37,7 +37,7 @@ _DYING = ("give up", "spread", "save")
 _STEPS = 20
 _CLASSICAL = (algo1b, algo2a, algo2b, minfia, maxfia, iga, naive, rra, ra, swa)
 _PATIENCE = 100  # improvements without success
-_WORK = 3.2e10  # nanoseconds, about, of a whole search: less than a minute
+_WORK = 4e10  # nanoseconds, about, of a whole search: less than a minute
 
 
 def best(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> Edits:
@@ -61,7 +61,7 @@ class Search:
         impact = self.planner.impact
         share = len(self.candidates.rows) / len(self.sensitive.baskets)
         walk = float(impact.support.sum()) * share
-        program = 500.0 * np.count_nonzero(self.candidates.has)
+        program = 1500.0 * np.count_nonzero(self.candidates.has)
         once = walk + program + 25.0 * len(impact.whole) + 2e7
         starts = int(np.clip(0.55 * _WORK / (_STEPS * once), 3, 8))
         return starts, int(np.clip(0.45 * _WORK / (1.6 * once), 40, 600))

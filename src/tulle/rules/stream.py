@@ -73,7 +73,7 @@ def hide_stream(
             )  # fmt: skip
             released = block.keeping(kept)
             after.add(released)
-            touched += len(np.unique(block.row_of[~kept]))
+            touched += int(np.count_nonzero(released.lengths < block.lengths))
             write_fimi(released, file)
             advance(len(block))
     report = checked(rules, before.pairs, after.pairs, limits, before.n_baskets, "swa")
@@ -93,7 +93,8 @@ class _Counter:
             raise DataError("only files of item numbers can be streamed: name items so") from None
         self.pairs: list[Pair] = [(0, 0)] * len(rules)
         self.n_baskets = self.n_cells = 0
-        self.unseen = {item for sides in self.rules for side in sides for item in side}
+        self.items = sorted({item for sides in self.rules for side in sides for item in side})
+        self.unseen = set(self.items)
 
     def add(self, block: Transactions) -> None:
         """Counts one block."""
@@ -103,12 +104,16 @@ class _Counter:
         self.pairs = [(p + w, q + x) for (p, q), w, x in zip(self.pairs, whole, left)]
         self.n_baskets += len(block)
         self.n_cells += len(block.items)
-        self.unseen = {item for item in self.unseen if _code(block, item) < 0}
+        if self.unseen:
+            self.unseen -= set(block.names.tolist())
 
     def sides(self, block: Transactions) -> list[tuple[Codes, Codes]]:
         """The rules in the codes of a block, -1 for an item that it does not hold."""
+        place = np.searchsorted(block.names, self.items)
+        found = block.names[np.minimum(place, len(block.names) - 1)] == self.items
+        code = dict(zip(self.items, np.where(found, place, -1).tolist()))
         return [
-            (tuple(_code(block, item) for item in a), tuple(_code(block, item) for item in b))
+            (tuple(code[item] for item in a), tuple(code[item] for item in b))
             for a, b in self.rules
         ]
 
@@ -122,11 +127,6 @@ class _Counter:
 
 def _number(item: object) -> int:
     return int(str(item))
-
-
-def _code(block: Transactions, number: int) -> int:
-    place = int(np.searchsorted(block.names, number))
-    return place if place < len(block.names) and block.names[place] == number else -1
 
 
 def _counts(block: Transactions, itemsets: Sequence[Codes]) -> list[int]:

@@ -23,14 +23,18 @@ from tulle.cli import tulle
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 RULES = "170 -> 38\n41, 48 -> 39\n36 -> 38\n48, 310 -> 39\n"
 MINED = ("--min-support", "1%", "--min-confidence", "50%")
+SHOWN = ("adult", "retail", "newsgroups", "sites", "adult-public-phone")
+HIGHEST = 1700
+WIDE = {"viewport": {"width": 900, "height": 800}}
 DARK = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
 
 
 def run(*words: object) -> None:
     environment = {"TULLE_PASSPHRASE": "a passphrase for a picture"}
-    result = CliRunner().invoke(tulle, [str(word) for word in words], env=environment)
-    if result.exit_code:
-        sys.exit(result.output)
+    arguments = [str(word) for word in words]
+    CliRunner(catch_exceptions=False).invoke(
+        tulle, arguments, env=environment, standalone_mode=False
+    )
 
 
 def unpacked(source: str, target: Path, lines: int | None) -> Path:
@@ -87,28 +91,22 @@ def look(folder: Path, quick: bool) -> list[list[Any]]:
     rows = []
     with chromium() as browser:
         for page in sorted(folder.glob("*.html")):
-            for tail, options in {
-                "": {"viewport": {"width": 1000, "height": 800}},
-                "-phone": DARK,
-            }.items():
+            for tail, options in {"": WIDE, "-phone": DARK}.items():
                 opened = Opened(browser, page, **options)
                 charts = opened.page.evaluate("document.querySelectorAll('.chart svg').length")
-                height = opened.page.evaluate("document.documentElement.scrollHeight")
-                if not quick:
-                    opened.page.screenshot(
-                        path=PICTURES / f"report-{page.stem}{tail}.png",
-                        full_page=True,
-                        clip={
-                            "x": 0,
-                            "y": 0,
-                            "width": options["viewport"]["width"],
-                            "height": min(height, 2600),
-                        },
-                    )
+                if not quick and page.stem + tail in SHOWN:
+                    _take_picture(opened, page.stem + tail)
                 said, asked = len(opened.said), len(opened.asked) - 1
                 opened.assert_quiet()
                 rows.append([page.stem + tail, os.path.getsize(page) // 1024, charts, said, asked])
     return rows
+
+
+def _take_picture(opened: Opened, name: str) -> None:
+    size = opened.page.viewport_size
+    height = opened.page.evaluate("document.documentElement.scrollHeight")
+    clip = {"x": 0, "y": 0, "width": size["width"], "height": min(height, HIGHEST)}
+    opened.page.screenshot(path=PICTURES / f"report-{name}.png", full_page=True, clip=clip)
 
 
 def main(quick: bool) -> None:

@@ -220,6 +220,14 @@ def test_saving_follows_the_ending_and_never_replaces_unasked(tmp_path: Path) ->
         save(results.rules(), tmp_path / "report.pdf")
 
 
+def test_what_is_not_quite_perfect_is_never_written_as_one() -> None:
+    close = results.rules() | {"metrics": {"covariance_compatibility": 0.99996}}
+    assert "> 0.9999" in markdown(close).replace("&gt;", ">")
+    assert "| Covariance compatibility | 0.999 |" in markdown(close, "public")
+    exact = results.rules() | {"metrics": {"covariance_compatibility": 1.0}}
+    assert "| Covariance compatibility | 1 |" in markdown(exact, "public")
+
+
 def test_numbers_that_json_does_not_know_become_null() -> None:
     odd = results.rules() | {"metrics": {"hiding_failure": float("nan"), "x": float("inf")}}
     assert json.loads(to_json(odd))["metrics"] == {"hiding_failure": None, "x": None}

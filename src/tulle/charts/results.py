@@ -27,7 +27,12 @@ def attacks(rows: Rows) -> Any:
     def layer(of: str, field: str) -> Any:
         known = [{**row, "of": of} for row in shown if row[field] is not None]
         return alt.Chart(alt.Data(values=known)).encode(
-            y=alt.Y("label:N", sort=[row["label"] for row in shown], title=None),
+            y=alt.Y(
+                "label:N",
+                sort=[row["label"] for row in shown],
+                title=None,
+                axis=alt.Axis(labelLimit=320),
+            ),
             x=alt.X(
                 f"{field}:Q",
                 title="success rate, with its 95 % interval",

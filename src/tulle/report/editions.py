@@ -160,7 +160,8 @@ def _coarse_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
 def _significant(value: Any, digits: int = 3) -> Any:
     if not isinstance(value, float) or value == 0 or not math.isfinite(value):
         return value
-    return round(value, digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = round(value, digits - 1 - math.floor(math.log10(abs(value))))
+    return 0.999 if rounded == 1 and value < 1 else rounded  # not quite perfect is never 1
 
 
 def _public_command(command: str) -> str:

@@ -20,14 +20,13 @@ from tulle.workflows.stream.settings import Settings
 _NAME = re.compile(r"snapshot-\d{6}\.[a-z]+(\.gz)?")
 
 
-def prepare_folder(folder: Path, *, resumed: bool, force: bool) -> None:
-    """Makes the folder of the snapshots; refuses one that holds those of another stream."""
+def check_folder(folder: Path, *, resumed: bool, force: bool) -> None:
+    """Refuses a folder that holds the snapshots of another stream, or that cannot be made."""
     if folder.exists() and not folder.is_dir():
         raise OutputExists(f"{folder} is a file: name a folder for the snapshots")
     if not folder.parent.is_dir():
         raise DataError(f"the folder {folder.parent} does not exist")
-    folder.mkdir(exist_ok=True)
-    taken = any(_NAME.fullmatch(entry.name) for entry in folder.iterdir())
+    taken = folder.exists() and any(_NAME.fullmatch(entry.name) for entry in folder.iterdir())
     if taken and not resumed and not force:
         raise OutputExists(f"{folder} holds snapshots already: pass --force to replace them")
 
@@ -63,13 +62,14 @@ def write_snapshot(
                 condenser.n_small_
             ),
         }
-        | change,
+        | {f"since the last snapshot, {name}": count for name, count in change.items()},
         counts={**counts, "released": table.height},
         columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
         source={"name": source, "records": condenser.n_seen_},
         output={"records": table.height, "columns": table.columns},
         seed=seed,
     )
+    path.parent.mkdir(exist_ok=True)
     write_release(path, lambda file: put_table(table, file, path), manifest, force=True)
     return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
 
@@ -77,9 +77,9 @@ def write_snapshot(
 def _change(condenser: StreamCondenser) -> dict[str, Any]:
     change = condenser.last_change_
     return {
-        "groups shown anew": change.changed,
-        "fewest newcomers behind a change": change.fewest,
-        "records held back": change.held_back,
+        "changed": change.changed,
+        "fewest newcomers": change.fewest,
+        "held back": change.held_back,
     }
 
 

@@ -47,8 +47,20 @@ def stream_result(
         "attacks": {attack.name: attack.to_dict() for attack in used},
         "sections": [
             _intersection(policy, used, other),
-            _table("snapshots", "Snapshots", snapshots),
-            _table("history", "How the stream went", condenser.history_),
+            _table(
+                "snapshots",
+                "Snapshots",
+                "Groups that changed since the snapshot before, the fewest records that had newly "
+                "joined one of them, and records that are condensed but held back until later.",
+                snapshots,
+            ),
+            _table(
+                "history",
+                "How the stream went",
+                "Drift is the distance of an interval's mean record from that of the first "
+                "interval, in standard deviations.",
+                condenser.history_,
+            ),
         ],
         "limits": LIMITS,
     }
@@ -99,11 +111,12 @@ def _intersection(
     }
 
 
-def _table(name: str, title: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _table(name: str, title: str, text: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     columns = list(rows[0]) if rows else ["seen"]
     return {
         "id": name,
         "title": title,
+        "text": text,
         "blocks": [
             {
                 "type": "table",

@@ -20,7 +20,7 @@ from tulle.workflows.stream.intake import Intake
 from tulle.workflows.stream.opening import format_of_source, open_source
 from tulle.workflows.stream.records import RecordReader
 from tulle.workflows.stream.rejects import Rejects
-from tulle.workflows.stream.releasing import prepare_folder, write_snapshot
+from tulle.workflows.stream.releasing import check_folder, write_snapshot
 from tulle.workflows.stream.reporting import stream_result
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
@@ -66,7 +66,7 @@ def stream(
     if report is not None:
         refuse_existing(report, force=force)
     with locked(state):
-        prepare_folder(Path(output), resumed=checkpoint.exists(), force=force)
+        check_folder(Path(output), resumed=checkpoint.exists(), force=force)
         run = _Run(checkpoint, Path(output), settings)
         try:
             run.open(source, kind, follow=follow, restart=restart)

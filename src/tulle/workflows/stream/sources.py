@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -82,10 +83,7 @@ class FileSource:
         return found if found or self.follow else None
 
     def header(self) -> bytes | None:
-        if not self.has_header:
-            return None
-        with open(self.path, "rb") as file:
-            return LineReader(file, growing=False).read()
+        return _first_line(self.path) if self.has_header else None
 
     def again(self, places: list[Any]) -> list[Line]:
         with open(self.path, "rb") as file:
@@ -203,10 +201,8 @@ class FolderSource:
 
     def header(self) -> bytes | None:
         names = [self._first] if self._first else self._waiting()
-        if not self.has_header or not names:
-            return None
-        with open(self.folder / names[0], "rb") as file:
-            return LineReader(file, growing=False).read()
+        found = (_first_line(self.folder / name) for name in names if self.has_header)
+        return next((line for line in found if line is not None), None)
 
     def again(self, places: list[Any]) -> list[Line]:
         found = []
@@ -224,10 +220,15 @@ class FolderSource:
         if not names:
             return False
         self.current = self._open(names[0], None)
-        if self._first is None:
+        header = self.current.header()
+        empty = self.has_header and header is None
+        if self._first is None and not empty:
             self._first = names[0]
-        elif self.has_header and self.current.header() != self.header():
-            raise DataError(f"{names[0]} has other columns than {self._first}")
+        elif not empty and header != self.header():
+            raise DataError(
+                f"{names[0]} has other columns than {self._first}: move it away and start again; "
+                "what was counted stays counted"
+            )
         return True
 
     def _open(self, name: str, position: Position | None) -> FileSource:
@@ -245,6 +246,13 @@ class FolderSource:
             and not entry.name.endswith(_UNFINISHED)
             and entry.name.endswith(self.endings)
         )
+
+
+def _first_line(path: str | Path) -> bytes | None:
+    """The first line of a file without the mark that some programs begin files with."""
+    with open(path, "rb") as file:
+        line = LineReader(file, growing=False).read()
+    return None if line is None else line.removeprefix(BOM_UTF8)
 
 
 def _line(text: bytes, place: Any, number: int, origin: str) -> Line:

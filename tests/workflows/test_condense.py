@@ -149,3 +149,13 @@ def test_a_release_can_be_a_database_table(tmp_path: Path) -> None:
     assert "shared.db#people_manifest" in done.output.replace("\n", "")
     assert read_table(target).height == 90
     assert CliRunner().invoke(tulle, ["verify", target]).exit_code == 0
+
+
+def test_lists_are_left_out(tmp_path: Path) -> None:
+    source, output = tmp_path / "people.parquet", tmp_path / "release.parquet"
+    people().with_columns(visits=pl.Series([[1, 2]] * 90)).write_parquet(source)
+    done = CliRunner().invoke(tulle, ["condense", str(source), "-o", str(output), "-k", "5"])
+    assert done.exit_code == 0
+    assert "visits" not in read_table(output).columns
+    assert read_manifest(output).columns["visits"]["role"] == "ignored"
+    assert CliRunner().invoke(tulle, ["audit", str(source), str(output)]).exit_code == 0

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from tulle.errors import DataError
 from tulle.tables import column_words as words
 from tulle.tables.schema import Column, Kind, Role
 
@@ -73,8 +72,15 @@ def infer_columns(frame: pl.DataFrame) -> list[Column]:
 
 def profile_columns(frame: pl.DataFrame) -> list[Profile]:
     """The guess for every column, with its counts."""
-    profiles = [_profile(_Look.at(series)) for series in frame]
+    profiles = [
+        _opaque(series) if is_opaque(series.dtype) else _profile(series) for series in frame
+    ]
     return _with_target(profiles)
+
+
+def is_opaque(dtype: pl.DataType) -> bool:
+    """Whether cells are not single values: lists, objects, bytes. They are never released."""
+    return dtype.is_nested() or dtype in (pl.Binary, pl.Object)
 
 
 @dataclass(frozen=True)
@@ -90,10 +96,6 @@ class _Look:
 
     @classmethod
     def at(cls, series: pl.Series) -> _Look:
-        if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object):
-            raise DataError(
-                f"column '{series.name}' holds lists, objects or bytes: leave it out or flatten it"
-            )
         records = len(series)
         if series.dtype.is_float():
             series = series.fill_nan(None)
@@ -117,7 +119,15 @@ class _Look:
         return self.nearly_unique and len(self.series) >= _ENOUGH
 
 
-def _profile(look: _Look) -> Profile:
+def _opaque(series: pl.Series) -> Profile:
+    reason = "lists, objects or bytes: not single values"
+    column = Column(series.name, Kind.TEXT, Role.IGNORED, reason=reason)
+    distinct = 0 if series.dtype == pl.Object else series.drop_nulls().n_unique()
+    return Profile(column, len(series), series.null_count(), distinct)
+
+
+def _profile(series: pl.Series) -> Profile:
+    look = _Look.at(series)
     kind, why_kind = _kind(look)
     role, why_role = next(guess for rule in _RULES if (guess := rule(look)) is not None)
     if role is Role.IDENTIFIER and look.is_text:

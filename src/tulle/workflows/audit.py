@@ -13,7 +13,7 @@ from tulle.auditing.gates import refuse_unmeasurable
 from tulle.files import refuse_existing, refuse_same
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.report.editions import K
-from tulle.tables.inference import infer_columns
+from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import load_policy
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Role
@@ -49,11 +49,14 @@ def audit_files(
         refuse_existing(report, force=force)
     refuse_unmeasurable(gates or {}, control=control is not None)
     table, released = read_table(original), read_table(release)
+    roles = _roles(table, released, release, policy)
+    opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
+    table = table.drop(name for name in opaque if name not in released.columns)
     found = audit(
         table,
         released,
         control=None if control is None else read_table(control),
-        policy=_roles(table, released, release, policy),
+        policy={name: role for name, role in roles.items() if name in table.columns},
         random_state=seed,
         target=target,
         k=K if k is None else k,

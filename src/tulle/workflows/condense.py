@@ -23,7 +23,7 @@ from tulle.tables.reading import read_table
 from tulle.tables.schema import Column, Kind, Role
 from tulle.tables.writing import put_table
 from tulle.workflows.sources import file_sources, source_entry
-from tulle.workflows.table_policy import column_of, plan_columns
+from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
 
 DEFAULTS: dict[str, Any] = {
     "k": None,
@@ -81,7 +81,9 @@ def condense(
     columns, wanted = plan_columns(
         original, policy, "condense", DEFAULTS, options, target=target, levels=levels
     )
-    condenser, release = _release(original, columns, wanted)
+    original = without_opaque(original, columns)
+    known = [column for column in columns if column.name in original.columns]
+    condenser, release = _release(original, known, wanted)
 
     summary = _summary(condenser, original, release, columns)
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]

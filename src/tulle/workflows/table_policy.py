@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from tulle.errors import DataError, nearest_name
-from tulle.tables.inference import infer_columns
+from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import Policy, load_policy
 from tulle.tables.schema import Column, Role
 
@@ -40,6 +40,12 @@ def plan_columns(
             columns = _with_role(columns, name, role)
     asked = {name: value for name, value in given.items() if value is not None}
     return columns, {**defaults, **loaded.options(command, defaults), **asked}
+
+
+def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
+    """The table without lists, objects and bytes that the policy ignores."""
+    left_out = [c.name for c in columns if c.role in (Role.IDENTIFIER, Role.IGNORED)]
+    return table.drop(name for name in left_out if is_opaque(table.schema[name]))
 
 
 def column_of(columns: list[Column], role: Role) -> Column | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,9 @@ def measure_rows(people: pl.DataFrame, control: pl.DataFrame) -> list[list[Any]]
 
 
 def main(quick: bool) -> None:
+    if find_spec("anonymeter") is None or find_spec("sdmetrics") is None:
+        print("left out: pip install anonymeter sdmetrics")
+        return
     warnings.simplefilter("ignore")
     np.random.seed(SEED)  # noqa: NPY002 (anonymeter draws from the process-wide generator)
     count = 600 if quick else 3000

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,6 @@ from click.testing import CliRunner
 
 from benchmarks.bench_audit import SEED, adult
 from benchmarks.results import data_folder, timed, write_table
-from tests.report.browser import Opened, chromium
 from tulle.cli import tulle
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -88,6 +89,8 @@ def encoded(folder: Path, quick: bool) -> None:
 
 def look(folder: Path, quick: bool) -> list[list[Any]]:
     """Opens every report, wide and light, narrow and dark; refuses a word or a request."""
+    from tests.report.browser import Opened, chromium
+
     rows = []
     with chromium() as browser:
         for page in sorted(folder.glob("*.html")):
@@ -102,7 +105,7 @@ def look(folder: Path, quick: bool) -> list[list[Any]]:
     return rows
 
 
-def _take_picture(opened: Opened, name: str) -> None:
+def _take_picture(opened: Any, name: str) -> None:
     size = opened.page.viewport_size
     height = opened.page.evaluate("document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": size["width"], "height": min(height, HIGHEST)}
@@ -110,6 +113,9 @@ def _take_picture(opened: Opened, name: str) -> None:
 
 
 def main(quick: bool) -> None:
+    if find_spec("playwright") is None or shutil.which("chromium") is None:
+        print("left out: it needs Chromium and Playwright (see scripts/test-tools)")
+        return
     with tempfile.TemporaryDirectory() as name:
         folder, seconds = Path(name), {}
         for make in (condensed, hidden, sketched, encoded):

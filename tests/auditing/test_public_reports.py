@@ -12,6 +12,7 @@ import pytest
 from tulle import audit
 from tulle.auditing.alignment import align
 from tulle.auditing.pictures import correlations, density, histogram
+from tulle.auditing.sections import notes_section
 
 K = 15
 
@@ -145,3 +146,12 @@ def test_a_small_control_is_rounded_by_its_own_number() -> None:
         if attack["control"] is not None:
             steps = attack["control"] * 25 / K  # of the membership test: half of them
             assert attack["control"] in (0, 1) or steps == pytest.approx(round(steps), abs=0.01)
+
+
+def test_what_was_noticed_while_a_release_was_made_is_for_the_owner(tables: tuple) -> None:
+    assert notes_section([]) == []
+    note = "class 'secret-40': 1 groups are small"
+    found = audit(*tables, random_state=1, k=K).extended(sections=notes_section([note]))
+    assert note in found.markdown()
+    for text in (found.html("public"), found.json("public"), found.markdown("public")):
+        assert "secret-40" not in text

@@ -101,8 +101,6 @@ def _scenario_study(quick: bool) -> None:
                 print(f"{name} {scenario}: {error}")
                 continue
             for method in ("best", "swa", "iga", "algo2a"):
-                if method == "best" and len(baskets) > 500_000:
-                    continue
                 hider = RuleHider(rules, method=method, random_state=0, **limits)
                 hider.fit_transform(baskets)
                 points.append(

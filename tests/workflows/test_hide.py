@@ -98,7 +98,7 @@ def test_stream_equals_swa_and_touches_nothing_else(
     assert (tmp_path / "s.dat").read_bytes() == (tmp_path / "t.dat").read_bytes()
     found = json.loads((tmp_path / "s.dat.manifest.json").read_text())
     assert all(found["verified"].values())
-    assert found["counts"]["baskets"] == 400
+    assert found["counts"]["baskets"] == found["source"]["records"] == 400
 
 
 def test_stream_fails_closed(
@@ -189,3 +189,24 @@ def test_bad_input_leaves_nothing_behind(
 def test_the_source_is_not_overwritten(source: Path, secret: Path) -> None:
     with pytest.raises(TulleError, match="source itself"):
         hide(source, source, rules=secret, force=True, **LIMITS)
+
+
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+def test_items_may_be_added_if_asked(source: Path, secret: Path, tmp_path: Path) -> None:
+    run = invoke(
+        source, "--rules", secret, "--min-support", "3%", "--min-confidence", "50%",
+        "-o", tmp_path / "s.dat", "--additions", "--seed", 0,
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    assert "what is not true" in run.output
+    with pytest.raises(ParameterError, match="nor add items"):
+        hide(source, tmp_path / "t.dat", rules=secret, stream=True, additions=True, **LIMITS)
+
+
+@pytest.mark.parametrize("report", ["r.txt", "s.dat"])
+def test_the_report_has_a_name_of_its_own(
+    source: Path, secret: Path, tmp_path: Path, report: str
+) -> None:
+    with pytest.raises(ParameterError, match="report"):
+        hide(source, tmp_path / "s.dat", rules=secret, report=tmp_path / report, **LIMITS)
+    assert not list(tmp_path.glob("s.dat*"))

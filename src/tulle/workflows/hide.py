@@ -13,7 +13,6 @@ from tulle.attacks.rules import rule_recovery
 from tulle.auditing.result import Audit
 from tulle.checks import check_int
 from tulle.errors import ParameterError
-from tulle.files import refuse_existing
 from tulle.random import as_generator, seed_policy
 from tulle.releases import Manifest, check_target, write_release
 from tulle.rules.hider import RuleHider
@@ -25,7 +24,7 @@ from tulle.rules.thresholds import exact_share, support_count
 from tulle.tables.policy import load_policy
 from tulle.transactions import Transactions
 from tulle.workflows.baskets import FilePath, Opened, open_file, put_baskets
-from tulle.workflows.sources import file_sources, source_entry
+from tulle.workflows.sources import check_names, file_sources, source_entry
 
 DEFAULTS: dict[str, Any] = {
     "method": "best",
@@ -35,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "disclosure": None,
     "window": None,
     "victim": "transaction",
+    "additions": False,
     "basket": None,
     "item": None,
     "shuffle": False,
@@ -76,8 +76,8 @@ def hide(
     """
     sources = file_sources(source, rules, policy)
     check_target(output, sources=sources, force=force)
-    if report is not None:
-        refuse_existing(report, force=force)
+    others = {"INPUT": source, "--rules": rules, "--policy": policy}
+    check_names(output=output, report=report, others=others, force=force)
     wanted = DEFAULTS | ({} if policy is None else load_policy(policy).options("hide", DEFAULTS))
     wanted |= {name: value for name, value in options.items() if value is not None}
     wishes = read_rules(rules)
@@ -109,11 +109,13 @@ def _whole(
     write_release(
         output,
         lambda file: put_baskets(released, frame, file, output),
-        _manifest(source, wanted, summary, len(wishes.rules), seed, verified={_HELD: True}),
+        _manifest(
+            source_entry(source, summary["baskets"]), wanted, summary, len(wishes.rules), seed
+        ),
         sources=sources,
         force=force,
     )
-    return Hidden(summary, _rows(hider.report_), _notes(wanted["method"]), released)
+    return Hidden(summary, _rows(hider.report_), _notes(wanted), released)
 
 
 def _streamed(
@@ -122,7 +124,7 @@ def _streamed(
 ) -> Hidden:  # fmt: skip
     _check_stream(source, output, wishes, wanted)
     summary: dict[str, Any] = {}
-    verified = {_HELD: False}  # until the rules were counted in what was written
+    entry = source_entry(source, 0)  # this and the summary are filled in by the writer
     rows: list[dict[str, Any]] = []
 
     def write(file: Any) -> None:
@@ -148,9 +150,9 @@ def _streamed(
             dif=found.dif,
             rules_hidden=len(found.report),
         )
-        verified[_HELD] = True
+        entry["records"] = found.n_transactions
 
-    manifest = _manifest(source, wanted, summary, len(wishes.rules), seed, verified)
+    manifest = _manifest(entry, wanted, summary, len(wishes.rules), seed)
     write_release(output, write, manifest, sources=sources, force=force)
     return Hidden(summary, rows, ["streamed: the cost in other rules was not measured"])
 
@@ -166,8 +168,8 @@ def _check_stream(
         raise ParameterError("--stream hides by the sliding window: leave --method out, or swa")
     if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
         raise ParameterError("--stream reads and writes FIMI files (.dat)")
-    if wishes.keep or wanted["shuffle"]:
-        raise ParameterError("--stream can neither shuffle nor keep itemsets: see all at once")
+    if wishes.keep or wanted["shuffle"] or wanted["additions"]:
+        raise ParameterError("--stream can neither shuffle, keep itemsets nor add items")
     if wanted["window"] is not None:
         check_int("hide", "window", wanted["window"], 1)
     if wanted["min_support"] is None and wanted["disclosure"] is None:
@@ -200,17 +202,17 @@ def _rows(report: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: line[name] for name in fields} for line in report]
 
 
-def _notes(method: str) -> list[str]:
-    if method == "algo1a":
-        return ["algo1a added items: the release says of people what is not true"]
-    if method == "blocking":
+def _notes(wanted: dict[str, Any]) -> list[str]:
+    if wanted["method"] == "algo1a" or wanted["additions"]:
+        return ["items may have been added: the release can say of people what is not true"]
+    if wanted["method"] == "blocking":
         return ["blocked cells: an item with ? may or may not be in the basket"]
     return []
 
 
 def _manifest(
-    source: FilePath, wanted: dict[str, Any], summary: dict[str, Any], n_rules: int,
-    seed: int | None, verified: dict[str, Any],
+    source: dict[str, Any], wanted: dict[str, Any], summary: dict[str, Any], n_rules: int,
+    seed: int | None,
 ) -> Manifest:  # fmt: skip
     return Manifest(
         method="hide",
@@ -221,9 +223,10 @@ def _manifest(
             "margin": wanted["margin"],
             "disclosure": wanted["disclosure"],
         },
-        verified=verified,
+        # true of whatever gets a name: hiding counts in the release and raises if it does not hold
+        verified={_HELD: True},
         counts=summary,
-        source=source_entry(source, summary.get("baskets", 0)),
+        source=source,
         seed=seed_policy(seed),
     )
 

@@ -37,6 +37,9 @@ METHODS = [
 @click.option(
     "--victim", type=click.Choice(["transaction", "window"]), help="How swa counts shared items."
 )
+@click.option(
+    "--additions", is_flag=True, default=None, help="best may add items: fewer lost, some invented."
+)
 @click.option("--stream", is_flag=True, help="By swa in bounded memory: for very large files.")
 @click.option("--basket", metavar="COLUMN", help="Of a table: the column of basket numbers.")
 @click.option("--item", metavar="COLUMN", help="Of a table: the column of items.")

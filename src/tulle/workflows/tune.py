@@ -13,6 +13,7 @@ from tulle.condense.condenser import Condenser
 from tulle.errors import ParameterError
 from tulle.files import refuse_existing, refuse_same
 from tulle.random import seed_policy
+from tulle.releases import check_target
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Role
 from tulle.tuning import GroupSizeSearch
@@ -66,11 +67,12 @@ def tune(
     **options: Any,
 ) -> Tuned:
     """Searches the group size; with ``output``, condenses the table with it too."""
-    for path in (output, report):
-        if path is not None:
-            refuse_existing(path, force=force)
-            for read in file_sources(source, policy):
-                refuse_same(read, path)
+    if output is not None:
+        check_target(output, sources=file_sources(source, policy), force=force)
+    if report is not None:
+        refuse_existing(report, force=force)
+        for read in file_sources(source, policy):
+            refuse_same(read, report)
     table = read_table(source)
     columns, wanted = plan_columns(table, policy, "tune", DEFAULTS, options, target=target)
     aim = column_of(columns, Role.TARGET)

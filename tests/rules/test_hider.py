@@ -149,6 +149,26 @@ def test_lists_keep_their_types_and_order() -> None:
     assert out[4] == ("z", "a")
 
 
+def test_series_of_lists_come_back_as_they_came() -> None:
+    rows = [["b", "a"], ["a", "b", "c"], ["z"]]
+    array = np.empty(3, dtype=object)
+    array[:] = rows
+    for data in (
+        tuple(rows),
+        array,
+        pd.Series(rows, index=[7, 8, 9], name="baskets"),
+        pl.Series("baskets", rows),
+    ):
+        for shuffle in (False, True):
+            one = RuleHider(["a -> b"], min_support=1, shuffle=shuffle, random_state=0)
+            out = one.fit_transform(data)
+            assert type(out) is type(data)
+            assert sum(len(basket) for basket in out) == 4
+    assert list(one.set_params(shuffle=False).fit_transform(pd.Series(rows, [7, 8, 9])).index) == [
+        7, 8, 9,
+    ]  # fmt: skip
+
+
 def test_blocking_in_every_container() -> None:
     data = [["a", "b"], ["a", "b", "c"], ["a", "c"], ["c"], ["b"], ["a", "b"]]
     one = RuleHider(["a -> b"], method="blocking", min_support=2, random_state=0)
@@ -378,3 +398,12 @@ def test_scenarios() -> None:
         items("S1", 50)
     with pytest.raises(ParameterError, match="scenario"):
         items("S9")
+
+
+@pytest.mark.parametrize(
+    ("rules", "support", "message"),
+    [("", 12, "cannot be read"), (["0 -> 1"], "1/0%", "must be a share")],
+)
+def test_odd_wishes_have_words(rules: Any, support: Any, message: str) -> None:
+    with pytest.raises((DataError, ParameterError), match=message):
+        RuleHider(rules, min_support=support).fit_transform(BASKETS)

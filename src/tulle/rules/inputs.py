@@ -3,7 +3,7 @@
 ====================================  =====================================================
 given                                 given back
 ====================================  =====================================================
-a list of lists (tuples, sets)        the same, item order kept; blocked cells as ``"item?"``
+a list, tuple or series of lists      the same, item order kept; blocked cells as ``"item?"``
 a scipy sparse 0/1 matrix             the same format and type; blocked cells are NaN
 a 2-D NumPy 0/1 array                 the same; blocked cells are NaN
 a wide frame of 0/1 columns           the same columns; blocked cells are null
@@ -57,8 +57,10 @@ def shuffled(data: Any, order: Any) -> Any:
     """Baskets in another order; rows of a frame of (basket, item) are mixed as rows."""
     if isinstance(data, Transactions):
         return data.take(order)
-    if isinstance(data, list):
-        return [data[row] for row in order]
+    if isinstance(data, list | tuple):
+        return type(data)([data[row] for row in order])
+    if hasattr(data, "iloc") and getattr(data, "ndim", 0) == 1:
+        return data.iloc[order]
     if _is_frame(data):
         import narwhals as nw
 
@@ -87,7 +89,7 @@ def _open(data: Any) -> Source:
 
         return Source(*open_frame(data), pandas=_is_pandas(data))
     if isinstance(data, Iterable):
-        return _open_lists(list(data))
+        return _open_lists(data)
     raise DataError(f"baskets must be {_KINDS}. Got {type(data).__name__}.")
 
 
@@ -114,13 +116,30 @@ def is_table_name(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def _open_lists(baskets: list[Any]) -> Source:
+def _open_lists(data: Iterable[Any]) -> Source:
+    baskets = list(data)
     found = Transactions.from_lists(baskets)
 
-    def restore(released: Transactions) -> list[Any]:
-        return [_refilled(old, new) for old, new in zip(baskets, _marked_lists(released))]
+    def restore(released: Transactions) -> Any:
+        new = [_refilled(old, new) for old, new in zip(baskets, _marked_lists(released))]
+        return _as_series(new, data)
 
     return Source(found, restore)
+
+
+def _as_series(baskets: list[Any], like: Any) -> Any:
+    """A list of baskets as the tuple, array or series that it came from."""
+    if isinstance(like, tuple):
+        return tuple(baskets)
+    if isinstance(like, np.ndarray):
+        out = np.empty(len(baskets), dtype=object)
+        out[:] = baskets
+        return out
+    if _is_pandas(like):
+        return type(like)(baskets, index=like.index, name=like.name, dtype=object)
+    if type(like).__module__.partition(".")[0] == "polars":
+        return type(like)(like.name, list(map(list, baskets)))
+    return baskets
 
 
 def _refilled(old: Any, new: list[Any]) -> Any:

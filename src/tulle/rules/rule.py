@@ -98,6 +98,8 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
         raise DataError(f"the rules file {path} does not exist") from None
     except UnicodeDecodeError:
         raise DataError(f"the rules file {path} is not UTF-8 text") from None
+    except OSError as error:
+        raise DataError(f"the rules file {path} cannot be read: {error.strerror}") from None
     found = RuleFile([], [])
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.partition("#")[0].strip()

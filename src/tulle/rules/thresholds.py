@@ -54,7 +54,7 @@ def _from_text(owner: str, name: str, text: str) -> float:
     body = text.strip()
     try:
         return float(Fraction(body[:-1]) / 100) if body.endswith("%") else float(body)
-    except ValueError:
+    except (ValueError, ZeroDivisionError):
         raise ParameterError(
             f"The '{name}' parameter of {owner} must be a share such as 0.1% or 0.001. "
             f"Got {text!r} instead."

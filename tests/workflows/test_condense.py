@@ -159,3 +159,19 @@ def test_lists_are_left_out(tmp_path: Path) -> None:
     assert "visits" not in read_table(output).columns
     assert read_manifest(output).columns["visits"]["role"] == "ignored"
     assert CliRunner().invoke(tulle, ["audit", str(source), str(output)]).exit_code == 0
+
+
+def test_no_file_takes_the_place_of_another(source: Path, tmp_path: Path) -> None:
+    read_table(source).write_ndjson(tmp_path / "people.ndjson")
+    before = (tmp_path / "people.ndjson").read_bytes()
+    (tmp_path / "page.json").symlink_to(tmp_path / "people.ndjson")
+    for report, words in (
+        (tmp_path / "page.json", "INPUT"),
+        (tmp_path / "r.csv.manifest.json", "the manifest"),
+    ):
+        options = ["-o", tmp_path / "r.csv", "--report", report, "--force"]
+        result = run(tmp_path / "people.ndjson", *options)
+        assert isinstance(result.exception, TulleError)
+        assert words in str(result.exception)
+    assert (tmp_path / "people.ndjson").read_bytes() == before
+    assert not (tmp_path / "r.csv").exists()

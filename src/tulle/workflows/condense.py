@@ -13,7 +13,6 @@ from tulle.auditing.sections import group_section, notes_section
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError
-from tulle.files import refuse_existing
 from tulle.metrics.covariance import covariance_compatibility
 from tulle.random import seed_policy
 from tulle.releases import Manifest, check_target, write_release
@@ -22,7 +21,7 @@ from tulle.tables.formats import format_of
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Column, Kind, Role
 from tulle.tables.writing import put_table
-from tulle.workflows.sources import file_sources, source_entry
+from tulle.workflows.sources import check_names, file_sources, source_entry
 from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
 
 DEFAULTS: dict[str, Any] = {
@@ -73,8 +72,8 @@ def condense(
     """
     format_of(output)  # a name that says no format is refused before any work is done
     check_target(output, sources=file_sources(source, policy, control), force=force)
-    if report is not None:
-        refuse_existing(report, force=force)
+    others = {"INPUT": file_sources(source)[0], "--policy": policy, "--control": control}
+    check_names(output=output, report=report, others=others, force=force)
     original = read_table(source)
     if original.height == 0:
         raise DataError(f"{source} has no records: there is nothing to condense")

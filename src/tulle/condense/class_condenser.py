@@ -267,12 +267,12 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
 
     def _begin_stream(self, X: Any, labels: Labels) -> None:
         self._rng = as_generator(self.random_state)
-        self._encoder = TableEncoder(
+        encoder = TableEncoder(
             getattr(self.condenser, "columns", None),
             weights=getattr(self.condenser, "weights", None),
         ).fit(X)
-        note_features(self, self._encoder)
-        self._scales = self._encoder.scales_
+        note_features(self, encoder)
+        self._scales = encoder.scales_
         self._labels = labels.schema
         self._units = []
         self._withheld = 0
@@ -288,8 +288,6 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             part = clone(self.condenser).set_params(random_state=spawn(self._rng, 1)[0])
             if self.k is not None:
                 part.set_params(k=self.k)
-            if hasattr(part, "with_encoder"):
-                part.with_encoder(self._encoder)
             self.condensers_.append(part)
             self._units.append([place])
             self.class_counts_ = np.append(self.class_counts_, 0)

@@ -105,6 +105,7 @@ def test_report_is_written_with_the_release(source: Path, tmp_path: Path) -> Non
         (["--levels", "agee"], "did you mean 'age'?"),
         (["--target", "no such"], "there is no column 'no such'"),
         (["--policy", "none.toml"], "there is no such policy"),
+        (["-o", "book.xlsx#people"], "not a sheet of one"),
     ],
 )
 def test_mistakes_are_named_and_nothing_is_written(

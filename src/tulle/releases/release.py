@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from tulle.errors import PrivacyError
+from tulle.errors import ParameterError, PrivacyError
 from tulle.releases.manifest import Manifest
-from tulle.tables.formats import is_sql
+from tulle.tables.formats import is_sql, split_sheet
 
 Place = str | os.PathLike[str]
 
@@ -37,6 +37,8 @@ def write_release(
 
 def check_target(path: Place, *, sources: tuple[Place, ...] = (), force: bool = False) -> None:
     """Refuses a bad output before any work is done for it."""
+    if split_sheet(path)[1] is not None:
+        raise ParameterError(f"a release is a file of its own, not a sheet of one: got '{path}'")
     _kind(path).check_target(path, sources=sources, force=force)
 
 

@@ -17,6 +17,8 @@ gives the same release on any machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tulle.progress import bar
@@ -36,7 +38,7 @@ _TILTS = (0.0, 0.2, 0.5)
 _DYING = ("give up", "spread", "save")
 _STEPS = 20
 _CLASSICAL = (algo1b, algo2a, algo2b, minfia, maxfia, iga, naive, rra, ra, swa)
-_PATIENCE = 100  # improvements without success
+_PATIENCE = 60  # improvements without success
 _WORK = 4e10  # nanoseconds, about, of a whole search: less than a minute
 
 
@@ -61,29 +63,48 @@ class Search:
         impact = self.planner.impact
         share = len(self.candidates.rows) / len(self.sensitive.baskets)
         walk = float(impact.support.sum()) * share
-        program = 1500.0 * np.count_nonzero(self.candidates.has)
+        program = 500.0 * np.count_nonzero(self.candidates.has)
         once = walk + program + 25.0 * len(impact.whole) + 2e7
-        starts = int(np.clip(0.55 * _WORK / (_STEPS * once), 3, 8))
-        return starts, int(np.clip(0.45 * _WORK / (1.6 * once), 40, 600))
+        starts = int(np.clip(0.55 * _WORK / (_STEPS * once), 3, 4))
+        return starts, int(np.clip(0.45 * _WORK / (1.6 * once), 80, 400))
 
     def run(self, starts: int, rounds: int) -> Edits:
-        """The best edits after so many starts and improvements of the best of them."""
-        untouched = self.planner.untouched
+        """The best edits after so many starts and improvements of the best of both kinds."""
         with bar("hiding rules", starts + rounds) as advance:
-            found = self._classical()
+            stepwise = self._classical()
             for number in range(starts):
-                found.append(self._stepwise(number))
+                stepwise.append(self._stepwise(number))
                 advance(1)
-            best = min(found, key=lambda plan: plan.badness)
-            idle = 0
-            for _ in range(rounds):
-                if idle == _PATIENCE or best.n_left == untouched.n_left:
-                    break  # nothing more is found, or nothing need be done
-                other = self._improve(best)
-                idle = 0 if other.badness < best.badness else idle + 1
-                best = other if other.badness <= best.badness else best
-                advance(1, note=f"{best.n_lost} rules lost")
+            near = [self._near(sharpness) for sharpness in (*_SHARPNESS, 0.5)]
+            best = min(
+                (self._improved(plans, rounds // 2, advance) for plans in (stepwise, near)),
+                key=lambda plan: plan.badness,
+            )
         return Edits(self.planner.kept(best.left))
+
+    def _improved(self, plans: list[Plan], rounds: int, advance: Callable[..., None]) -> Plan:
+        """The best of some plans, improved until nothing more is found."""
+        best = min(plans, key=lambda plan: plan.badness)
+        idle = 0
+        for _ in range(rounds):
+            if idle == _PATIENCE or best.n_left == self.planner.untouched.n_left:
+                break  # nothing more is found, or nothing need be done
+            other = self._improve(best)
+            idle = 0 if other.badness < best.badness else idle + 1
+            best = other if other.badness <= best.badness else best
+            advance(1, note=f"{best.n_lost} rules lost")
+        return best
+
+    def _near(self, sharpness: float) -> Plan:
+        """A plan from nothing: three times at once, each with costs near the one before."""
+        everywhere, untouched, found = self.planner.everywhere, self.planner.untouched, []
+        reference = untouched
+        for dying in ("save", "spread", "give up"):
+            costs = self.planner.costs(untouched, reference, everywhere, sharpness, dying)
+            modes = cheaper_modes(self.candidates, costs)
+            reference = self.planner.solved(untouched, everywhere, costs, modes)
+            found.append(reference)
+        return min(found, key=lambda plan: plan.badness)
 
     def _stepwise(self, number: int) -> Plan:
         """A plan from nothing in steps."""

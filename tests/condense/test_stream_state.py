@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.reference import stream as reference
 from tulle.condense.stream import state as machine
+from tulle.condense.stream.arrivals import arrivals
 from tulle.condense.stream.groups import Groups, pack, unpack
 from tulle.condense.stream.snapshots import publish
 from tulle.condense.stream.state import StreamState
@@ -294,6 +295,29 @@ def test_snapshots_change_by_valid_groups_of_newcomers_only(
                 fresh = counts[members].sum() - before.view().counts[family]
                 shown_again = before.view().means[family].tobytes() in kept
                 assert shown_again or fresh >= largest[members].max()
+
+
+@given(streams())
+@settings(max_examples=40)
+def test_newcomers_are_averaged_exactly_whatever_has_split(
+    data: tuple[np.ndarray, np.ndarray],
+) -> None:
+    records, levels = data
+    half = len(records) // 2
+    state = feed(StreamState(records.shape[1]), records[:half], levels[:half], [half])
+    published, _ = publish(state.groups, None)
+    waited = state.waiting.arrays(records.shape[1])[0]
+    feed(state, records[half:], levels[half:], [7])
+    newcomers, groups, families = arrivals(state.groups, published)
+    came = np.vstack([records[half:], waited])
+    scale = max(1.0, float(np.abs(records).max()))
+    assert (newcomers.counts >= newcomers.levels).all()
+    assert (newcomers.means <= came.max(axis=0) + 1e-9 * scale).all()
+    assert (newcomers.means >= came.min(axis=0) - 1e-9 * scale).all()
+    assert sorted(set(families)) == list(range(len(newcomers.counts)))
+    shown, _ = publish(state.groups, published)
+    assert newcomers.counts.sum() == shown.view().counts.sum() - published.view().counts.sum()
+    assert {row.tobytes() for row in groups.means} <= {row.tobytes() for row in shown.view().means}
 
 
 def test_merging_streams_adds_their_sums_and_lets_waiting_records_join() -> None:

@@ -13,11 +13,15 @@ from sklearn.utils.validation import validate_data
 
 from tulle.checks import check_choice, check_flag, check_int
 from tulle.condense.condenser import GROUPINGS, Watcher
+from tulle.condense.joint import JointEncoder
 from tulle.condense.levels import locate_levels
+from tulle.condense.stream.arrivals import arrivals
 from tulle.condense.stream.batches import Batch
 from tulle.condense.stream.described import Described
 from tulle.condense.stream.drawing import draw, labelled
 from tulle.condense.stream.feeding import DRAWING, Feeding
+from tulle.condense.stream.groups import Groups
+from tulle.condense.stream.ranges import confined, next_ranges
 from tulle.condense.stream.snapshots import Change, publish
 from tulle.condense.synthesis import DISTRIBUTIONS
 from tulle.errors import DataError, ParameterError, PrivacyError
@@ -181,7 +185,7 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
         """A condenser that has seen both streams, which must have the same columns.
 
         Scales are this stream's; categories and ranges hold both. What the snapshots of either
-        have shown stays shown until enough newcomers have joined.
+        have shown, ranges included, stays shown until enough newcomers have joined.
         """
         from tulle.condense.stream.merging import merge
 
@@ -198,22 +202,28 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
         self._require_groups()
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
-        return self._drawn([state.groups for state in self._states.values()], n_samples)
+        shown = [state.groups for state in self._states.values()]
+        return self._drawn(shown, n_samples, self._encoder)
 
     def snapshot(self) -> Any:
         """New records that may leave beside earlier snapshots.
 
         A group's statistics are shown anew only when as many records have joined it, or what has
         split off it, as the largest level in it asks for: the difference between two snapshots
-        then speaks of a valid group of newcomers, never of one of them.
+        then speaks of a valid group of newcomers, never of one of them. While records are held
+        back, ranges of numbers grow only as far as the means of groups that are shown anew.
         """
         self._require_groups()
-        changes = []
+        shown, arrived, changes = [], [], []
         for state in self._states.values():
+            arrived.append(arrivals(state.groups, state.published))
             state.published, change = publish(state.groups, state.published)
+            shown.append(state.published)
             changes.append(change)
         self.last_change_ = Change.total(changes)
-        return self._drawn([state.published for state in self._states.values()], None)
+        known = self._shown_ranges if self.last_change_.held_back else None
+        self._shown_ranges = next_ranges(self._encoder, known, arrived, self._location)
+        return self._drawn(shown, None, confined(self._encoder, self._shown_ranges))
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
@@ -284,11 +294,11 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
                 f"{self._initial_size}, or for enough records of their level; nothing is released"
             )
 
-    def _drawn(self, shown: list[Any], n_samples: int | None) -> Any:
+    def _drawn(self, shown: list[Groups], n_samples: int | None, encoder: JointEncoder) -> Any:
         rng = self._generator(DRAWING, self._draws)
         self._draws += 1
         table, owners = draw(
-            self._encoder,
+            encoder,
             self._location,
             shown,
             rng,

@@ -13,6 +13,7 @@ import numpy as np
 
 from tulle.condense.joint import JointEncoder
 from tulle.condense.stream.batches import Batch, encode, fit_encoder, widen
+from tulle.condense.stream.ranges import Range
 from tulle.condense.stream.scales import fix_scales
 from tulle.condense.stream.state import StreamState, check_reach
 from tulle.errors import PrivacyError
@@ -48,6 +49,7 @@ class Feeding:
         self._encoder = JointEncoder(columns, self.weights, self._shared)
         self._states: dict[Any, StreamState] = {}
         self._pending: list[Batch] | None = []
+        self._shown_ranges: list[Range] | None = None  # of the last snapshot
         self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
         self._draws = 0
         self.n_seen_ = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
+from tulle.condense.stream.ranges import united_ranges
 from tulle.errors import DataError
 from tulle.tables.merging import Affine
 
@@ -22,6 +23,9 @@ def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
         raise DataError("one stream splits strictly and the other as in the paper")
     merged = copy.deepcopy(first)
     merged._encoder, *ways = first._encoder.united(second._encoder)
+    merged._shown_ranges = united_ranges(
+        first._encoder, first._shown_ranges, second._encoder, second._shown_ranges
+    )
     merged._location = first._location @ ways[0].linear + ways[0].shift
     mine, theirs = (_standardised(way, part, merged) for way, part in zip(ways, (first, second)))
     merged._states = {label: state.moved(mine) for label, state in first._states.items()}

@@ -18,6 +18,7 @@ from tulle.condense.stream.archive import Arrays, from_bytes, seal, to_bytes, un
 from tulle.condense.stream.batches import Batch
 from tulle.condense.stream.groups import GroupArrays, Groups
 from tulle.condense.stream.history import History
+from tulle.condense.stream.ranges import Range, seen_ranges
 from tulle.condense.stream.state import StreamState
 from tulle.condense.stream.waiting import Waiter, Waiting
 from tulle.errors import DataError, KeyMaterialError
@@ -113,6 +114,7 @@ def state_from_bytes(
         else:
             owed += waiting
         condenser._states[label] = state
+    condenser._shown_ranges = _shown_ranges(condenser, header)
     return condenser, header["extra"], owed
 
 
@@ -135,6 +137,7 @@ def _header(condenser: StreamCondenser) -> dict[str, Any]:
         "feature_names": _plain(getattr(condenser, "feature_names_in_", None)),
         "location": condenser._location.tolist(),
         "encoders": [encoder_to_json(part) for part in condenser._encoder.parts],
+        "shown_ranges": condenser._shown_ranges,
         "classes": _as_ipc(condenser.classes_) if condenser.classwise else None,
         "states": [
             {
@@ -189,6 +192,19 @@ def _state(entries: dict[str, Any], arrays: Arrays, place: int, dimensions: int)
     state.history = History(**entries["history"])
     state.seen = entries["seen"]
     return state
+
+
+def _shown_ranges(condenser: StreamCondenser, header: dict[str, Any]) -> list[Range] | None:
+    """The ranges of the last snapshot; for a state of version 1, those that it has seen."""
+    if header["version"] == 1:
+        published = any(state.published is not None for state in condenser._states.values())
+        return seen_ranges(condenser._encoder) if published else None
+    saved = header["shown_ranges"]
+    if saved is None:
+        return None
+    return [
+        Range(low, high, None if pair is None else (pair[0], pair[1])) for low, high, pair in saved
+    ]
 
 
 def _put(arrays: Arrays, prefix: str, groups: Groups) -> None:

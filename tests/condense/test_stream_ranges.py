@@ -1,0 +1,282 @@
+"""Ranges of numbers between snapshots: what is held back must not show as an extreme value."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tulle import StreamCondenser
+from tulle.condense.joint import JointEncoder
+from tulle.condense.stream import archive
+from tulle.condense.stream.arrivals import Arrivals, Means
+from tulle.condense.stream.ranges import Range, next_ranges
+from tulle.errors import DataError
+from tulle.tables.schema import Column, Kind
+
+EPOCH = dt.date(2020, 1, 1)
+
+
+def as_floats(values: np.ndarray) -> pl.DataFrame:
+    return pl.DataFrame({"x": values.astype(float)})
+
+
+def as_decimals(values: np.ndarray) -> pl.DataFrame:
+    return pl.DataFrame({"x": np.round(values.astype(float), 1)})
+
+
+def as_integers(values: np.ndarray) -> pl.DataFrame:
+    return pl.DataFrame({"x": np.rint(values).astype(int)})
+
+
+def as_dates(values: np.ndarray) -> pl.DataFrame:
+    return pl.DataFrame({"x": [EPOCH + dt.timedelta(days=int(day)) for day in np.rint(values)]})
+
+
+KINDS = pytest.mark.parametrize("as_table", [as_floats, as_decimals, as_integers, as_dates])
+
+
+def stream_of(table: Any, **options: Any) -> StreamCondenser:
+    return StreamCondenser(**{"k": 10, "random_state": 0} | options).partial_fit(table)
+
+
+def cut_at_both_ends(
+    as_table: Any, rng: np.random.Generator
+) -> tuple[pl.DataFrame, StreamCondenser]:
+    """Groups are made by z, so each spans the range of x, and draws from it are cut there."""
+    x, z = rng.uniform(-20, 20, size=400), rng.normal(size=400)
+    records = as_table(x).with_columns(z=pl.Series(z))
+    return records, stream_of(records, synthesis="normal", weights={"x": 0.05})
+
+
+def within(drawn: pl.DataFrame, records: pl.DataFrame, column: str = "x") -> bool:
+    """Whether what a snapshot shows lies in the range of these records."""
+    low, high = records[column].min(), records[column].max()
+    return bool(drawn[column].drop_nulls().is_between(low, high).all())
+
+
+@KINDS
+@pytest.mark.parametrize("extreme", [27, -27])
+def test_an_extreme_newcomer_shows_only_with_enough_others(
+    as_table: Any, extreme: int, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    def newcomers(count: int) -> pl.DataFrame:
+        return as_table(np.full(count, extreme)).with_columns(z=pl.lit(0.0))
+
+    records, stream = cut_at_both_ends(as_table, rng)
+    ends = records["x"].min(), records["x"].max()
+    first = stream.snapshot()["x"]
+    assert (first.min(), first.max()) == ends
+    stream.partial_fit(newcomers(1))
+    second = stream.snapshot()["x"]
+    assert (second.min(), second.max()) == ends
+    assert stream.last_change_.held_back == 1
+    stream.save(tmp_path / "state")
+    loaded = StreamCondenser.load(tmp_path / "state")
+    for going_on in (stream, loaded):
+        going_on.partial_fit(newcomers(3))
+        third = going_on.snapshot()["x"]
+        assert (third.min(), third.max()) == ends
+        assert going_on.last_change_.held_back == 4
+        going_on.partial_fit(newcomers(30))
+        assert not within(going_on.snapshot(), records)
+        assert going_on.last_change_.held_back == 0
+    assert loaded.snapshot().equals(stream.snapshot())
+
+
+@KINDS
+def test_snapshots_do_not_depend_on_values_that_are_held_back(
+    as_table: Any, rng: np.random.Generator
+) -> None:
+    seed = int(rng.integers(1_000))
+    shown = []
+    for held_back in (0, 27, 500, -4_000):
+        _, stream = cut_at_both_ends(as_table, np.random.default_rng(seed))
+        stream.snapshot()
+        stream.partial_fit(as_table(np.full(40, 60)).with_columns(z=pl.lit(4.0)))
+        stream.partial_fit(as_table(np.array([held_back])).with_columns(z=pl.lit(-4.0)))
+        shown.append(stream.snapshot())
+        assert stream.last_change_.changed > 0
+        assert stream.last_change_.held_back == 1
+    assert all(shown[0].equals(other) for other in shown[1:])
+
+
+@KINDS
+def test_a_drift_is_followed_by_the_means_of_groups(
+    as_table: Any, rng: np.random.Generator
+) -> None:
+    records = as_table(rng.normal(0, 20, size=200))
+    stream = stream_of(records, synthesis="mean")
+    largest = [stream.snapshot()["x"].max()]
+    for step in range(1, 9):
+        stream.partial_fit(as_table(rng.normal(100 * step, 20, size=57)))
+        stream.partial_fit(as_table(np.array([-100_000])))  # alone on the other side
+        shown = stream.snapshot()
+        assert stream.last_change_.held_back >= step
+        assert shown["x"].min() >= records["x"].min()
+        largest.append(shown["x"].max())
+        published = stream._states[None].published.view()
+        mean = published.counts @ published.means / published.counts.sum()
+        expected = mean * stream._encoder.scales + stream._location
+        drawn = stream._encoder.features.encode(shown).mean(axis=0)
+        np.testing.assert_allclose(drawn, expected, atol=0.5)
+    assert largest == sorted(set(largest))
+
+
+def followed(
+    values: list[Any], before: Range, newcomers: list[float], means: list[list[float]]
+) -> Range:
+    """The next range of a column like these values, when one family with ten newcomers is shown."""
+    encoder = JointEncoder()
+    encoder.fit_encode(pl.DataFrame({"x": values}))
+    tens = np.full(len(means), 10)
+    arrived = Arrivals(
+        Means(np.array([newcomers]) / encoder.scales, tens[:1], tens[:1]),
+        Means(np.array(means) / encoder.scales, tens, tens),
+        np.zeros(len(means), dtype=np.int64),
+    )
+    return next_ranges(encoder, [before], [arrived], np.zeros(len(encoder.scales)))[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([-90, 90], 13),
+        ([-90.5, 90.5, 0.0], 12.4),
+        ([-90 / 7, 90.0, 0.0], 12.34),
+    ],
+)
+def test_ranges_are_rounded_outward_to_the_precision_of_the_column(
+    values: list[Any], expected: float
+) -> None:
+    known = Range(-2, 2, (-2, 2))
+    above = followed(values, known, [9.0], [[0.0], [12.34], [-12.34]])
+    assert above == pytest.approx((-2, expected, None))
+    below = followed(values, known, [-9.0], [[0.0], [12.34], [-12.34]])
+    assert below == pytest.approx((-expected, 2, None))
+
+
+def test_a_range_is_extended_only_if_enough_newcomers_lie_outside() -> None:
+    known = Range(0, 4, (0, 4))
+    # a split takes a group for uniform: the mean of a half can lie where no record was
+    assert followed([0, 4, 90], known, [3.9], [[4.5], [-0.5], [2.0]]) == known
+    assert followed([0, 4, 90], known, [4 + 1e-12], [[4 + 1e-12]]) == known  # the last digits
+    assert followed([0, 4, 90], known, [5.0], [[4.5], [-0.5]]) == Range(0, 5, None)
+    missing, fill = [0, 4, 90, None], 94 / 3
+    one_of_ten = [0.1 * 80 + 0.9 * fill, 0.9]
+    assert followed(missing, known, one_of_ten, [[80.0, 0.0]]) == known
+    assert followed(missing, known, [80.0, 0.0], [one_of_ten]) == known
+    assert followed(missing, known, [80.0, 0.0], [[80.0, 0.0], one_of_ten]) == Range(0, 80, None)
+
+
+def test_what_no_record_was_is_not_shown(rng: np.random.Generator) -> None:
+    """The mean of half a group can lie beyond all values: a split takes a group for uniform."""
+    counts = rng.poisson(0.3, size=400) * rng.integers(1, 40, size=400)
+    stream = stream_of(pl.DataFrame({"x": counts[:200], "z": rng.normal(size=200)}))
+    stream.snapshot()
+    for start in range(200, 400, 25):
+        part = slice(start, start + 25)
+        stream.partial_fit(pl.DataFrame({"x": counts[part], "z": rng.normal(size=25)}))
+        assert stream.snapshot()["x"].min() >= 0
+
+
+def test_a_third_value_shows_only_with_enough_others(rng: np.random.Generator) -> None:
+    def table(values: list[int], z: float = 0.0) -> pl.DataFrame:
+        return pl.DataFrame({"x": values, "z": [z] * len(values)})
+
+    both = pl.DataFrame({"x": 4 * rng.integers(0, 2, size=300), "z": rng.normal(size=300)})
+    stream = stream_of(both, weights={"x": 0.05})  # groups hold both values
+    assert set(stream.snapshot()["x"]) == {0, 4}
+    stream.partial_fit(table([9]))
+    assert set(stream.snapshot()["x"]) == {0, 4}
+    assert stream.last_change_.held_back == 1
+    assert set(stream.sample()["x"]) > {0, 4}
+    stream.partial_fit(table([9] * 60)).partial_fit(table([-30], z=5.0))
+    shown = stream.snapshot()["x"]
+    assert stream.last_change_.held_back > 0
+    assert shown.min() == 0  # -30 is one record
+    assert shown.max() >= 5  # the others are enough, and their mean is no mean of 0 and 4
+
+
+def test_results_are_the_same_when_nothing_is_held_back(rng: np.random.Generator) -> None:
+    first, more = rng.normal(size=(200, 2)), rng.normal(size=(3_000, 2)) * 2
+    shown, plain = stream_of(first), stream_of(first)
+    np.testing.assert_array_equal(shown.snapshot(), plain.sample())
+    for stream in (shown, plain):
+        stream.partial_fit(more)
+    np.testing.assert_array_equal(shown.snapshot(), plain.sample())
+    assert shown.last_change_.held_back == 0
+
+
+def test_missing_values_targets_and_public_bounds(rng: np.random.Generator) -> None:
+    bounds = [Column("b", Kind.DECIMAL, bounds=(-5_000.0, 5_000.0))]
+    values = rng.normal(0, 20, size=(300, 2))
+    table = pl.DataFrame({"a": values[:, 0], "b": values[:, 1]}).with_columns(
+        a=pl.when(pl.Series(rng.random(300) < 0.3)).then(None).otherwise(pl.col("a"))
+    )
+    stream = StreamCondenser(k=10, columns=bounds, random_state=0)
+    stream.partial_fit(table, values.sum(axis=1))
+    stream.snapshot()
+    # the only value among newcomers that are enough: its group is shown, its value no range
+    alone = pl.DataFrame({"a": [900.0] + [None] * 30, "b": [0.0] * 31})
+    stream.partial_fit(alone, np.zeros(31))
+    stream.partial_fit(pl.DataFrame({"a": [0.0], "b": [4_000.0]}), [1e4])
+    shown, target = stream.snapshot()
+    assert stream.last_change_.changed > 0
+    assert stream.last_change_.held_back > 0
+    assert within(shown, table, "a")
+    assert np.max(target) <= values.sum(axis=1).max()
+    assert (stream._encoder.features._codecs[1].low, len(stream._shown_ranges)) == (-5_000, 2)
+
+
+@pytest.mark.parametrize("shift", [0, 40])
+def test_merged_streams_have_shown_the_ranges_of_both(shift: int, rng: np.random.Generator) -> None:
+    records = [as_dates(rng.normal(at, 10, size=200)) for at in (0, shift, 500)]
+    *parts, silent = (stream_of(table) for table in records)
+    assert parts[0].merge(parts[1])._shown_ranges is None
+    for part in parts:
+        part.snapshot()
+        part.partial_fit(as_dates(np.array([-4_000, 4_000])))
+    for first, second in (parts, parts[::-1]):
+        merged = first.merge(second)
+        days = pl.concat(records[:2])["x"].to_physical()
+        origin = merged._encoder.features._codecs[0].origin
+        assert merged._shown_ranges[0][:2] == (days.min() - origin, days.max() - origin)
+        assert within(merged.snapshot(), pl.concat(records[:2]))
+        assert merged.last_change_.held_back == 4
+    whole = parts[0].merge(silent).snapshot()  # one without a snapshot is shown whole
+    assert within(whole, pl.concat([records[0], records[2]]))
+    assert whole["x"].max() > records[2]["x"].min()
+
+
+def test_states_of_version_1_are_read_and_later_ones_refused(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    records, stream = cut_at_both_ends(as_floats, rng)
+    stream.snapshot()
+    stream.save(tmp_path / "state")
+    old, late = (_with_version(tmp_path / "state", number) for number in (1, 3))
+    loaded = StreamCondenser.load(old)
+    loaded.partial_fit(pl.DataFrame({"x": [27.0], "z": [0.0]}))
+    assert within(loaded.snapshot(), records)
+    with pytest.raises(DataError, match="has format 3: this Tulle reads up to 2"):
+        StreamCondenser.load(late)
+
+
+def _with_version(path: Path, version: int) -> Path:
+    """A state as another Tulle would have written it."""
+    header, arrays = archive.from_bytes(path.read_bytes(), origin="state")
+    header["version"] = version
+    if version == 1:
+        del header["shown_ranges"]
+    copy = path.with_name(f"version-{version}")
+    copy.write_bytes(archive.to_bytes(header, arrays))
+    with zipfile.ZipFile(copy) as members:
+        assert json.loads(members.read("header.json"))["version"] == version
+    return copy

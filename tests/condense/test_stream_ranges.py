@@ -280,3 +280,14 @@ def _with_version(path: Path, version: int) -> Path:
     with zipfile.ZipFile(copy) as members:
         assert json.loads(members.read("header.json"))["version"] == version
     return copy
+
+
+def test_the_extreme_of_a_waiting_record_does_not_show() -> None:
+    rng = np.random.default_rng(0)
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(rng.uniform(0, 10, size=(200, 1)))
+    first = stream.snapshot()
+    newcomers = rng.uniform(0, 10, size=(2000, 1))  # every group is shown anew
+    stream.partial_fit(newcomers)
+    stream.partial_fit(np.array([[900.0]]), levels=[500])
+    assert stream.n_waiting_ == 1
+    assert stream.snapshot().max() <= max(first.max(), 10.0)

@@ -211,7 +211,7 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
         A group's statistics are shown anew only when as many records have joined it, or what has
         split off it, as the largest level in it asks for: the difference between two snapshots
         then speaks of a valid group of newcomers, never of one of them. While records are held
-        back, ranges of numbers grow only as far as the means of groups that are shown anew.
+        back or wait, ranges of numbers grow only as far as the means of groups shown anew.
         """
         self._require_groups()
         shown, arrived, changes = [], [], []
@@ -221,7 +221,8 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
             shown.append(state.published)
             changes.append(change)
         self.last_change_ = Change.total(changes)
-        known = self._shown_ranges if self.last_change_.held_back else None
+        hidden = self.last_change_.held_back or self.n_waiting_
+        known = self._shown_ranges if hidden else None
         self._shown_ranges = next_ranges(self._encoder, known, arrived, self._location)
         return self._drawn(shown, None, confined(self._encoder, self._shown_ranges))
 

@@ -145,7 +145,7 @@ class _Lists:
         for size, (begin, end) in enumerate(pairwise(borders.tolist()), start=1):
             cells = codes[indptr[by_size[begin:end]][:, None] + np.arange(size)].ravel()
             parts.append(label.gather(cells).reshape((end - begin, size)).arr.to_list())
-        self._lists = pl.concat(parts)
+        self._lists = pl.concat(parts, rechunk=True)  # gathering from chunks is slow
         self._place = np.empty(len(itemsets), dtype=np.int64)
         self._place[by_size] = np.arange(len(itemsets))
 

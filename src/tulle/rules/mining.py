@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> An
     count = found.support[chosen].astype(np.int64)
     frame = pl.DataFrame(
         {
-            "itemset": _Lists(found, source.baskets.names).of(chosen),
+            "itemset": _lists(found, source.baskets.names).gather(chosen),
             "count": count,
             "support": count / len(source.baskets),
         }
@@ -107,7 +106,7 @@ def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame
     support = rules.itemsets.support.astype(np.int64)
     whole, antecedent, consequent = rules.nodes.T
     confidence, share = support[whole] / support[antecedent], support[consequent] / n_baskets
-    sides = _Lists(rules.itemsets, names).of(np.concatenate((antecedent, consequent)))
+    sides = _lists(rules.itemsets, names).gather(np.concatenate((antecedent, consequent)))
     with np.errstate(divide="ignore", invalid="ignore"):
         conviction = np.where(confidence < 1, (1 - share) / (1 - confidence), np.inf)
     return pl.DataFrame(
@@ -132,26 +131,17 @@ def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
     return pd.DataFrame({column.name: column.to_list() for column in frame})
 
 
-class _Lists:
-    """The itemsets as columns of lists of names, built size by size."""
-
-    def __init__(self, itemsets: Itemsets, names: Any) -> None:
-        indptr, codes = itemsets.rows
-        label = pl.Series("items", names.tolist() if names.dtype == object else names, strict=False)
-        sizes = itemsets.sizes
-        by_size = np.argsort(sizes.astype(np.uint16), kind="stable")
-        borders = np.searchsorted(sizes[by_size], np.arange(1, int(sizes.max(initial=0)) + 2))
-        parts = [pl.Series("items", [[]], dtype=pl.List(label.dtype))]  # node 0 is the empty set
-        for size, (begin, end) in enumerate(pairwise(borders.tolist()), start=1):
-            cells = codes[indptr[by_size[begin:end]][:, None] + np.arange(size)].ravel()
-            parts.append(label.gather(cells).reshape((end - begin, size)).arr.to_list())
-        self._lists = pl.concat(parts, rechunk=True)  # gathering from chunks is slow
-        self._place = np.empty(len(itemsets), dtype=np.int64)
-        self._place[by_size] = np.arange(len(itemsets))
-
-    def of(self, nodes: Any) -> pl.Series:
-        """The lists of some itemsets."""
-        return self._lists.gather(self._place[nodes])
+def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
+    """The itemsets as a column of lists of names: all as long as the longest, then cut."""
+    indptr, codes = itemsets.rows
+    label = pl.Series("items", names.tolist() if names.dtype == object else names, strict=False)
+    if not len(codes):
+        return pl.Series("items", [[]] * len(itemsets), dtype=pl.List(label.dtype))
+    width = int(itemsets.sizes.max())
+    cells = np.minimum(indptr[:-1, None] + np.arange(width), len(codes) - 1)
+    whole = label.gather(codes[cells].ravel()).reshape((len(itemsets), width)).arr.to_list()
+    frame = pl.DataFrame({"items": whole, "size": itemsets.sizes})
+    return frame.select(pl.col("items").list.head("size")).to_series()
 
 
 def _border(itemsets: Itemsets, kind: str) -> Longs:

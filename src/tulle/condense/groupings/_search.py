@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tulle.condense.groupings._bench_kernels import MOST, Bench, Chains
 from tulle.condense.groupings._large import kernel_seed, nearest
-from tulle.condense.groupings._search_kernels import MOST, Bench, Chains, search
+from tulle.condense.groupings._search_kernels import search
 from tulle.moments import Floats, Ints
 
 NEAR, MOST_NEAR = 12, 60  # records from which a walk to other groups goes on

@@ -17,7 +17,7 @@ from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import load_policy
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Role
-from tulle.workflows.sources import file_sources
+from tulle.workflows.sources import sources_read
 
 Path = str | os.PathLike[str]
 
@@ -44,7 +44,7 @@ def audit_files(
     the columns that the release left out.
     """
     if report is not None:
-        for source in file_sources(original, release, control, policy):
+        for source in sources_read(original, release, control, policy):
             refuse_same(source, report)
         refuse_existing(report, force=force)
     refuse_unmeasurable(gates or {}, control=control is not None)

@@ -21,7 +21,7 @@ from tulle.tables.formats import format_of
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Column, Kind, Role
 from tulle.tables.writing import put_table
-from tulle.workflows.sources import check_names, file_sources, source_entry
+from tulle.workflows.sources import check_names, sources_read, source_entry
 from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
 
 DEFAULTS: dict[str, Any] = {
@@ -71,8 +71,8 @@ def condense(
     follow the policy, else the defaults.
     """
     format_of(output)  # a name that says no format is refused before any work is done
-    check_target(output, sources=file_sources(source, policy, control), force=force)
-    others = {"INPUT": file_sources(source)[0], "--policy": policy, "--control": control}
+    check_target(output, sources=sources_read(source, policy, control), force=force)
+    others = {"INPUT": sources_read(source)[0], "--policy": policy, "--control": control}
     check_names(output=output, report=report, others=others, force=force)
     original = read_table(source)
     if original.height == 0:
@@ -95,7 +95,7 @@ def condense(
         output,
         lambda file: put_table(release, file, output),
         manifest,
-        sources=file_sources(source, policy, control),
+        sources=sources_read(source, policy, control),
         force=force,
     )
     if found is not None and report is not None:

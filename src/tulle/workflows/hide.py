@@ -24,7 +24,7 @@ from tulle.rules.thresholds import exact_share, support_count
 from tulle.tables.policy import load_policy
 from tulle.transactions import Transactions
 from tulle.workflows.baskets import FilePath, Opened, open_file, put_baskets
-from tulle.workflows.sources import check_names, file_sources, source_entry
+from tulle.workflows.sources import check_names, sources_read, source_entry
 
 DEFAULTS: dict[str, Any] = {
     "method": "best",
@@ -74,7 +74,7 @@ def hide(
     Options left at None follow the policy, else the defaults. With ``stream`` the file goes
     through SWA window by window in bounded memory.
     """
-    sources = file_sources(source, rules, policy)
+    sources = sources_read(source, rules, policy)
     check_target(output, sources=sources, force=force)
     others = {"INPUT": source, "--rules": rules, "--policy": policy}
     check_names(output=output, report=report, others=others, force=force)

@@ -17,7 +17,7 @@ from tulle.tables.formats import format_of
 from tulle.tables.reading import read_table
 from tulle.tables.writing import put_table
 from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
-from tulle.workflows.sources import file_sources
+from tulle.workflows.sources import sources_read
 
 KINDS = ("table", "centers", "rules", "json", "text")
 _TEXT = (".txt", ".md", ".log", ".out", ".dot", ".tree", ".rules")
@@ -38,7 +38,7 @@ def decode(
     force: bool = False,
 ) -> Done:
     """Decodes tables, rules, trees, centres and JSON; the result is for its owner's eyes."""
-    for secret in file_sources(source, agreement, *values):
+    for secret in sources_read(source, agreement, *values):
         refuse_same(secret, output)
     refuse_existing(output, force=force)
     shared = load_agreement(agreement, passphrase, key_file, release)

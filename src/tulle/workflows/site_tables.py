@@ -23,7 +23,7 @@ from tulle.tables.reading import read_batches, read_table
 from tulle.tables.schema import Role
 from tulle.tables.writing import put_batches
 from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
-from tulle.workflows.sources import file_sources
+from tulle.workflows.sources import sources_read
 
 _MOST_TOLD = 6  # columns in the verdict
 ENCODED = "site codes"
@@ -56,7 +56,7 @@ def encode(
     A report attacks the codes: by somebody who holds the table ``public``, else by somebody who
     knows exactly how the values are distributed.
     """
-    sources = file_sources(source, agreement, key_file)
+    sources = sources_read(source, agreement, key_file)
     check_target(output, sources=sources, force=force)
     for path in (vocabulary, report):
         if path is not None:
@@ -107,7 +107,7 @@ def _manifest(
     """What the miner may know: nothing of the source, and of a column that it is coded."""
     sent = [column for column in agreement.columns if not isinstance(column, Dropped)]
     # a plain digest would let the miner try guesses at a small table
-    table = "" if is_sql(source) else agreement.keyed_id(digest(file_sources(source)[0]))
+    table = "" if is_sql(source) else agreement.keyed_id(digest(sources_read(source)[0]))
     return Manifest(
         method=ENCODED,
         parameters={**facts_of(agreement), **options},

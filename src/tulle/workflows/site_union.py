@@ -15,7 +15,7 @@ from tulle.tables.reading import read_batches, read_schema
 from tulle.tables.writing import put_batches
 from tulle.workflows.site_tables import ENCODED, carried
 from tulle.workflows.sites import Done, FilePath
-from tulle.workflows.sources import file_sources
+from tulle.workflows.sources import sources_read
 
 UNION = "union of site codes"
 
@@ -24,7 +24,7 @@ def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) 
     """The miner's side: one table of the codes of several sites, or a reason why not."""
     if len(sources) < 2:
         raise DataError("a union needs the codes of at least two sites")
-    check_target(output, sources=file_sources(*sources), force=force)
+    check_target(output, sources=sources_read(*sources), force=force)
     manifests = [_checked(source) for source in sources]
     _refuse_mixture(sources, manifests)
     first = manifests[0]
@@ -53,7 +53,7 @@ def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) 
         output,
         lambda file: put_batches(batches(), file, output, words=carried(agreed)),
         manifest,
-        sources=file_sources(*sources),
+        sources=sources_read(*sources),
         force=force,
     )
     rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]

@@ -13,7 +13,7 @@ from tulle.tables.formats import display_name, is_sql, split_sheet
 Path = str | os.PathLike[str]
 
 
-def file_sources(*sources: Path | None) -> tuple[str, ...]:
+def sources_read(*sources: Path | None) -> tuple[str, ...]:
     """Files (not sheets) and database tables that were read: no release may replace them."""
     return tuple(str(s) if is_sql(s) else split_sheet(s)[0] for s in sources if s is not None)
 

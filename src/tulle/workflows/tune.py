@@ -18,7 +18,7 @@ from tulle.tables.reading import read_table
 from tulle.tables.schema import Role
 from tulle.tuning import GroupSizeSearch
 from tulle.workflows.condense import condense, is_class
-from tulle.workflows.sources import file_sources
+from tulle.workflows.sources import sources_read
 from tulle.workflows.table_policy import column_of, plan_columns
 
 DEFAULTS: dict[str, Any] = {
@@ -68,10 +68,10 @@ def tune(
 ) -> Tuned:
     """Searches the group size; with ``output``, condenses the table with it too."""
     if output is not None:
-        check_target(output, sources=file_sources(source, policy), force=force)
+        check_target(output, sources=sources_read(source, policy), force=force)
     if report is not None:
         refuse_existing(report, force=force)
-        for read in file_sources(source, policy):
+        for read in sources_read(source, policy):
             refuse_same(read, report)
     table = read_table(source)
     columns, wanted = plan_columns(table, policy, "tune", DEFAULTS, options, target=target)

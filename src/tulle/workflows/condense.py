@@ -21,7 +21,7 @@ from tulle.tables.formats import format_of
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Column, Kind, Role
 from tulle.tables.writing import put_table
-from tulle.workflows.sources import check_names, sources_read, source_entry
+from tulle.workflows.sources import check_names, source_entry, sources_read
 from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
 
 DEFAULTS: dict[str, Any] = {

@@ -24,7 +24,7 @@ from tulle.rules.thresholds import exact_share, support_count
 from tulle.tables.policy import load_policy
 from tulle.transactions import Transactions
 from tulle.workflows.baskets import FilePath, Opened, open_file, put_baskets
-from tulle.workflows.sources import check_names, sources_read, source_entry
+from tulle.workflows.sources import check_names, source_entry, sources_read
 
 DEFAULTS: dict[str, Any] = {
     "method": "best",

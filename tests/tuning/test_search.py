@@ -130,10 +130,12 @@ def test_classes_that_cannot_be_held_out_are_counted_not_named() -> None:
         GroupSizeSearch().fit(X[:0], y[:0])
 
 
-def test_a_condenser_of_streams_is_searched_too() -> None:
-    found = search(
-        estimator=StreamCondenser(init_size=60, classwise=True), min_group=5, max_group=12
-    )
+@pytest.mark.parametrize(
+    "condenser",
+    [StreamCondenser(init_size=60, classwise=True), ClassCondenser(StreamCondenser(init_size=20))],
+)
+def test_a_condenser_of_streams_is_searched_too(condenser: object) -> None:
+    found = search(estimator=condenser, min_group=5, max_group=12)
     assert 5 <= found.best_k_ <= 12
     assert (found.results_["privacy"] > 0).all()
 

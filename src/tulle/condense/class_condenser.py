@@ -110,12 +110,16 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
             The smallest group that each record accepts, in place of ``k``.
         """
-        self._fit_watched(X, y, levels, None)
+        self._fit(X, y, levels, None)
         warn_weaker(self)
         return self
 
-    def _fit_watched(self, X: Any, y: Any, levels: Any, watch: Watcher | None) -> None:
-        """Fits while ``watch`` sees the groups of each class."""
+    @available_if(lambda self: not _streams(self))
+    def _fit_watched(self, X: Any, y: Any, levels: Any, watch: Watcher) -> None:
+        """Fits while ``watch`` sees the groups of each class; a stream's cannot be seen."""
+        self._fit(X, y, levels, watch)
+
+    def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None) -> None:
         self._check_parameters()
         template = Condenser() if self.condenser is None else self.condenser
         levels, columns = locate_levels(X, levels, template.columns)

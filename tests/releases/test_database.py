@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -42,20 +41,6 @@ FRAME = pl.DataFrame(
     }
 )
 MADE = Manifest("test", {"k": 3}, {"k": 3}, {"smallest group": 3})
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URI of an empty database."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/data.db"
-        return
-    server = request.getfixturevalue("postgres")
-    with connected(parse(server), writing=True) as connection:
-        execute(connection, "DROP SCHEMA public CASCADE")
-        execute(connection, "CREATE SCHEMA public")
-        connection.commit()
-    yield server
 
 
 def release(target: str, frame: pl.DataFrame = FRAME, **options: object) -> Manifest:

@@ -34,20 +34,6 @@ FRAME = pl.DataFrame(
 )
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URI of an empty database, to which ``#table`` can be added."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/data base.db"
-        return
-    server = request.getfixturevalue("postgres")
-    with connected(parse(server), writing=True) as connection:
-        execute(connection, "DROP SCHEMA public CASCADE")
-        execute(connection, "CREATE SCHEMA public")
-        connection.commit()
-    yield server
-
-
 def test_types_and_missing_values_survive(database: str) -> None:
     write_table(FRAME, f"{database}#people")
     found = read_table(f"{database}#people")

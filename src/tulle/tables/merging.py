@@ -42,11 +42,6 @@ class Affine:
             moments.level_sums,
         )
 
-    @property
-    def changes_nothing(self) -> bool:
-        square = self.linear.shape[0] == self.linear.shape[1]
-        return square and np.array_equal(self.linear, np.eye(len(self.shift)))
-
 
 def unite(first: TableEncoder, second: TableEncoder) -> tuple[TableEncoder, Affine, Affine]:
     """An encoder for the data of both, and the way of each into it; scales are the first's."""

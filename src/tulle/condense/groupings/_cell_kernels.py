@@ -32,21 +32,23 @@ class Cells(NamedTuple):
 
 
 @kernel
-def measure(cells: Cells, g: int, centre: int, out: Floats) -> None:
-    """Squared distances of the members of a group to the centroid of a group.
+def measure_from(
+    cells: Cells, g: int, point: Floats, at_point: int, step: int, out: Floats
+) -> None:
+    """Squared distances of the members of a group to a point, whose coordinates lie apart.
 
     Four sums at a time, which do not wait for each other; what is written for empty places means
     nothing. Unsigned places need no check for counting from the end.
     """
     d = cells.centres.shape[1]
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    room = np.uint64(cells.room[g])
+    room, stride = np.uint64(cells.room[g]), np.uint64(step)
     data = cells.data
     for i in range(0, cells.size[g], 4):
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        at = np.uint64(d * cells.start[g] + i)
-        for j in range(d):
-            value = cells.centres[centre, j]
+        at, from_point = np.uint64(d * cells.start[g] + i), np.uint64(at_point)
+        for _ in range(d):
+            value = point[from_point]
             d0, d1 = data[at] - value, data[at + one] - value
             d2, d3 = data[at + two] - value, data[at + three] - value
             s0 += d0 * d0
@@ -54,30 +56,21 @@ def measure(cells: Cells, g: int, centre: int, out: Floats) -> None:
             s2 += d2 * d2
             s3 += d3 * d3
             at += room
+            from_point += stride
         out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
 
 
 @kernel
+def measure(cells: Cells, g: int, centre: int, out: Floats) -> None:
+    """Squared distances of the members of a group to the centroid of a group."""
+    measure_from(cells, g, cells.centres[centre], 0, 1, out)
+
+
+@kernel
 def measure_member(cells: Cells, a: int, x: int, b: int, out: Floats) -> None:
-    """Squared distances of member x of group a to the members of group b, as above."""
-    d = cells.centres.shape[1]
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    room, room_a = np.uint64(cells.room[b]), np.uint64(cells.room[a])
-    data = cells.data
-    for i in range(0, cells.size[b], 4):
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        at, at_x = np.uint64(d * cells.start[b] + i), np.uint64(d * cells.start[a] + x)
-        for _ in range(d):
-            value = data[at_x]
-            d0, d1 = data[at] - value, data[at + one] - value
-            d2, d3 = data[at + two] - value, data[at + three] - value
-            s0 += d0 * d0
-            s1 += d1 * d1
-            s2 += d2 * d2
-            s3 += d3 * d3
-            at += room
-            at_x += room_a
-        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+    """Squared distances of member x of group a to the members of group b."""
+    at_x = cells.centres.shape[1] * cells.start[a] + x
+    measure_from(cells, b, cells.data, at_x, cells.room[a], out)
 
 
 @kernel

@@ -58,8 +58,9 @@ def write_csv(path: Path, records: list[dict[str, Any]]) -> Path:
 
 def groups(state: Path) -> dict[str, np.ndarray]:
     """What is in the state of the groups; families depend on when snapshots were taken."""
-    arrays = np.load(state).items()
-    return {n: a for n, a in arrays if ".groups." in n and not n.endswith("families")}
+    with np.load(state) as arrays:
+        names = [n for n in arrays.files if ".groups." in n and not n.endswith("families")]
+        return {name: arrays[name] for name in names}
 
 
 def same_groups(one: Path, two: Path) -> None:
@@ -251,7 +252,8 @@ def test_stopping_anywhere_and_going_on_gives_the_same_groups(
     assert done.summary["waiting"] == 1
     same_groups(tmp_path / "st", tmp_path / "st2")
     # the raw value of the record that waits is on disk only if the user said so
-    names = np.load(tmp_path / "st").files
+    with np.load(tmp_path / "st") as arrays:
+        names = arrays.files
     assert ("sealed" in names) == (waiting == "sealed")
     assert any(name.endswith(".waiting") for name in names) == (waiting == "plain")
     if waiting == "sealed":

@@ -20,6 +20,7 @@ from nats.js.api import RetentionPolicy, StreamConfig
 from tulle.errors import DataError, TulleError
 from tulle.workflows.stream import stream
 from tulle.workflows.stream.broker import NatsSource
+from tulle.workflows.stream.lines import NO_LINES
 
 OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
 
@@ -116,10 +117,10 @@ def test_messages_are_condensed_once_and_the_stream_goes_on(server: str, tmp_pat
     assert entry == {"source": "PEOPLE", "line": 101, "reason": "not valid JSON"}
     (tmp_path / "in.ndjson").write_bytes(b"\n".join(sent))
     stream(str(tmp_path / "in.ndjson"), tmp_path / "out2", **{**options, "state": tmp_path / "st2"})
-    one, two = np.load(tmp_path / "st"), np.load(tmp_path / "st2")
-    for name in one.files:
-        if ".groups." in name and not name.endswith("families"):
-            np.testing.assert_array_equal(one[name], two[name])
+    with np.load(tmp_path / "st") as one, np.load(tmp_path / "st2") as two:
+        for name in one.files:
+            if ".groups." in name and not name.endswith("families"):
+                np.testing.assert_array_equal(one[name], two[name])
 
 
 def test_expired_messages_are_not_passed_over_in_silence(server: str, tmp_path: Path) -> None:
@@ -151,15 +152,15 @@ def test_a_restarted_server_is_found_again(machine: Server) -> None:
     publish(machine.address, sent[:40])
     source = NatsSource(f"{machine.address}/PEOPLE", follow=True, position=None)
     try:
-        lines = source.read(30) or []
+        texts = list((source.read(30) or NO_LINES).texts)
         machine.stop()
         machine.start()
         publish(machine.address, sent[40:])
         for _ in range(20):
-            lines += source.read(30) or []
-            if len(lines) == 60:
+            texts += (source.read(30) or NO_LINES).texts
+            if len(texts) == 60:
                 break
-        assert [line.text for line in lines] == sent
+        assert texts == sent
         assert source.position == {"sequence": 60}
     finally:
         source.close()

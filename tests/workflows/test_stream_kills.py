@@ -47,10 +47,10 @@ def test_random_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     told = run(broken, source, KILLS)
     assert told["status"] == 0
     assert told["kills"] >= KILLS // 2
-    expected, found = np.load(whole / "st"), np.load(broken / "st")
-    assert expected["0.groups.counts"].sum() == COUNT - 1  # one record waits
-    for name in set(expected.files) - {"header.json"}:
-        np.testing.assert_array_equal(expected[name], found[name])
+    with np.load(whole / "st") as expected, np.load(broken / "st") as found:
+        assert expected["0.groups.counts"].sum() == COUNT - 1  # one record waits
+        for name in set(expected.files) - {"header.json"}:
+            np.testing.assert_array_equal(expected[name], found[name])
     assert (whole / "st.rejects.ndjson").read_bytes() == (broken / "st.rejects.ndjson").read_bytes()
     tables = sorted(path.name for path in (whole / "out").glob("*.parquet"))
     assert tables == sorted(path.name for path in (broken / "out").glob("*.parquet"))

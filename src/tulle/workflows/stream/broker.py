@@ -8,11 +8,12 @@ cannot take yet. The stream must keep its messages by limits, not delete them on
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from tulle.errors import DataError, TulleError, missing_extra
-from tulle.workflows.stream.lines import LONGEST, Line
+from tulle.workflows.stream.lines import LONGEST, NO_LINES, Lines
 
 _PATIENCE = 1.0  # seconds that one pull waits for messages
 _ATTEMPTS = 5.0  # seconds until a server counts as unreachable
@@ -22,7 +23,7 @@ _FAILURES = 20  # pulls in a row that a server may leave unanswered, unless we f
 class NatsSource:
     """A stream (or one subject of it): ``nats://host:port/STREAM`` or ``.../STREAM/subject``."""
 
-    has_header = False
+    goes_back = True
 
     def __init__(self, address: str, *, follow: bool, position: dict[str, Any] | None) -> None:
         try:
@@ -55,26 +56,27 @@ class NatsSource:
     def position(self) -> dict[str, Any]:
         return {"sequence": self.sequence}
 
-    def read(self, most: int) -> list[Line] | None:
+    def read(self, most: int) -> Lines | None:
         import nats
 
         try:
             messages = self._wait(self.subscription.fetch(min(most, 5_000), timeout=_PATIENCE))
         except (TimeoutError, nats.errors.Error):
-            return [] if self._more_to_come() else None
-        lines = []
+            return NO_LINES if self._more_to_come() else None
+        texts, numbers = [], []
         for message in messages:
             number = message.metadata.sequence.stream
             if number <= self.sequence:
                 continue  # delivered twice by the server, read once by us
-            lines.append(self._line(message.data, number))
+            texts.append(_text(message.data))
+            numbers.append(number)
             self.sequence = number
-        return lines
+        return Lines(texts, numbers, numbers, [self.name] * len(numbers))
 
     def header(self) -> bytes | None:
         return None
 
-    def again(self, places: list[Any]) -> list[Line]:
+    def again(self, places: Sequence[int]) -> list[bytes | None]:
         import nats
 
         try:
@@ -84,7 +86,7 @@ class NatsSource:
                 f"the stream '{self.name}' no longer holds records that wait: keep messages "
                 "longer, or seal waiting records in the state with --key"
             ) from None
-        return [self._line(message.data, place) for message, place in zip(found, places)]
+        return [_text(message.data) for message in found]
 
     def close(self) -> None:
         if not self.connection.is_closed:
@@ -153,12 +155,12 @@ class NatsSource:
                 "start a new state, or restore the stream"
             )
 
-    def _line(self, content: bytes, number: int) -> Line:
-        text = None if len(content) > LONGEST else content
-        return Line(text, number, number, self.name)
-
     def _wait(self, work: Any) -> Any:
         return self.loop.run_until_complete(work)
+
+
+def _text(content: bytes) -> bytes | None:
+    return content if len(content) <= LONGEST else None
 
 
 async def _quiet(_: Exception) -> None:

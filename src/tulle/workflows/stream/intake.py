@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -9,9 +10,11 @@ import polars as pl
 from tulle.condense.stream import StreamCondenser
 from tulle.condense.stream.saving import resupply
 from tulle.errors import DataError, PrivacyError
-from tulle.workflows.stream.lines import Line
-from tulle.workflows.stream.records import RecordReader, Row
-from tulle.workflows.stream.rejects import Rejects
+from tulle.moments import Ints
+from tulle.workflows.stream.fields import Reasons
+from tulle.workflows.stream.lines import Lines
+from tulle.workflows.stream.records import RecordReader, Records, Row
+from tulle.workflows.stream.rejects import MOST_PENDING, Rejects
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
 
@@ -24,7 +27,7 @@ class Intake:
         self.rejects = rejects
         self.settings = settings
         self.condenser: StreamCondenser | None = None
-        self.initial: list[tuple[Row, Line]] = []
+        self.initial = _Initial()
         self.places: dict[int, Any] = {}  # of the waiting records, by their number
         self.read = 0
 
@@ -41,43 +44,71 @@ class Intake:
         source: Source,
     ) -> None:
         """Goes on with a condenser; records that wait are read from the source again."""
-        lines = source.again([places[waiter["number"]] for waiter in owed])
+        if owed and not source.goes_back:
+            raise DataError(
+                f"{len(owed)} records wait and {source.name} does not bring them again: seal them "
+                "in the state with --key"
+            )
+        texts = source.again([places[waiter["number"]] for waiter in owed])
         if owed:
-            rows = [row for row, _ in map(self.reader.parse, lines) if row is not None]
-            records = self.reader.frame(rows)[0]
+            records = self.reader.records(texts).frame
             if records.height != len(owed):
                 raise DataError("a record that waits reads differently now: the source changed")
             resupply(condenser, owed, self._features(records))
         self.condenser = condenser
-        self.places = places
+        self.places = places if source.goes_back else dict.fromkeys(places)
 
-    def take(self, lines: list[Line]) -> None:
+    def take(self, lines: Lines) -> None:
         """Condenses lines, or keeps them until the initial records are complete."""
-        rows: list[tuple[Row, Line]] = []
-        for line in lines:
-            if line.text == b"":
-                continue
-            self.read += 1
-            row, reason = self.reader.parse(line)
-            if row is None:
-                self.rejects.add(line, reason)
-            else:
-                rows.append((row, line))
+        self.read += len(lines) - lines.texts.count(b"")
         if self.condenser is not None:
-            self._insert(*self._allowed(*self._typed(rows)))
+            self._condense(lines, self.reader.records(lines.texts))
             return
-        self.initial += rows
-        if len(self.initial) >= self.settings.wanted["init"]:
+        self.initial.add(lines, self.reader)
+        if len(self.initial.rows) >= self.settings.wanted["init"]:
             self.begin()
 
     def begin(self) -> None:
         """Makes the groups of the initial records."""
-        if not self.initial:
-            raise DataError("the source holds no record")
-        self.reader.learn([row for row, _ in self.initial], self.settings.declared())
-        frame, lines = self._typed(self.initial)
-        self.settings.plan(frame)
-        frame, lines = self._allowed(frame, lines)
+        initial = self.initial
+        if not initial.rows:
+            raise DataError("the source holds no record" + initial.complaint())
+        self.reader.learn(initial.rows, self.settings.declared())
+        records = self.reader.typed(initial.rows, initial.places, initial.refused)
+        self.settings.plan(records.frame)
+        self._condense(Lines.joined(initial.lines), records)
+        self.initial = _Initial()
+
+    def _condense(self, lines: Lines, records: Records) -> None:
+        """Takes typed records; refusals are listed in the order of the lines."""
+        refused = dict(records.refused)
+        frame, places = self._allowed(records.frame, records.places, refused)
+        if self.condenser is None:
+            self._start(frame, places, lines)
+        else:
+            self._insert(frame, places, lines, refused)
+        for place in sorted(refused):
+            self.rejects.add(lines.origins[place], lines.numbers[place], refused[place])
+
+    def _allowed(
+        self, frame: pl.DataFrame, places: Ints, refused: Reasons
+    ) -> tuple[pl.DataFrame, Ints]:
+        """Refuses records without a level of 1 or more, or without a class."""
+        level, classes = self.settings.level_column, self.settings.class_column
+        fine = pl.repeat(True, frame.height, eager=True)
+        if level is not None:
+            if not frame[level].dtype.is_integer():
+                raise DataError(f"the levels in '{level}' must be whole numbers")
+            fine &= (frame[level] >= 1).fill_null(False)
+        if classes is not None:
+            fine &= frame[classes].is_not_null()
+        if fine.all():
+            return frame, places
+        for place in places[~fine.to_numpy()].tolist():
+            refused[place] = "its level or its class is missing or not allowed"
+        return frame.filter(fine), places[fine.to_numpy()]
+
+    def _start(self, frame: pl.DataFrame, places: Ints, lines: Lines) -> None:
         wanted, classes = self.settings.wanted, self.settings.class_column
         condenser = StreamCondenser(
             wanted["k"],
@@ -96,37 +127,9 @@ class Intake:
                 "written. Wait for more"
             )
         self.condenser = condenser
-        self.initial = []
-        self._note_waiting(0, lines)
+        self._note_waiting(0, places, lines)
 
-    def _typed(self, rows: list[tuple[Row, Line]]) -> tuple[pl.DataFrame, list[Line]]:
-        """Typed records and their lines; what does not fit is refused."""
-        frame, reasons = self.reader.frame([row for row, _ in rows])
-        kept = []
-        for (_, line), reason in zip(rows, reasons):
-            if reason:
-                self.rejects.add(line, reason)
-            else:
-                kept.append(line)
-        return frame, kept
-
-    def _allowed(self, frame: pl.DataFrame, lines: list[Line]) -> tuple[pl.DataFrame, list[Line]]:
-        """Refuses records without a level of 1 or more, or without a class."""
-        level, classes = self.settings.level_column, self.settings.class_column
-        fine = pl.repeat(True, frame.height, eager=True)
-        if level is not None:
-            if not frame[level].dtype.is_integer():
-                raise DataError(f"the levels in '{level}' must be whole numbers")
-            fine &= (frame[level] >= 1).fill_null(False)
-        if classes is not None:
-            fine &= frame[classes].is_not_null()
-        if fine.all():
-            return frame, lines
-        for place in (~fine).arg_true():
-            self.rejects.add(lines[place], "its level or its class is missing or not allowed")
-        return frame.filter(fine), [line for line, good in zip(lines, fine) if good]
-
-    def _insert(self, frame: pl.DataFrame, lines: list[Line]) -> None:
+    def _insert(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
         """Condenses records; if one is refused (a category never seen, say), halves find it."""
         assert self.condenser is not None
         if not frame.height:
@@ -136,18 +139,20 @@ class Intake:
             self.condenser.partial_fit(self._features(frame), self._classes(frame))
         except DataError as error:
             if frame.height == 1:
-                self.rejects.add(lines[0], str(error))
+                refused[int(places[0])] = str(error)
                 return
             half = frame.height // 2
-            self._insert(frame[:half], lines[:half])
-            self._insert(frame[half:], lines[half:])
+            self._insert(frame[:half], places[:half], lines, refused)
+            self._insert(frame[half:], places[half:], lines, refused)
             return
-        self._note_waiting(before, lines)
+        self._note_waiting(before, places, lines)
 
-    def _note_waiting(self, before: int, lines: list[Line]) -> None:
+    def _note_waiting(self, before: int, places: Ints, lines: Lines) -> None:
         assert self.condenser is not None
         self.places = {
-            number: lines[number - before].place if number >= before else self.places[number]
+            number: lines.places[places[number - before]]
+            if number >= before
+            else self.places[number]
             for number in self.condenser.waiting_numbers()
         }
 
@@ -158,3 +163,33 @@ class Intake:
     def _classes(self, frame: pl.DataFrame) -> pl.Series | None:
         classes = self.settings.class_column
         return None if classes is None else frame[classes]
+
+
+class _Initial:
+    """Lines until there are enough to settle the types: raw values, and why some are refused."""
+
+    def __init__(self) -> None:
+        self.lines: list[Lines] = []
+        self.rows: list[Row] = []
+        self.places: list[int] = []
+        self.refused: Reasons = {}
+
+    def add(self, lines: Lines, reader: RecordReader) -> None:
+        first = sum(map(len, self.lines))
+        for place, text in enumerate(lines.texts, first):
+            row, reason = reader.parse(text)
+            if row is not None:
+                self.rows.append(row)
+                self.places.append(place)
+            elif reason:
+                self.refused[place] = reason
+        self.lines.append(replace(lines, texts=[None] * len(lines)))  # they are parsed: let go
+        if len(self.refused) > max(MOST_PENDING, len(self.rows)):
+            raise DataError(f"{len(self.rows)} records are too few to begin with{self.complaint()}")
+
+    def complaint(self) -> str:
+        """What was refused, for people who gave the wrong file."""
+        if not self.refused:
+            return ""
+        first = self.refused[min(self.refused)]
+        return f": {len(self.refused)} lines were refused, the first because it is {first}"

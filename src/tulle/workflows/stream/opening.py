@@ -6,7 +6,10 @@ import os
 from typing import Any
 
 from tulle.errors import DataError, TulleError
-from tulle.workflows.stream.sources import FileSource, FolderSource, Source, StandardInput
+from tulle.workflows.stream.files import FileSource
+from tulle.workflows.stream.folder import FolderSource
+from tulle.workflows.stream.pipe import StandardInput
+from tulle.workflows.stream.sources import Source
 
 _ENDINGS = {"csv": (".csv", ".tsv", ".txt"), "ndjson": (".ndjson", ".jsonl", ".json")}
 
@@ -53,4 +56,10 @@ def open_source(
         )
     if not os.path.exists(address):
         raise DataError(f"{address} does not exist")
-    return FileSource(address, has_header=header, follow=follow, position=position)
+    return FileSource(
+        address,
+        has_header=header,
+        follow=follow,
+        position=position,
+        continued=restart == "continued",
+    )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tulle.errors import DataError
 from tulle.files import OutputExists
-from tulle.workflows.stream.lines import Line
 
 MOST_PENDING = 10_000
 
@@ -36,10 +35,10 @@ class Rejects:
         """Whether so many wait that a checkpoint should write them now."""
         return len(self.pending) >= MOST_PENDING
 
-    def add(self, line: Line, reason: str) -> None:
+    def add(self, source: str, number: int, reason: str) -> None:
         """Notes one refused line."""
         self.count += 1
-        entry = {"source": line.origin, "line": line.number, "reason": reason}
+        entry = {"source": source, "line": number, "reason": reason}
         self.pending.append(json.dumps(entry) + "\n")
 
     def flush(self) -> int:

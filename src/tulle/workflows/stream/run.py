@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tulle.errors import DataError
 from tulle.files import refuse_existing, refuse_same
 from tulle.keys import SecretKey
 from tulle.progress import bar
 from tulle.random import seed_policy
 from tulle.workflows.stream.checkpoints import Checkpoint, locked
 from tulle.workflows.stream.intake import Intake
+from tulle.workflows.stream.lines import Lines
 from tulle.workflows.stream.opening import format_of_source, open_source
 from tulle.workflows.stream.records import RecordReader
 from tulle.workflows.stream.rejects import Rejects
@@ -25,8 +27,7 @@ from tulle.workflows.stream.reporting import stream_result
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
 
-BATCH = 5_000  # lines read at a time: the bound on memory beside the state
-PAUSE = 0.2  # seconds between looks at a source that has nothing new
+BATCH = 50_000  # lines condensed at a time, of which a source keeps a block of bytes at most
 
 
 class Streamed(NamedTuple):
@@ -72,12 +73,12 @@ def stream(
             run.open(source, kind, follow=follow, restart=restart)
             with _asked_to_stop() as stop, bar("Condensing", 1.0) as advance:
                 run.loop(stop, lambda: advance(0.0, note=f"{run.intake.seen:,} records"))
+            done = run.finish()
+            if report is not None:
+                run.report(report, force=force)
+            return done
         finally:
             run.close()
-        done = run.finish()
-        if report is not None:
-            run.report(report, force=force)
-        return done
 
 
 class _Run:
@@ -122,21 +123,29 @@ class _Run:
         assert self.source is not None
         while not stop:
             self._keep_up()  # first: a run that was killed here goes on here
-            lines = self.source.read(self._room())
+            lines = self._read()
             if lines is None:
                 break
             began = self.intake.condenser is not None
             self.intake.take(lines)
-            self.dirty = self.dirty or bool(lines)
+            self.dirty = self.dirty or len(lines) > 0
             report()
             if not began and self.intake.condenser is not None:
                 self._save()
-            if not lines:
-                time.sleep(PAUSE)
         if self.intake.condenser is None and not stop:
             self.intake.begin()
         if self.intake.condenser is not None:
             self._save()
+
+    def _read(self) -> Lines | None:
+        """The next lines; what was condensed is saved before a source that fails ends the run."""
+        assert self.source is not None
+        try:
+            return self.source.read(self._room())
+        except DataError:
+            if self.intake.condenser is not None:
+                self._save()
+            raise
 
     def close(self) -> None:
         """Lets go of the source."""
@@ -175,7 +184,7 @@ class _Run:
         """How many lines to read: the initial records, and snapshots, end with a batch."""
         wanted = self.settings.wanted
         if self.intake.condenser is None:
-            return int(min(BATCH, wanted["init"] - len(self.intake.initial)))
+            return int(min(BATCH, wanted["init"] - len(self.intake.initial.rows)))
         if wanted["every"] is None:
             return BATCH
         return int(min(BATCH, wanted["every"] - self.intake.seen % wanted["every"]))

@@ -13,7 +13,7 @@ import polars as pl
 from benchmarks.bench_condense_levels import nearest_targets
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import ClassCondenser, Condenser
-from tulle.condense.pairing import Pairs
+from tulle.condense.pairing import fit_paired
 from tulle.errors import PrivacyWarning
 from tulle.metrics.loss import interval_widths
 from tulle.tables.encoder import TableEncoder
@@ -79,8 +79,8 @@ class Adult:
         elif way == UNSEEN:
             condenser.set_params(weights={"class": 0.01})
             table, target = self.X.with_columns(self.y), None
-        pairs = Pairs(rng)
-        condenser._fit_watched(table, target, None, pairs)
+        pairs = fit_paired(condenser, table, target, None, rng)
+        assert pairs is not None
         released = condenser.sample()
         if way == UNSEEN:
             released = released.drop("class"), released["class"]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle import ClassCondenser, SecretKey, StreamCondenser
+from tulle import SecretKey, StreamCondenser
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.tables.schema import Column, Kind, Role
 
@@ -126,20 +126,6 @@ def test_classes_never_mix(rng: np.random.Generator) -> None:
     assert "rare" not in stream.sample()[1]
 
 
-def test_class_wise_through_the_wrapper(rng: np.random.Generator) -> None:
-    X = np.vstack([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 50])
-    y = np.repeat([0, 1], 300)
-    wrapped = ClassCondenser(StreamCondenser(k=10), random_state=0)
-    order = rng.permutation(600)
-    for part in np.array_split(order, 7):
-        wrapped.partial_fit(X[part], y[part])
-    X_new, y_new = wrapped.sample()
-    assert ((X_new[:, 0] > 25) == (y_new == 1)).all()
-    assert len(X_new) == wrapped.counts_.sum() == 600
-    X_new, y_new = ClassCondenser(StreamCondenser(k=10), random_state=0).fit_resample(X, y)
-    assert ((X_new[:, 0] > 25) == (y_new == 1)).all()
-
-
 def test_a_number_as_target_is_condensed_with_the_features(rng: np.random.Generator) -> None:
     X = rng.normal(size=(400, 2))
     y = 3 * X[:, 0]
@@ -243,7 +229,7 @@ def test_a_missing_class_refuses_the_whole_batch() -> None:
     classes = np.array(["a", "b"] * 40, dtype=object)
     classes[75] = None
     stream = StreamCondenser(k=5, classwise=True, random_state=0)
-    with pytest.raises(DataError, match="missing in 1 records"):
+    with pytest.raises(DataError, match="missing .* in 1 records"):
         stream.partial_fit(X, classes)
     classes[75] = "b"
     stream.partial_fit(X, classes)
@@ -347,7 +333,7 @@ def test_state_is_open_versioned_and_checked(rng: np.random.Generator, tmp_path:
     stream.save(path)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
-    assert (header["format"], header["version"]) == ("tulle-stream-state", 2)
+    assert (header["format"], header["version"]) == ("tulle-stream-state", 3)
     assert np.load(path)["0.groups.counts"].sum() == 200
     assert path.stat().st_mode & 0o077 == 0
     content = path.read_bytes()
@@ -370,7 +356,7 @@ def test_waiting_records_are_sealed_or_refused(tmp_path: Path) -> None:
         stream.save(path)
     assert not path.exists()
     stream.save(path, key=key)
-    bits = ((secret - stream._location) / stream._encoder.scales)[0, 0].tobytes()
+    bits = secret[0, 0].tobytes()
     assert bits not in path.read_bytes()
     with pytest.raises(KeyMaterialError, match="pass the key"):
         StreamCondenser.load(path)

@@ -261,11 +261,11 @@ def test_states_of_version_1_are_read_and_later_ones_refused(
     records, stream = cut_at_both_ends(as_floats, rng)
     stream.snapshot()
     stream.save(tmp_path / "state")
-    old, late = (_with_version(tmp_path / "state", number) for number in (1, 3))
+    old, late = (_with_version(tmp_path / "state", number) for number in (1, 4))
     loaded = StreamCondenser.load(old)
     loaded.partial_fit(pl.DataFrame({"x": [27.0], "z": [0.0]}))
     assert within(loaded.snapshot(), records)
-    with pytest.raises(DataError, match="has format 3: this Tulle reads up to 2"):
+    with pytest.raises(DataError, match="has format 4: this Tulle reads up to 3"):
         StreamCondenser.load(late)
 
 

@@ -423,8 +423,22 @@ def test_rare_categories_and_empty_columns_are_counted():
 
 def test_widen_lets_later_values_through():
     encoder = TableEncoder().fit(np.array([[1.0], [2.0]]))
-    encoder.widen(np.array([[5.0]]))
+    encoder.widen(encoder.encode(np.array([[5.0]])))
     assert encoder.decode(np.array([[9.0]])).item() == 5.0
+
+
+def test_ranges_can_be_those_of_some_records_alone():
+    table = pl.DataFrame({"a": [1.5, 2.5, 90.5, None], "b": [0, 7, 9, 7], "c": [4, 4, 4, 4]})
+    encoder = TableEncoder(bounds={"c": (0, 10)}).fit(table)
+    matrix = encoder.encode(table)
+    encoder.confine(matrix[[0, 1, 3]])
+    a, b, c = encoder._codecs
+    assert (a.low, a.high, a.observed, a.pair) == (1.5, 2.5, 2, (1.5, 2.5))
+    assert (b.low, b.high, b.pair) == (0, 7, (0, 7))
+    assert (c.low, c.high) == (0, 10)  # public
+    encoder.confine(matrix[3:])  # a holds no value, and none is shown until there is one
+    encoder.widen(matrix[2:3])
+    assert (a.low, a.high, a.observed) == (90.5, 90.5, 1)
 
 
 def test_rare_ones_among_zeros_are_not_rounded_away():
@@ -455,7 +469,7 @@ def test_rare_ones_among_zeros_are_not_rounded_away():
 def test_two_values_become_more_when_more_data_say_so():
     encoder = TableEncoder().fit(pd.DataFrame({"a": [0.0, 1.0, 0.0, 1.0]}))
     assert encoder.decode(np.array([[0.4], [0.6]]))["a"].tolist() == [0.0, 1.0]
-    encoder.widen(pd.DataFrame({"a": [0.5]}))
+    encoder.widen(encoder.encode(pd.DataFrame({"a": [0.5]})))
     assert encoder.decode(np.array([[0.4]]))["a"].tolist() == [0.0]  # of no decimals, as fitted
     other = TableEncoder().fit(pd.DataFrame({"a": [0.0, 2.0, 1.0]}))
     assert other._codecs[0].pair is None

@@ -15,7 +15,7 @@ class Aggregated:
     """Fitted attributes over the parts in ``condensers_``, in the scales of the whole table."""
 
     condensers_: list[Any]
-    _scales: Floats
+    _scales: Floats  # of the table; a stream has its own
 
     @property
     def counts_(self) -> Ints:
@@ -27,12 +27,11 @@ class Aggregated:
 
     @property
     def means_(self) -> Floats:
-        width = len(self._scales)  # a pool has its labels in further dimensions
-        return np.concatenate([part.means_[:, :width] for part in self.condensers_])
+        return np.concatenate([part.means_[:, : self._width] for part in self.condensers_])
 
     @property
     def covariances_(self) -> Floats:
-        width = len(self._scales)
+        width = self._width
         return np.concatenate([part.covariances_[:, :width, :width] for part in self.condensers_])
 
     @property
@@ -58,6 +57,11 @@ class Aggregated:
     @property
     def n_singular_(self) -> int:
         return self._total("n_singular_")
+
+    @property
+    def _width(self) -> int | None:
+        """How many dimensions to show: a pool has its labels in further ones."""
+        return len(self._scales) if hasattr(self, "_scales") else None
 
     def _total(self, name: str) -> int:
         return sum(int(getattr(part, name, 0)) for part in self.condensers_)

@@ -9,18 +9,17 @@ import numpy as np
 import polars as pl
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tulle.checks import check_choice, check_int
 from tulle.condense.aggregate import Aggregated
-from tulle.condense.classes import Labels, LabelSchema, Unit, read_labels, units_of
+from tulle.condense.class_streams import ClassStreams, streams
+from tulle.condense.classes import Labels, Unit, read_labels, units_of
 from tulle.condense.condenser import Condenser, Watcher
 from tulle.condense.gcd import approximate_gcd
 from tulle.condense.joint import note_features
 from tulle.condense.levels import check_levels, locate_levels
 from tulle.condense.notes import warn_weaker
-from tulle.errors import DataError
 from tulle.moments import Ints
 from tulle.random import RandomState, as_generator, spawn
 from tulle.tables.encoder import TableEncoder
@@ -30,17 +29,15 @@ from tulle.tables.quotas import allot
 _DEFAULT_MIN_GROUP = 10
 
 
-def _streams(estimator: ClassCondenser) -> bool:
-    return hasattr(estimator.condenser, "partial_fit")
-
-
-class ClassCondenser(Aggregated, BaseEstimator):
+class ClassCondenser(ClassStreams, Aggregated, BaseEstimator):
     """A training set: each class condensed on its own, labels exact.
 
     Parameters
     ----------
-    condenser : Condenser (or StreamCondenser), optional
-        Gives grouping, synthesis, weights and policy; a plain ``Condenser()`` by default.
+    condenser : Condenser or StreamCondenser, optional
+        Gives grouping, synthesis, weights and policy; a plain ``Condenser()`` by default. Around
+        a ``StreamCondenser`` this takes streams: ``partial_fit``, ``snapshot``, ``merge``,
+        ``save`` and ``load``, ``n_seen_``, ``n_waiting_`` and ``history_`` are as there.
     k : int, optional
         The smallest group, the same in all classes. By default that of the given condenser; if
         none is given, or ``min_group`` is, the approximate GCD of the class sizes.
@@ -50,7 +47,7 @@ class ClassCondenser(Aggregated, BaseEstimator):
     small_classes : {"error", "suppress", "pool"}
         What to do with classes that have fewer records than a group needs: stop, withhold them,
         or condense them together (joined by the next smallest class if they are still too few);
-        the labels of a pool come out at each group's own rates.
+        the labels of a pool come out at each group's own rates. In a stream they wait.
     random_state : int, Generator, RandomState or None
         None takes the operating system's entropy.
 
@@ -63,7 +60,7 @@ class ClassCondenser(Aggregated, BaseEstimator):
     k_ : int or None
         The group size used; None where ``fit`` got levels.
     condensers_ : list
-        The fitted condenser of each class (the pool's last).
+        The fitted condenser of each class (the pool's last); of a stream, one for all classes.
     counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_, \
 n_verbatim_, n_degenerate_, n_singular_, notes_
         As in :class:`Condenser`, over all classes. Scales are those of the whole table.
@@ -83,6 +80,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
     >>> X_new.shape, condenser.class_counts_.tolist()
     ((150, 4), [50, 50, 50])
     """
+
+    _withheld = 0  # records of classes that are suppressed
 
     def __init__(
         self,
@@ -110,17 +109,16 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
             The smallest group that each record accepts, in place of ``k``.
         """
-        self._fit(X, y, levels, None)
+        self._fit(X, y, levels)
         warn_weaker(self)
         return self
 
-    @available_if(lambda self: not _streams(self))
-    def _fit_watched(self, X: Any, y: Any, levels: Any, watch: Watcher) -> None:
-        """Fits while ``watch`` sees the groups of each class; a stream's cannot be seen."""
-        self._fit(X, y, levels, watch)
-
-    def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None) -> None:
+    def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None = None) -> None:
+        """Fits without a word; ``watch`` sees the groups of each class, if these are of tables."""
         self._check_parameters()
+        if streams(self):
+            self._keep(self._new_stream().fit(X, y, levels))
+            return
         template = Condenser() if self.condenser is None else self.condenser
         levels, columns = locate_levels(X, levels, template.columns)
 
@@ -147,28 +145,12 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         self._withheld = n_records - int(self.class_counts_.sum())
 
-    @available_if(_streams)
-    def partial_fit(self, X: Any, y: Any, levels: Any = None) -> Self:
-        """Hands each record of a batch to the stream condenser of its class."""
-        self._check_parameters()
-        labels = read_labels(y)
-        if not hasattr(self, "condensers_"):
-            self._begin_stream(X, labels)
-        self._meet_classes(labels.schema)
-        demands = None if levels is None else check_levels(levels, len(labels.codes))
-        names = self.classes_.tolist()
-        for code, label in enumerate(labels.schema.classes.tolist()):
-            rows = np.flatnonzero(labels.codes == code)
-            place = names.index(label)
-            self.condensers_[place].partial_fit(
-                take_rows(X, rows), levels=None if demands is None else demands[rows]
-            )
-            self.class_counts_[place] += len(rows)
-        return self
-
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """New records and their labels, in random order, ``n_samples`` or as many as condensed."""
         check_is_fitted(self, "condensers_")
+        if streams(self):
+            drawn: tuple[Any, Any] = self._stream.sample(n_samples)
+            return drawn
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
         if n_samples is not None:
@@ -179,8 +161,6 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             for condenser, classes, total, size in zip(self.condensers_, self._units, totals, sizes)
             if total and size != 0
         ]
-        if not parts:
-            raise DataError("no group is complete yet: there is nothing to release")
         X_new = stack_rows([table for table, _ in parts])
         codes = np.concatenate([part for _, part in parts])
         order = self._rng.permutation(len(codes))
@@ -197,6 +177,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
     @property
     def notes_(self) -> list[str]:
         """The notes of all classes, each said once with the class it is about."""
+        if streams(self):
+            return list(self._stream.notes_)
         notes = []
         if self._withheld:
             notes.append(
@@ -207,8 +189,6 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             names = ", ".join(f"'{self.classes_[place]}'" for place in classes)
             notes += [f"class {names}: {note}" for note in part.notes_]
         return notes
-
-    # -- steps of fit -----------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         if self.k is not None:
@@ -266,35 +246,6 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             return drawn, np.full(total, classes[0], dtype=np.int64)
         table, words = drawn
         return table, words.cast(pl.String).cast(pl.Int64).to_numpy()
-
-    # -- steps of partial_fit ---------------------------------------------------------------------
-
-    def _begin_stream(self, X: Any, labels: Labels) -> None:
-        self._rng = as_generator(self.random_state)
-        encoder = TableEncoder(
-            getattr(self.condenser, "columns", None),
-            weights=getattr(self.condenser, "weights", None),
-        ).fit(X)
-        note_features(self, encoder)
-        self._scales = encoder.scales_
-        self._labels = labels.schema
-        self._units = []
-        self._withheld = 0
-        self.class_counts_ = np.zeros(0, dtype=np.int64)
-        self.condensers_ = []
-        self.k_ = self.k
-
-    def _meet_classes(self, schema: LabelSchema) -> None:
-        """A stream condenser for each class that is new."""
-        self._labels = self._labels.extended(schema)
-        self.classes_ = self._labels.classes
-        for place in range(len(self.condensers_), len(self.classes_)):
-            part = clone(self.condenser).set_params(random_state=spawn(self._rng, 1)[0])
-            if self.k is not None:
-                part.set_params(k=self.k)
-            self.condensers_.append(part)
-            self._units.append([place])
-            self.class_counts_ = np.append(self.class_counts_, 0)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from tulle.condense.levels import count_infeasible, feasible
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
-from tulle.tables.frames import Container, as_series, open_column
+from tulle.tables.frames import Columns, Container, as_series, open_column
 
+NO_CLASSES = "requires y to be passed, but the target y is None: give the classes"
 _MANY = 50  # from here on, mostly different labels are no classes
 
 
@@ -40,14 +41,27 @@ class LabelSchema:
         labels = self.domain.gather(pl.Series(codes))
         return self.container.restore({self.name: labels.to_numpy() if self.as_array else labels})
 
-    def extended(self, others: LabelSchema) -> LabelSchema:
-        """With the labels of another batch added at the end."""
-        new = others.domain.filter(~others.domain.is_in(self.domain.implode()))
-        return LabelSchema(self.name, self.domain.append(new), self.container, self.as_array)
+    def of(self, classes: Sequence[Any]) -> LabelSchema:
+        """The same for other classes of this type, in this order."""
+        return replace(self, domain=pl.Series(self.name, classes, dtype=self.domain.dtype))
+
+    def converted(self, classes: pl.Series) -> pl.Series:
+        """Classes that came later, in the type of the first ones; refuses those of another."""
+        fits = _family(classes.dtype) == _family(self.domain.dtype)
+        try:
+            converted = classes.cast(self.domain.dtype, strict=True)
+            fits = fits and bool((converted.cast(classes.dtype, strict=True) == classes).all())
+        except pl.exceptions.PolarsError:
+            fits = False
+        if not fits:
+            raise DataError(
+                f"y holds classes of another type ({classes.dtype}), or other categories, than the "
+                f"first ones ({self.domain.dtype}): convert it to the same type"
+            )
+        return converted
 
 
-@dataclass(frozen=True)
-class Labels:
+class Labels(NamedTuple):
     """The class of each record, as its place in the schema."""
 
     codes: Ints
@@ -55,17 +69,23 @@ class Labels:
 
 
 def read_labels(y: Any, n_records: int | None = None) -> Labels:
-    """Labels of any type: numbers, text, categories, truth values; none may be missing."""
+    """All the labels of a table: numbers, text, categories, truth values; none may be missing."""
     if y is None:
-        raise DataError("requires y to be passed, but the target y is None: give the classes")
-    columns, container = open_column(y, "y")
+        raise DataError(NO_CLASSES)
+    labels = open_labels(*open_column(y, "y"))
+    if n_records is not None and len(labels.codes) != n_records:
+        raise DataError(
+            f"y has {len(labels.codes)} entries, but X has {n_records} records: inconsistent "
+            "numbers of samples"
+        )
+    refuse_quantity(len(labels.schema.domain), len(labels.codes))
+    return labels
+
+
+def open_labels(columns: Columns, container: Container) -> Labels:
+    """The labels of some records, from the column that holds them."""
     (name, cells), *_ = columns.items()
     series = as_series(name, cells)
-    if n_records is not None and len(series) != n_records:
-        raise DataError(
-            f"y has {len(series)} entries, but X has {n_records} records: inconsistent numbers "
-            "of samples"
-        )
     floating = series.dtype.is_float()
     missing = series.null_count() + (int(series.is_nan().sum()) if floating else 0)
     if missing:
@@ -75,12 +95,6 @@ def read_labels(y: Any, n_records: int | None = None) -> Labels:
     if floating and not series.is_finite().all():
         raise DataError("y holds infinity: classes must be finite numbers or words")
     domain = series.unique().sort()
-    if len(domain) >= _MANY and len(domain) > len(series) / 2:
-        raise DataError(
-            f"Unknown label type: y has {len(domain)} different values in {len(series)} records, "
-            "which are no classes; to condense a continuous target with the features, use "
-            "Condenser().fit(X, y)"
-        )
     codes = (
         series.replace_strict(
             domain, pl.Series(np.arange(len(domain))), return_dtype=pl.Int64
@@ -89,6 +103,23 @@ def read_labels(y: Any, n_records: int | None = None) -> Labels:
         else np.zeros(0, dtype=np.int64)
     )
     return Labels(codes, LabelSchema(name, domain, container, isinstance(cells, np.ndarray)))
+
+
+def _family(dtype: pl.DataType) -> str:
+    """Types of which one can stand for the other."""
+    if dtype.is_numeric():
+        return "number"
+    return "text" if dtype in (pl.String, pl.Categorical, pl.Enum) else str(dtype)
+
+
+def refuse_quantity(classes: int, records: int) -> None:
+    """Refuses a target of which most values are different."""
+    if classes >= _MANY and classes > records / 2:
+        raise DataError(
+            f"Unknown label type: y has {classes} different values in {records} records, "
+            "which are no classes; to condense a continuous target with the features, use "
+            "Condenser().fit(X, y), or StreamCondenser() for a stream"
+        )
 
 
 @dataclass(frozen=True)

@@ -162,10 +162,6 @@ class Condenser(BaseEstimator):
         warn_weaker(self)
         return self
 
-    def _fit_watched(self, X: Any, y: Any, levels: Any, watch: Watcher) -> None:
-        """Fits while ``watch`` sees the groups, which the fitted object does not keep."""
-        self._fit(X, y, levels, watch=watch)
-
     def sample(self, n_samples: int | None = None) -> Any:
         """New records, in random order: as many as were condensed, or ``n_samples``.
 
@@ -236,7 +232,11 @@ class Condenser(BaseEstimator):
         encoder: TableEncoder | None = None,
         watch: Watcher | None = None,
     ) -> None:
-        """Fits without a word; ``encoder`` is a fitted one that parts of a table share."""
+        """Fits without a word.
+
+        ``encoder`` is a fitted one that parts of a table share; ``watch`` sees the groups, which
+        the fitted object does not keep.
+        """
         self._check_parameters()
         levels, columns = locate_levels(X, levels, self.columns)
 

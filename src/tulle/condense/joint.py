@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,15 +75,30 @@ class JointEncoder:
 
     def rescale(self, variances: Floats) -> None:
         """Takes the scales from the variances of the dimensions, in natural units."""
-        start = 0
-        for part in self.parts:
-            stop = start + len(part.feature_names_)
-            part.rescale(variances[start:stop])
-            start = stop
+        for part, block in self._blocks(variances[None, :]):
+            part.rescale(block[0])
+
+    def widen(self, matrix: Floats) -> None:
+        """Widens the observed ranges of numbers by encoded records."""
+        for part, block in self._blocks(matrix):
+            part.widen(block)
+
+    def confine(self, matrix: Floats) -> None:
+        """Takes the observed ranges of numbers from these encoded records alone."""
+        for part, block in self._blocks(matrix):
+            part.confine(block)
 
     @property
     def parts(self) -> list[TableEncoder]:
         return [self.features] if self.target is None else [self.features, self.target]
+
+    def _blocks(self, matrix: Floats) -> Iterator[tuple[TableEncoder, Floats]]:
+        """Each part with its dimensions of a matrix."""
+        start = 0
+        for part in self.parts:
+            stop = start + len(part.feature_names_)
+            yield part, matrix[:, start:stop]
+            start = stop
 
     @property
     def scales(self) -> Floats:

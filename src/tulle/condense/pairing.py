@@ -6,6 +6,8 @@ fitted condenser keeps neither groups nor records.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tulle.condense.synthesis import synthesize
@@ -37,3 +39,15 @@ class Pairs:
             np.concatenate([part[:, :width] for part in self._originals]),
             np.concatenate([part[:, :width] for part in self._released]),
         )
+
+
+def fit_paired(
+    condenser: Any, X: Any, y: Any, levels: Any, rng: np.random.Generator
+) -> Pairs | None:
+    """Fits a condenser and pairs its records; None for a stream, which has no list of members."""
+    if hasattr(condenser, "partial_fit"):
+        condenser.fit(X, y, levels)
+        return None
+    pairs = Pairs(rng)
+    condenser._fit(X, y, levels, watch=pairs)
+    return pairs

@@ -21,13 +21,22 @@ class ArrayTable:
     def restore(self, columns: Mapping[str, Cells]) -> NDArray[Any]:
         rows = len(next(iter(columns.values()))) if columns else 0
         # an array is kept by column or by row, as it comes: rows are what most readers want
-        array = np.empty((rows, len(columns)), dtype=self.dtype)
+        array = np.empty((rows, len(columns)), dtype=self._holding(columns))
         for place, cells in enumerate(columns.values()):
             if self.dtype == object and not isinstance(cells, np.ndarray):
                 array[:, place] = cells.to_list()
             else:
                 array[:, place] = np.asarray(cells)
         return array
+
+    def _holding(self, columns: Mapping[str, Cells]) -> np.dtype[Any]:
+        """The type of the array, wider if it came for part of the data only: a stream's begin."""
+        if self.dtype.kind == "U":
+            longest = [cells.str.len_chars().max() or 1 for cells in columns.values()]
+            return np.dtype(f"U{max(self.dtype.itemsize // 4, *longest)}")
+        if self.dtype.kind in "biuf":
+            return np.result_type(self.dtype, *(cells.dtype for cells in columns.values()))
+        return self.dtype
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ then has a total variance of its weight squared, whatever the number of its dime
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tulle.random import as_generator
 from tulle.tables.column_options import bounds_of, by_name, weights_of
 from tulle.tables.frames import Columns, Container, count_rows, is_plain, open_table
 from tulle.tables.kinds import Codec, codec_for
+from tulle.tables.numbers import NumberCodec
 from tulle.tables.quotas import Floats, Grouped, Ints
 from tulle.tables.schema import Column, Role
 
@@ -186,13 +187,15 @@ class TableEncoder:
         rare = {codec.name: codec.rare(k) for codec in self._codecs if hasattr(codec, "rare")}
         return {name: count for name, count in rare.items() if count}
 
-    def widen(self, X: Any) -> TableEncoder:
-        """Widens the observed ranges of numbers by more data; scales and domains stay."""
-        cells = self._matching(X)
-        for codec in self._codecs:
-            if hasattr(codec, "widen"):
-                codec.widen(cells[codec.name])
-        return self
+    def widen(self, matrix: Floats) -> None:
+        """Widens the observed ranges of numbers by encoded records; scales and domains stay."""
+        for codec, place in self._numbers():
+            codec.widen(matrix[:, place])
+
+    def confine(self, matrix: Floats) -> None:
+        """Takes the observed ranges of numbers from these encoded records alone."""
+        for codec, place in self._numbers():
+            codec.confine(matrix[:, place])
 
     def rescale(self, variances: Floats) -> TableEncoder:
         """Takes the scales from the variances of the dimensions, (d,), in natural units."""
@@ -200,6 +203,11 @@ class TableEncoder:
             codec.rescale(variances[place])
         self._collect()
         return self
+
+    def _numbers(self) -> Iterator[tuple[NumberCodec, slice]]:
+        for codec, place in zip(self._codecs, self.slices_.values()):
+            if isinstance(codec, NumberCodec):
+                yield codec, place
 
     def _store(
         self,

@@ -60,3 +60,11 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
         else:
             return decimals
     return None
+
+
+def only_two(present: Floats) -> tuple[float, float] | None:
+    """The smallest and the largest value, if these two are all that there are."""
+    low, high = float(present.min(initial=np.inf)), float(present.max(initial=-np.inf))
+    if low >= high or not ((present == low) | (present == high)).all():
+        return None
+    return low, high

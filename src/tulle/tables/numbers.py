@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tulle.errors import DataError, ParameterError
 from tulle.tables.clipping import clip_keeping_means
 from tulle.tables.frames import Cells
-from tulle.tables.number_facts import EXACT, decimals_of, mean_of, spread_of, tick_sizes
+from tulle.tables.number_facts import EXACT, decimals_of, mean_of, only_two, spread_of, tick_sizes
 from tulle.tables.quotas import Floats, Grouped, among_present, choose_states, mean_present
 from tulle.tables.schema import Kind
 from tulle.tables.whole import one_of_two, round_keeping_means
@@ -67,7 +67,7 @@ class NumberCodec:
         if len(present):
             codec.low, codec.high = float(present.min()), float(present.max())
             codec.fill = mean_of(present)
-            codec.pair = _only_two(present) if bounds is None else None
+        codec.pair = only_two(present) if bounds is None else None
         if kind is Kind.DECIMAL and find_decimals:
             codec.decimals = decimals_of(present, cells.dtype)
         codec._fit_bounds(present)
@@ -119,10 +119,15 @@ class NumberCodec:
             states = np.array([_PRESENT, *self.extra])[chosen]
         return self._typed(self._snapped(values, states, grouped, snap), states)
 
-    def widen(self, cells: Cells) -> None:
-        """Lets the observed range grow by the values of more data."""
-        values, states = self._split(cells)
-        present = values[states == _PRESENT]
+    def confine(self, block: Floats) -> None:
+        """Takes the observed range from these records alone, given by their dimensions."""
+        self.observed = 0
+        self.widen(block)
+        self.pair = only_two(_present(block)) if self.public is None else None
+
+    def widen(self, block: Floats) -> None:
+        """Lets the observed range grow by the values of more records."""
+        present = _present(block)
         if self.public is None and len(present):
             known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
             self.low = min(known[0], float(present.min()))
@@ -286,8 +291,6 @@ class NumberCodec:
         return series.cast(self.dtype)
 
 
-def _only_two(present: Floats) -> tuple[float, float] | None:
-    low, high = float(present.min()), float(present.max())
-    if low == high or not ((present == low) | (present == high)).all():
-        return None
-    return low, high
+def _present(block: Floats) -> Floats:
+    """The values of the records that have one."""
+    return block[block[:, 1:].sum(axis=1) == 0, 0]

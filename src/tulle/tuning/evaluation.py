@@ -20,7 +20,7 @@ from tulle.attacks.linkage import linkage
 from tulle.attacks.nearest import nearest
 from tulle.attacks.records import Records
 from tulle.condense.classes import read_labels
-from tulle.condense.pairing import Pairs
+from tulle.condense.pairing import fit_paired
 from tulle.errors import DataError
 from tulle.metrics.loss import interval_width
 from tulle.tables.encoder import TableEncoder
@@ -119,12 +119,7 @@ def evaluate(
     start = time.perf_counter()
     table, target, levels = split.training()
     condenser = clone(condenser).set_params(random_state=rng)
-    pairs = Pairs(rng)
-    watched = hasattr(condenser, "_fit_watched")
-    if watched:
-        condenser._fit_watched(table, target, levels, pairs)
-    else:
-        condenser.fit(table, target, levels)
+    pairs = fit_paired(condenser, table, target, levels, rng)
     X_new, y_new = condenser.sample()
     released, labels = split.encoder.encode(X_new), np.asarray(y_new)
 
@@ -135,7 +130,7 @@ def evaluate(
     return Trial(
         float(scorer(model, held, truth)),
         by_class,
-        interval_width(*(pairs.together() if watched else _beside_nearest(split, released))),
+        interval_width(*(pairs.together() if pairs else _beside_nearest(split, released))),
         _risk(split, released, rng),
         time.perf_counter() - start,
     )

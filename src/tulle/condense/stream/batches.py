@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from tulle.condense.classes import NO_CLASSES, Labels, LabelSchema, open_labels
 from tulle.condense.joint import JointEncoder
 from tulle.condense.levels import check_levels
+from tulle.condense.stream.sealing import Sealed
 from tulle.errors import DataError
 from tulle.moments import Floats, Ints
 from tulle.tables.encoder import TableEncoder
@@ -24,11 +27,10 @@ from tulle.tables.frames import (
     open_column,
     open_table,
 )
-from tulle.tables.numbers import NumberCodec
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(Sealed):
     """Some records of the stream, not encoded yet."""
 
     cells: Columns
@@ -56,7 +58,9 @@ class Batch:
                 f"y has {count_rows(target)} entries, but X has {rows} records: inconsistent "
                 "numbers of samples"
             )
-        demands = check_levels(k if levels is None else levels, rows)
+        demands = np.zeros(0, dtype=np.int64)
+        if rows:
+            demands = check_levels(k if levels is None else levels, rows)
         return cls(cells, container, target, target_container, demands)
 
     def part(self, start: int, stop: int) -> Batch:
@@ -93,23 +97,18 @@ class Batch:
             np.concatenate([batch.levels for batch in batches]),
         )
 
-    def require_classes(self) -> None:
-        """Refuses records without a class."""
-        if self.target is None:
-            raise DataError("classwise=True needs the class of each record: pass y")
-        missing = self._classes().null_count()
-        if missing:
-            raise DataError(f"the class is missing in {missing} records: drop or label them")
+    def labels(self, first: LabelSchema | None) -> Labels:
+        """The class of each record, in the type of the first ones."""
+        labels = self._labels
+        if first is None:
+            return labels
+        return Labels(labels.codes, replace(first, domain=first.converted(labels.schema.domain)))
 
-    def classes(self) -> list[Any]:
-        """The class of each record."""
-        return self._classes().to_list()
-
-    def _classes(self) -> pl.Series:
-        assert self.target is not None
-        name, cells = next(iter(self.target.items()))
-        series = as_series(name, cells)
-        return series.fill_nan(None) if series.dtype.is_float() else series
+    @cached_property
+    def _labels(self) -> Labels:
+        if self.target is None or self.target_container is None:
+            raise DataError(NO_CLASSES)
+        return open_labels(self.target, self.target_container)
 
 
 def fit_encoder(encoder: JointEncoder, batch: Batch, *, with_target: bool) -> None:
@@ -128,25 +127,23 @@ def encode(encoder: JointEncoder, batch: Batch) -> Floats:
     return np.hstack([matrix, encoder.target.encode_opened(batch.target or {})])
 
 
-def widen(encoder: JointEncoder, batch: Batch) -> None:
-    """Lets the ranges that decoded numbers are clipped to grow with the stream."""
-    for part, cells in zip(encoder.parts, (batch.cells, batch.target or {})):
-        for codec in part._codecs:
-            if isinstance(codec, NumberCodec):
-                codec.widen(cells[codec.name])
-
-
 def _copied(cells: Cells) -> Cells:
     return cells.copy() if isinstance(cells, np.ndarray) else cells
 
 
 def _stacked(parts: list[Columns]) -> Columns:
-    return {name: _concatenated([part[name] for part in parts]) for name in parts[0]}
+    return {name: _concatenated(name, [part[name] for part in parts]) for name in parts[0]}
 
 
-def _concatenated(cells: list[Cells]) -> Cells:
+def _concatenated(name: str, cells: list[Cells]) -> Cells:
     if all(isinstance(part, np.ndarray) for part in cells):
         return np.concatenate(cells)
-    series = [as_series("", part) for part in cells]
-    frame = pl.concat([part.alias("cells").to_frame() for part in series], how="vertical_relaxed")
-    return frame.to_series(0).alias(series[0].name)
+    frames = [as_series("cells", part).alias("cells").to_frame() for part in cells]
+    try:
+        return pl.concat(frames, how="vertical_relaxed").to_series(0).alias(name)
+    except pl.exceptions.PolarsError:
+        types = sorted({str(frame.dtypes[0]) for frame in frames})
+        raise DataError(
+            f"column '{name}' comes in types that do not go together ({', '.join(types)}): "
+            "convert it to one type in all batches"
+        ) from None

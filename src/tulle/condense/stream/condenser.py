@@ -7,33 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from tulle.checks import check_choice, check_flag, check_int
-from tulle.condense.condenser import GROUPINGS, Watcher
-from tulle.condense.joint import JointEncoder
+from tulle.condense.condenser import GROUPINGS
 from tulle.condense.levels import locate_levels
-from tulle.condense.stream.arrivals import arrivals
 from tulle.condense.stream.batches import Batch
-from tulle.condense.stream.described import Described
-from tulle.condense.stream.drawing import draw, labelled
-from tulle.condense.stream.feeding import DRAWING, Feeding
-from tulle.condense.stream.groups import Groups
-from tulle.condense.stream.ranges import confined, next_ranges
-from tulle.condense.stream.snapshots import Change, publish
+from tulle.condense.stream.releasing import Releasing
 from tulle.condense.synthesis import DISTRIBUTIONS
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, ParameterError
 from tulle.keys import SecretKey
 from tulle.random import RandomState
-from tulle.tables.encoder import TableEncoder
 from tulle.tables.schema import Column
 
 SPLITS = ("paper", "strict")
 
 
-class StreamCondenser(Feeding, Described, BaseEstimator):
+class StreamCondenser(Releasing, BaseEstimator):
     """A look-alike of a stream, at any moment, from statistics of groups that follow it.
 
     The first ``init_size`` records are grouped as a table is. Every later record joins the
@@ -144,8 +135,6 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
         self.columns = columns
         self.random_state = random_state
 
-    # -- records in ----------------------------------------------------------------------------
-
     def partial_fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
         """Takes more records; all of them, or none if one is refused.
 
@@ -163,12 +152,11 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
         validate_data(self, X, skip_check_array=True, reset=first)
         levels, columns = locate_levels(X, levels, self.columns)
         batch = Batch.of(X, y, levels, self.k, None if first else self._names)
-        if self.classwise:
-            batch.require_classes()
         if first:
             self._begin(batch, columns)
-        elif (batch.target is not None) != self._has_target:
-            raise DataError("y must be given in every batch of a stream or in none")
+        self._check_goes_on(batch)
+        if not len(batch):
+            return self
         if self._pending is None:
             self._absorb(batch, self.n_seen_)
         else:
@@ -178,7 +166,11 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
         """Forgets what was seen and takes these records as the whole stream so far."""
-        self._fit(X, y, levels)
+        if hasattr(self, "n_seen_"):
+            del self.n_seen_
+        self.partial_fit(X, y, levels)
+        if not self.n_seen_:
+            raise DataError("the table has 0 records: there is nothing to condense")
         return self
 
     def merge(self, other: StreamCondenser) -> StreamCondenser:
@@ -190,41 +182,6 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
         from tulle.condense.stream.merging import merge
 
         return merge(self, other)
-
-    # -- pseudo-data out -----------------------------------------------------------------------
-
-    def sample(self, n_samples: int | None = None) -> Any:
-        """New records, in random order: as many as are condensed, or ``n_samples``.
-
-        Returns the kind of table that came in, and a pair ``(X_new, y_new)`` if there is a
-        target.
-        """
-        self._require_groups()
-        if n_samples is not None:
-            check_int("sample", "n_samples", n_samples, 1)
-        shown = [state.groups for state in self._states.values()]
-        return self._drawn(shown, n_samples, self._encoder)
-
-    def snapshot(self) -> Any:
-        """New records that may leave beside earlier snapshots.
-
-        A group's statistics are shown anew only when as many records have joined it, or what has
-        split off it, as the largest level in it asks for: the difference between two snapshots
-        then speaks of a valid group of newcomers, never of one of them. While records are held
-        back or wait, ranges of numbers grow only as far as the means of groups shown anew.
-        """
-        self._require_groups()
-        shown, arrived, changes = [], [], []
-        for state in self._states.values():
-            arrived.append(arrivals(state.groups, state.published))
-            state.published, change = publish(state.groups, state.published)
-            shown.append(state.published)
-            changes.append(change)
-        self.last_change_ = Change.total(changes)
-        hidden = self.last_change_.held_back or self.n_waiting_
-        known = self._shown_ranges if hidden else None
-        self._shown_ranges = next_ranges(self._encoder, known, arrived, self._location)
-        return self._drawn(shown, None, confined(self._encoder, self._shown_ranges))
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
@@ -257,8 +214,6 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
 
         return load(cls, path, key=key)
 
-    # -- the work ------------------------------------------------------------------------------
-
     def _check_parameters(self) -> None:
         check_int("StreamCondenser", "k", self.k, 2)
         if self.init_size is not None:
@@ -268,47 +223,16 @@ class StreamCondenser(Feeding, Described, BaseEstimator):
         check_choice("StreamCondenser", "synthesis", self.synthesis, DISTRIBUTIONS)
         check_flag("StreamCondenser", "classwise", self.classwise)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        levels: Any,
-        encoder: TableEncoder | None = None,
-        watch: Watcher | None = None,
-    ) -> None:
-        """Fits anew; ``encoder`` is a fitted one that parts of a table share."""
-        if watch is not None:
-            raise ParameterError("a stream keeps no list of members: its groups cannot be watched")
-        if hasattr(self, "n_seen_"):
-            del self.n_seen_
-        self._shared = encoder
-        self.partial_fit(X, y, levels)
-
-    def _require_groups(self) -> None:
-        if not hasattr(self, "n_seen_"):
-            raise NotFittedError("this StreamCondenser has seen nothing yet: call partial_fit")
-        for state in self._states.values():
-            state.check()
-        if not any(len(state.groups) for state in self._states.values()):
-            raise PrivacyError(
-                f"no group exists yet: {self.n_waiting_} records wait for the initial "
-                f"{self._initial_size}, or for enough records of their level; nothing is released"
+    def _check_goes_on(self, batch: Batch) -> None:
+        """Refuses a batch that is of another kind than the first."""
+        if (batch.target is not None) != self._has_target:
+            raise DataError("y must be given in every batch of a stream or in none")
+        if (self.split, self.classwise) != self._fixed:
+            raise ParameterError(
+                "'split' and 'classwise' cannot change while a stream goes on: begin a new one"
             )
-
-    def _drawn(self, shown: list[Groups], n_samples: int | None, encoder: JointEncoder) -> Any:
-        rng = self._generator(DRAWING, self._draws)
-        self._draws += 1
-        table, owners = draw(
-            encoder,
-            self._location,
-            shown,
-            rng,
-            distribution=self.synthesis,
-            n_samples=n_samples,
-        )
-        if not self.classwise or self._target_container is None:
-            return table
-        return table, labelled(self.classes_, owners, self._target_container, self._target_name)
+        if self._labels is not None:
+            batch.labels(self._labels)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tulle.condense.classes import LabelSchema
 from tulle.condense.joint import JointEncoder
 from tulle.condense.notes import privacy_notes
 from tulle.condense.stream.batches import Batch
@@ -16,9 +17,9 @@ from tulle.moments import Floats, GroupMoments, Ints
 class Described:
     """Fitted attributes, computed from the states of all classes when they are asked for."""
 
-    classwise: bool
     n_seen_: int
     n_features_in_: int
+    _labels: LabelSchema | None
     _states: dict[Any, StreamState]
     _pending: list[Batch] | None
     _encoder: JointEncoder
@@ -78,14 +79,18 @@ class Described:
 
     @property
     def classes_(self) -> list[Any]:
-        return list(self._states) if self.classwise else []
+        return [] if self._labels is None else list(self._states)
+
+    @property
+    def class_counts_(self) -> list[int]:
+        return [] if self._labels is None else [s.condensed for s in self._states.values()]
 
     @property
     def history_(self) -> list[dict[str, Any]]:
         shown = ("seen", "groups", "waiting", "drift")
         rows = []
         for label, state in self._states.items():
-            named = {"class": label} if self.classwise else {}
+            named = {} if self._labels is None else {"class": label}
             rows += [named | {name: row[name] for name in shown} for row in state.history.rows]
         return rows
 

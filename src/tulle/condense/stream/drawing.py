@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from tulle.condense.joint import JointEncoder
 from tulle.condense.stream.groups import Groups
 from tulle.condense.synthesis import synthesize
 from tulle.moments import Floats, GroupMoments, Ints
-from tulle.tables.frames import Container
 from tulle.tables.quotas import allot
 
 
@@ -40,12 +38,6 @@ def draw(
     )
     owners = np.repeat(np.arange(len(shown)), [len(part) for part in shown])
     return table, owners[groups]
-
-
-def labelled(classes: list[Any], owners: Ints, container: Container, name: str) -> Any:
-    """The class of each drawn record, in the kind of column that the classes came in."""
-    labels = pl.Series(name, classes).gather(pl.Series(owners))
-    return container.restore({name: labels})
 
 
 def stacked(parts: list[GroupMoments]) -> GroupMoments:

@@ -1,26 +1,27 @@
 """The way of records into the groups: collected, encoded, standardised, sorted by class.
 
-Everything that can refuse a record happens before a group changes.
+Everything that can refuse a record happens before a group changes. Numbers are released within the
+range of the records that are in groups: those who wait do not show in it.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tulle.condense.classes import refuse_quantity
 from tulle.condense.joint import JointEncoder
-from tulle.condense.stream.batches import Batch, encode, fit_encoder, widen
+from tulle.condense.stream.batches import Batch, encode, fit_encoder
 from tulle.condense.stream.ranges import Range
 from tulle.condense.stream.scales import fix_scales
 from tulle.condense.stream.state import StreamState, check_reach
+from tulle.condense.stream.waiting import Aside
 from tulle.errors import PrivacyError
 from tulle.moments import Floats, GroupMoments, Ints
 from tulle.random import RandomState, as_generator
-from tulle.tables.encoder import TableEncoder
-from tulle.tables.frames import Container
 from tulle.tables.schema import Column
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
@@ -38,17 +39,19 @@ class Feeding:
     weights: Mapping[str, float] | Sequence[float] | None
     random_state: RandomState
     n_seen_: int
-    _shared: TableEncoder | None = None  # a fitted encoder that parts of a table share
+    waiting_numbers: Callable[[], list[int]]
     _fresh_container = False  # loaded from a file: the kind of table is not known yet
 
     def _begin(self, batch: Batch, columns: Sequence[Column]) -> None:
         self._names = list(batch.cells)
         self._has_target = batch.target is not None
-        self._target_container: Container | None = batch.target_container
-        self._target_name = next(iter(batch.target)) if batch.target else ""
-        self._encoder = JointEncoder(columns, self.weights, self._shared)
+        self._fixed = self.split, self.classwise
+        self._labels = batch.labels(None).schema if self.classwise else None
+        self._encoder = JointEncoder(columns, self.weights)
         self._states: dict[Any, StreamState] = {}
         self._pending: list[Batch] | None = []
+        self._example: list[Batch] = []  # a record, in the types that hold all pending ones
+        self._aside = Aside()
         self._shown_ranges: list[Range] | None = None  # of the last snapshot
         self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
         self._draws = 0
@@ -58,21 +61,25 @@ class Feeding:
         """Keeps records until the initial batch is complete, then starts the groups."""
         assert self._pending is not None
         wanted = self._initial_size
+        example = Batch.joined([*self._example, batch])
         if sum(len(part) for part in self._pending) + len(batch) < wanted:
-            self._try(Batch.joined([*self._pending[:1], batch]))
+            self._try(example)
+            self._example = [example.part(0, 1).detached()]
             self._pending.append(batch.detached())
             return
         collected = Batch.joined([*self._pending, batch])
         initial, rest = collected.part(0, wanted), collected.part(wanted, len(collected))
         encoder = self._try(initial)
-        matrix = encode(encoder, initial)
+        matrix, later = encode(encoder, initial), encode(encoder, rest)
         location = matrix.mean(axis=0)
-        matrix = _standardised(matrix, location, encoder.scales)
-        later = _standardised(encode(encoder, rest), location, encoder.scales)
-        self._encoder, self._location, self._pending = encoder, location, None
+        for part in (matrix, later):
+            check_reach((part - location) / encoder.scales)
+        if self._labels is not None:
+            refuse_quantity(len(self._by_class(initial)), len(initial))
+        self._encoder, self._location = encoder, location
+        self._pending, self._example = None, []
         self._start(initial, matrix)
         self._insert(rest, later, wanted)
-        widen(encoder, rest)
 
     def _try(self, initial: Batch) -> JointEncoder:
         """An encoder fitted to initial records: a bad one is refused as soon as it comes."""
@@ -83,15 +90,18 @@ class Feeding:
 
     def _start(self, initial: Batch, matrix: Floats) -> None:
         """Static groups of the initial records, class by class; who fits in none is absorbed."""
-        numbers = np.arange(len(initial))
+        standard, numbers = self._standardised(matrix), np.arange(len(initial))
         for label, rows in self._by_class(initial):
             state = self._state_of(label)
             grouped = _largest_feasible(initial.levels[rows])
             if grouped.any():
                 inside = rows[grouped]
-                state.start(self._grouped(matrix[inside], initial.levels[inside]))
+                state.start(self._grouped(standard[inside], initial.levels[inside]))
             left = rows[~grouped]
-            state.absorb(matrix[left], initial.levels[left], numbers[left])
+            state.absorb(standard[left], initial.levels[left], numbers[left])
+        joined = self._aside.exchange(self.waiting_numbers(), matrix, 0)
+        if len(joined) < len(matrix):
+            self._encoder.confine(joined)
 
     def _grouped(self, matrix: Floats, levels: Ints) -> GroupMoments:
         from tulle.condense.groupings import group_records
@@ -105,28 +115,42 @@ class Feeding:
     def _absorb(self, batch: Batch, number: int) -> None:
         if self._fresh_container:
             self._encoder.features._container = batch.container
-            self._target_container = batch.target_container
+            if self._labels is not None:
+                schema = batch.labels(None).schema
+                schema.converted(self._labels.of(list(self._states)).domain)
+                self._labels = schema
             self._fresh_container = False
-        self._insert(batch, self._encoded(batch), number)
-        widen(self._encoder, batch)
-
-    def _encoded(self, batch: Batch) -> Floats:
-        """Records as the groups see them; refuses those that do not fit the initial ones."""
         matrix = encode(self._encoder, batch)
-        return _standardised(matrix, self._location, self._encoder.scales)
+        check_reach(self._standardised(matrix))
+        self._insert(batch, matrix, number)
 
     def _insert(self, batch: Batch, matrix: Floats, number: int) -> None:
-        numbers = number + np.arange(len(batch))
+        """Lets checked records join the groups."""
+        standard, numbers = self._standardised(matrix), number + np.arange(len(batch))
         for label, rows in self._by_class(batch):
-            self._state_of(label).absorb(matrix[rows], batch.levels[rows], numbers[rows])
+            self._state_of(label).absorb(standard[rows], batch.levels[rows], numbers[rows])
+        self._note_joined(matrix, number)
+
+    def _note_joined(self, matrix: Floats, number: int) -> None:
+        """Lets the ranges of numbers grow by those who are in groups now."""
+        self._encoder.widen(self._aside.exchange(self.waiting_numbers(), matrix, number))
+
+    def _standardised(self, matrix: Floats) -> Floats:
+        """Records as the groups see them."""
+        standardised: Floats = (matrix - self._location) / self._encoder.scales
+        return standardised
 
     def _by_class(self, batch: Batch) -> list[tuple[Any, Ints]]:
-        if not self.classwise:
+        """The records of each class, in the order in which the classes appear."""
+        if self._labels is None:
             return [(None, np.arange(len(batch)))]
-        places: dict[Any, list[int]] = {}
-        for place, label in enumerate(batch.classes()):
-            places.setdefault(label, []).append(place)
-        return [(label, np.array(rows)) for label, rows in places.items()]
+        labels = batch.labels(self._labels)
+        classes, first = np.unique(labels.codes, return_index=True)
+        values = labels.schema.domain.to_list()
+        return [
+            (values[code], np.flatnonzero(labels.codes == code))
+            for code in classes[np.argsort(first)].tolist()
+        ]
 
     def _state_of(self, label: Any) -> StreamState:
         if label not in self._states:
@@ -150,9 +174,3 @@ def _largest_feasible(levels: Ints) -> Any:
     if enough.any():
         kept[order[np.argmax(enough) :]] = True
     return kept
-
-
-def _standardised(matrix: Floats, location: Floats, scales: Floats) -> Floats:
-    standardised: Floats = (matrix - location) / scales
-    check_reach(standardised)
-    return standardised

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tulle.condense.stream.ranges import united_ranges
 from tulle.errors import DataError
@@ -17,7 +19,7 @@ def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
     """A condenser that has seen both, on the scales of the first; both stay as they are."""
     for part in (first, second):
         part._require_groups()
-    if first.classwise != second.classwise:
+    if (first._labels is None) != (second._labels is None):
         raise DataError("one stream is condensed class by class and the other is not")
     if first.split != second.split:
         raise DataError("one stream splits strictly and the other as in the paper")
@@ -28,11 +30,21 @@ def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
     )
     merged._location = first._location @ ways[0].linear + ways[0].shift
     mine, theirs = (_standardised(way, part, merged) for way, part in zip(ways, (first, second)))
-    merged._states = {label: state.moved(mine) for label, state in first._states.items()}
-    for label, state in second._states.items():
-        merged._state_of(label).take_over(state.moved(theirs))
+    merged._states = {label: state.moved(mine, 0) for label, state in first._states.items()}
+    for label, state in zip(_labels_of(second, first), second._states.values(), strict=True):
+        merged._state_of(label).take_over(state.moved(theirs, first.n_seen_))
     merged.n_seen_ = first.n_seen_ + second.n_seen_
+    merged._aside = first._aside.moved(ways[0], 0)
+    merged._aside.rows |= second._aside.moved(ways[1], first.n_seen_).rows
+    merged._note_joined(np.zeros((0, len(merged._location))), merged.n_seen_)
     return merged
+
+
+def _labels_of(part: StreamCondenser, whole: StreamCondenser) -> list[Any]:
+    """The classes of a stream in the type that they have in another."""
+    if part._labels is None or whole._labels is None:
+        return [None]
+    return whole._labels.converted(part._labels.of(part.classes_).domain).to_list()
 
 
 def _standardised(way: Affine, part: StreamCondenser, whole: StreamCondenser) -> Affine:

@@ -13,17 +13,19 @@ import numpy as np
 import polars as pl
 
 from tulle.checks import check_choice
+from tulle.condense.classes import open_labels
 from tulle.condense.joint import JointEncoder
 from tulle.condense.stream.archive import Arrays, from_bytes, seal, to_bytes, unseal
-from tulle.condense.stream.batches import Batch
+from tulle.condense.stream.batches import Batch, encode
 from tulle.condense.stream.groups import GroupArrays, Groups
 from tulle.condense.stream.history import History
 from tulle.condense.stream.ranges import Range, seen_ranges
 from tulle.condense.stream.state import StreamState
-from tulle.condense.stream.waiting import Waiter, Waiting
+from tulle.condense.stream.waiting import Aside
 from tulle.errors import DataError, KeyMaterialError
 from tulle.files import atomic_write
 from tulle.keys import SecretKey
+from tulle.moments import Floats
 from tulle.tables.frames import open_column
 from tulle.tables.saving import encoder_from_json, encoder_to_json
 from tulle.tables.schema import Column, Kind, Role
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from tulle.condense.stream.condenser import StreamCondenser
 
 _PARAMETERS = ("k", "init_size", "split", "grouping", "classwise", "synthesis", "weights", "scales")
-_STATE = ("n_seen_", "n_features_in_", "_names", "_has_target", "_target_name", "_seed", "_draws")
+_STATE = ("n_seen_", "n_features_in_", "_names", "_has_target", "_seed", "_draws")
 
 
 def save(
@@ -98,7 +100,7 @@ def state_from_bytes(
     """The condenser, what was saved beside it, and the waiting records that are owed to it.
 
     Each owed record is ``{"state": place, "number": ..., "level": ...}``; hand them to
-    :func:`give_back` in this order.
+    :func:`resupply` in this order.
     """
     header, arrays = from_bytes(content, origin=origin)
     condenser = _restored(cls, header)
@@ -109,27 +111,38 @@ def state_from_bytes(
     for place, (entries, label) in enumerate(zip(header["states"], _labels(header))):
         state = _state(entries, arrays, place, len(condenser._encoder.scales))
         waiting = [{"state": place, **waiter} for waiter in entries["waiting"]]
+        condenser._states[label] = state
         if f"{place}.waiting" in records:
-            give_back(state, waiting, records[f"{place}.waiting"])
+            rows = records[f"{place}.waiting"]
+            if header["version"] < 3:  # standardised then
+                rows = rows * condenser._encoder.scales + condenser._location
+            _give_back(condenser, state, waiting, rows)
         else:
             owed += waiting
-        condenser._states[label] = state
     condenser._shown_ranges = _shown_ranges(condenser, header)
     return condenser, header["extra"], owed
 
 
-def give_back(state: StreamState, waiting: list[dict[str, Any]], records: Any) -> None:
-    """Puts waiting records (standardised) back where they were."""
-    state.waiting = Waiting(
-        [
-            Waiter(np.array(record), int(waiter["level"]), int(waiter["number"]))
-            for waiter, record in zip(waiting, records, strict=True)
-        ]
-    )
+def resupply(condenser: StreamCondenser, owed: list[dict[str, Any]], X: Any) -> None:
+    """Gives back waiting records that the saved state left out, read again by their owner."""
+    matrix = encode(condenser._encoder, Batch.of(X, None, None, condenser.k, condenser._names))
+    for place, state in enumerate(condenser._states.values()):
+        rows = [row for row, waiter in enumerate(owed) if waiter["state"] == place]
+        if rows:
+            _give_back(condenser, state, [owed[row] for row in rows], matrix[rows])
+
+
+def _give_back(
+    condenser: StreamCondenser, state: StreamState, waiting: list[dict[str, Any]], rows: Floats
+) -> None:
+    """Puts waiting records (encoded, in natural units) back where they were."""
+    for waiter, row, record in zip(waiting, rows, condenser._standardised(rows), strict=True):
+        state.waiting.add(record, waiter["level"], waiter["number"])
+        condenser._aside.rows[int(waiter["number"])] = np.array(row)
 
 
 def _header(condenser: StreamCondenser) -> dict[str, Any]:
-    columns = [asdict(column) for column in condenser.columns or []]
+    columns, labels = [asdict(column) for column in condenser.columns or []], condenser._labels
     return {
         "parameters": {name: _plain(getattr(condenser, name)) for name in _PARAMETERS},
         "columns": columns,
@@ -138,7 +151,7 @@ def _header(condenser: StreamCondenser) -> dict[str, Any]:
         "location": condenser._location.tolist(),
         "encoders": [encoder_to_json(part) for part in condenser._encoder.parts],
         "shown_ranges": condenser._shown_ranges,
-        "classes": _as_ipc(condenser.classes_) if condenser.classwise else None,
+        "classes": None if labels is None else _as_ipc(labels.of(condenser.classes_).domain),
         "states": [
             {
                 "seen": state.seen,
@@ -176,11 +189,14 @@ def _restored(cls: type[StreamCondenser], header: dict[str, Any]) -> StreamConde
     condenser._encoder.features = parts[0]
     condenser._encoder.target = parts[1] if len(parts) > 1 else None
     condenser._location = np.array(header["location"])
-    condenser._pending = None
+    condenser._pending, condenser._example = None, []
+    condenser._aside = Aside()
     condenser._states = {}
     condenser._fresh_container = True
+    condenser._fixed = condenser.split, condenser.classwise
+    condenser._labels = None
     if header["classes"] is not None:
-        condenser._target_container = open_column(_from_ipc(header["classes"]))[1]
+        condenser._labels = open_labels(*open_column(_from_ipc(header["classes"]))).schema
     return condenser
 
 
@@ -224,10 +240,11 @@ def _get(arrays: Arrays, prefix: str, dimensions: int) -> Groups:
 
 
 def _waiting_arrays(condenser: StreamCondenser) -> Arrays:
-    states = enumerate(condenser._states.values())
+    """The waiting records of each state, in natural units."""
+    aside = condenser._aside.rows
     return {
-        f"{place}.waiting": state.waiting.arrays(state.groups.dimensions)[0]
-        for place, state in states
+        f"{place}.waiting": np.array([aside[waiter.number] for waiter in state.waiting.waiters])
+        for place, state in enumerate(condenser._states.values())
         if len(state.waiting)
     }
 
@@ -236,9 +253,9 @@ def _labels(header: dict[str, Any]) -> list[Any]:
     return [None] if header["classes"] is None else _from_ipc(header["classes"]).to_list()
 
 
-def _as_ipc(values: list[Any]) -> str:
+def _as_ipc(classes: pl.Series) -> str:
     buffer = io.BytesIO()
-    pl.Series("class", values).to_frame().write_ipc(buffer)
+    classes.to_frame().write_ipc(buffer)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
@@ -250,13 +267,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     return dict(value) if hasattr(value, "items") else value
-
-
-def resupply(condenser: StreamCondenser, owed: list[dict[str, Any]], X: Any) -> None:
-    """Gives back waiting records that the saved state left out, read again by their owner."""
-    batch = Batch.of(X, None, None, condenser.k, condenser._names)
-    matrix = condenser._encoded(batch)
-    for place, state in enumerate(condenser._states.values()):
-        rows = [row for row, waiter in enumerate(owed) if waiter["state"] == place]
-        if rows:
-            give_back(state, [owed[row] for row in rows], matrix[rows])

@@ -96,15 +96,13 @@ class StreamState:
             self._run(*waiting)
         self.seen += other.seen
 
-    def moved(self, way: Affine) -> StreamState:
-        """A copy in other dimensions."""
+    def moved(self, way: Affine, after: int) -> StreamState:
+        """A copy in other dimensions, as of a stream that came ``after`` so many records."""
         other = StreamState(len(way.shift), strict=self.strict)
         other.groups = self.groups.moved(way)
         other.published = None if self.published is None else self.published.moved(way)
         other.history = self.history.moved(way)
-        for waiter in self.waiting.waiters:
-            record = waiter.record @ way.linear + way.shift
-            other.waiting.add(record, waiter.level, waiter.number)
+        other.waiting = self.waiting.moved(way, after)
         other.seen = self.seen
         return other
 

@@ -7,11 +7,14 @@ so fewer records wait than the largest level asks for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from tulle.condense.stream.sealing import Sealed
 from tulle.moments import Floats, Ints
+from tulle.tables.merging import Affine
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ class Waiter:
         return "Waiter(hidden)"
 
 
-class Waiting:
-    """Waiting records in the order of their arrival."""
+class Waiting(Sealed):
+    """Waiting records in the order of their arrival, standardised."""
 
     def __init__(self, waiters: list[Waiter] | None = None) -> None:
         self.waiters = list(waiters or [])
@@ -66,8 +69,47 @@ class Waiting:
         return taken
 
     def arrays(self, dimensions: int) -> tuple[Floats, Ints, Ints]:
-        """Records, levels and numbers, for saving and merging."""
+        """Records, levels and numbers, for merging."""
         records = np.array([waiter.record for waiter in self.waiters]).reshape(-1, dimensions)
         levels = np.array([waiter.level for waiter in self.waiters], dtype=np.int64)
         numbers = np.array([waiter.number for waiter in self.waiters], dtype=np.int64)
         return records, levels, numbers
+
+    def moved(self, way: Affine, after: int) -> Waiting:
+        """The same in other dimensions, numbered as of a stream that came ``after`` others."""
+        return Waiting(
+            [
+                Waiter(waiter.record @ way.linear + way.shift, waiter.level, after + waiter.number)
+                for waiter in self.waiters
+            ]
+        )
+
+
+class Aside(Sealed):
+    """The waiting records in natural units: ranges may not show them before they join a group."""
+
+    def __init__(self, rows: dict[int, Floats] | None = None) -> None:
+        self.rows = dict(rows or {})  # by their number in the stream
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Aside({len(self)} hidden)"
+
+    def exchange(self, waiting: Sequence[int], matrix: Floats, first: int) -> Floats:
+        """Keeps those who wait now; the others of ``matrix`` and of those kept have joined.
+
+        The rows of ``matrix`` have the numbers from ``first`` on.
+        """
+        late = [row for number, row in self.rows.items() if number not in waiting]
+        new = [number - first for number in waiting if number >= first]
+        kept = {number: row for number, row in self.rows.items() if number in waiting}
+        self.rows = kept | {first + place: matrix[place].copy() for place in new}
+        joined = np.delete(matrix, new, axis=0) if new else matrix
+        return np.vstack([joined, *late]) if late else joined
+
+    def moved(self, way: Affine, after: int) -> Aside:
+        """The same in other dimensions, numbered as of a stream that came ``after`` others."""
+        rows = self.rows.items()
+        return Aside({after + number: row @ way.linear + way.shift for number, row in rows})

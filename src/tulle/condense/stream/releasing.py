@@ -1,0 +1,82 @@
+"""Pseudo-data of a stream at any moment: all groups as they are, or what may be shown again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+
+from tulle.checks import check_int
+from tulle.condense.joint import JointEncoder
+from tulle.condense.stream.arrivals import arrivals
+from tulle.condense.stream.described import Described
+from tulle.condense.stream.drawing import draw
+from tulle.condense.stream.feeding import DRAWING, Feeding
+from tulle.condense.stream.groups import Groups
+from tulle.condense.stream.ranges import confined, next_ranges
+from tulle.condense.stream.snapshots import Change, publish
+from tulle.errors import PrivacyError
+
+
+class Releasing(Feeding, Described):
+    """What leaves a stream condenser."""
+
+    synthesis: str
+
+    def sample(self, n_samples: int | None = None) -> Any:
+        """New records, in random order: as many as are condensed, or ``n_samples``.
+
+        Returns the kind of table that came in, and a pair ``(X_new, y_new)`` if there is a
+        target.
+        """
+        self._require_groups()
+        if n_samples is not None:
+            check_int("sample", "n_samples", n_samples, 1)
+        shown = [state.groups for state in self._states.values()]
+        return self._drawn(shown, n_samples, self._encoder)
+
+    def snapshot(self) -> Any:
+        """New records that may leave beside earlier snapshots.
+
+        A group's statistics are shown anew only when as many records have joined it, or what has
+        split off it, as the largest level in it asks for: the difference between two snapshots
+        then speaks of a valid group of newcomers, never of one of them. While records are held
+        back, ranges of numbers grow only as far as the means of groups shown anew.
+        """
+        self._require_groups()
+        shown, arrived, changes = [], [], []
+        for state in self._states.values():
+            arrived.append(arrivals(state.groups, state.published))
+            state.published, change = publish(state.groups, state.published)
+            shown.append(state.published)
+            changes.append(change)
+        self.last_change_ = Change.total(changes)
+        known = self._shown_ranges if self.last_change_.held_back else None
+        self._shown_ranges = next_ranges(self._encoder, known, arrived, self._location)
+        return self._drawn(shown, None, confined(self._encoder, self._shown_ranges))
+
+    def _require_groups(self) -> None:
+        if not hasattr(self, "n_seen_"):
+            raise NotFittedError("this StreamCondenser has seen nothing yet: call partial_fit")
+        for state in self._states.values():
+            state.check()
+        if not any(len(state.groups) for state in self._states.values()):
+            raise PrivacyError(
+                f"no group exists yet: {self.n_waiting_} records wait for the initial "
+                f"{self._initial_size}, or for enough records of their level; nothing is released"
+            )
+
+    def _drawn(self, shown: list[Groups], n_samples: int | None, encoder: JointEncoder) -> Any:
+        rng = self._generator(DRAWING, self._draws)
+        self._draws += 1
+        table, owners = draw(
+            encoder,
+            self._location,
+            shown,
+            rng,
+            distribution=self.synthesis,
+            n_samples=n_samples,
+        )
+        if self._labels is None:
+            return table
+        return table, self._labels.of(list(self._states)).restore(owners)

@@ -441,6 +441,44 @@ def test_ranges_can_be_those_of_some_records_alone():
     assert (a.low, a.high, a.observed) == (90.5, 90.5, 1)
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ([1, 2, 3], ["secret"]),
+        ([1, 2, 3], [dt.date(2020, 1, 1)]),
+        ([1.5, 2.5], ["secret"]),
+        ([dt.date(2020, 1, 1), dt.date(2020, 2, 1)], [5]),
+        ([dt.date(2020, 1, 1), dt.date(2020, 2, 1)], [dt.datetime(2020, 1, 1)]),
+        ([dt.datetime(2020, 1, 1), dt.datetime(2020, 2, 1)], [dt.time(1)]),
+        ([True, False], [7]),
+        ([True, False], ["secret"]),
+        (["a", "b"], [7]),
+    ],
+)
+def test_a_later_column_of_another_type_is_refused_without_its_values(first, later):
+    encoder = TableEncoder().fit(pl.DataFrame({"a": first}))
+    with pytest.raises(DataError, match="column 'a' .* 1 (records|values)") as refused:
+        encoder.encode(pl.DataFrame({"a": later}))
+    assert "secret" not in str(refused.value)
+
+
+def test_later_times_may_have_another_unit_and_missing_values_another_word():
+    times = pl.Series("a", [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 9), None])
+    encoder = TableEncoder().fit(times.to_frame())
+    for unit in ("ms", "us", "ns"):
+        later = times.cast(pl.Datetime(unit)).to_frame()
+        assert encoder.encode(later)[:2, 0].tolist() == [0, 8]
+    zoned = times.dt.replace_time_zone("UTC").to_frame()
+    with pytest.raises(DataError, match="column 'a'"):
+        encoder.encode(zoned)
+    numbers = TableEncoder().fit(pd.DataFrame({"a": [1.0, np.nan]}))
+    for missing in (pd.DataFrame({"a": [None]}), pl.DataFrame({"a": [None]})):
+        assert numbers.encode(missing)[0, 1] == 1
+    with pytest.raises(DataError, match="2 values outside its public bounds"):
+        bounded = TableEncoder(bounds={"a": (0, 9)}).fit(pl.DataFrame({"a": [1, 2]}))
+        bounded.encode(pl.DataFrame({"a": [3, 10, -1]}))
+
+
 def test_rare_ones_among_zeros_are_not_rounded_away():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(20), 20)

@@ -14,6 +14,7 @@ from tulle.condense.levels import count_infeasible, feasible
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
 from tulle.tables.frames import Columns, Container, as_series, open_column
+from tulle.tables.kinds import family_of
 
 NO_CLASSES = "requires y to be passed, but the target y is None: give the classes"
 _MANY = 50  # from here on, mostly different labels are no classes
@@ -47,7 +48,7 @@ class LabelSchema:
 
     def converted(self, classes: pl.Series) -> pl.Series:
         """Classes that came later, in the type of the first ones; refuses those of another."""
-        fits = _family(classes.dtype) == _family(self.domain.dtype)
+        fits = family_of(classes.dtype) == family_of(self.domain.dtype)
         try:
             converted = classes.cast(self.domain.dtype, strict=True)
             fits = fits and bool((converted.cast(classes.dtype, strict=True) == classes).all())
@@ -55,8 +56,9 @@ class LabelSchema:
             fits = False
         if not fits:
             raise DataError(
-                f"y holds classes of another type ({classes.dtype}), or other categories, than the "
-                f"first ones ({self.domain.dtype}): convert it to the same type"
+                f"y holds classes of another type ({classes.dtype.base_type()}), or other "
+                f"categories, than the first ones ({self.domain.dtype.base_type()}): convert it "
+                "to the same type"
             )
         return converted
 
@@ -103,13 +105,6 @@ def open_labels(columns: Columns, container: Container) -> Labels:
         else np.zeros(0, dtype=np.int64)
     )
     return Labels(codes, LabelSchema(name, domain, container, isinstance(cells, np.ndarray)))
-
-
-def _family(dtype: pl.DataType) -> str:
-    """Types of which one can stand for the other."""
-    if dtype.is_numeric():
-        return "number"
-    return "text" if dtype in (pl.String, pl.Categorical, pl.Enum) else str(dtype)
 
 
 def refuse_quantity(classes: int, records: int) -> None:

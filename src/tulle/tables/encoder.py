@@ -18,7 +18,7 @@ from tulle.errors import DataError, nearest_name
 from tulle.random import as_generator
 from tulle.tables.column_options import bounds_of, by_name, weights_of
 from tulle.tables.frames import Columns, Container, count_rows, is_plain, open_table
-from tulle.tables.kinds import Codec, codec_for
+from tulle.tables.kinds import Codec, codec_for, matching
 from tulle.tables.numbers import NumberCodec
 from tulle.tables.quotas import Floats, Grouped, Ints
 from tulle.tables.schema import Column, Role
@@ -98,8 +98,13 @@ class TableEncoder:
         cells, container = open_table(X)
         return self.fit_opened(cells, container).encode_opened(cells)
 
-    def fit_opened(self, cells: Columns, container: Container) -> TableEncoder:
-        """Learns from the columns of a table that is open already."""
+    def fit_opened(
+        self, cells: Columns, container: Container, *, complete: bool = True
+    ) -> TableEncoder:
+        """Learns from the columns of a table that is open already.
+
+        Unless it is ``complete``, one cannot tell yet whether a column of text has categories.
+        """
         max_width = check_int("TableEncoder", "max_width", self.max_width, 2)
         known = by_name(self.columns, cells)
         weights = weights_of(self.weights, known, list(cells))
@@ -117,6 +122,7 @@ class TableEncoder:
                 bounds=bounds.get(name),
                 max_width=max_width,
                 find_decimals=not is_plain(container),
+                complete=complete,
             )
             for name in kept
         ]
@@ -131,7 +137,7 @@ class TableEncoder:
         """The matrix of the columns of a table that is open already."""
         matrix = np.empty((count_rows(cells), len(self.feature_names_)))
         for codec, place in zip(self._codecs, self.slices_.values()):
-            codec.encode(cells[codec.name], matrix[:, place])
+            codec.encode(matching(codec, cells[codec.name]), matrix[:, place])
         return matrix
 
     def decode(

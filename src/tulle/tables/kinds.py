@@ -63,11 +63,12 @@ def codec_for(
     bounds: tuple[float, float] | None,
     max_width: int,
     find_decimals: bool,
+    complete: bool,
 ) -> Codec:
     """The fitted code of a column."""
     natural = kind_of(cells)
     kind = natural if known is None else _agreed(name, natural, known.kind)
-    if known is None:
+    if known is None and complete:
         _refuse_text(name, cells)
     if bounds is not None and kind not in _NUMBERS:
         raise DataError(f"column '{name}' has bounds, but is no column of numbers")
@@ -78,6 +79,36 @@ def codec_for(
     return NumberCodec.fit(
         name, kind, cells, weight=weight, bounds=bounds, find_decimals=find_decimals
     )
+
+
+def family_of(dtype: pl.DataType) -> str:
+    """A word for the types whose values can stand beside each other in a column."""
+    if dtype.is_numeric() or dtype == pl.Boolean:
+        return "number"
+    return "text" if dtype in (pl.String, pl.Categorical, pl.Enum) else str(dtype.base_type())
+
+
+def matching(codec: Codec, cells: Cells) -> Cells:
+    """Later cells of a column in the type that its code was fitted on; refuses another type."""
+    dtype = as_series("", cells[:0]).dtype
+    if codec.kind is Kind.CATEGORY or dtype == pl.Null:
+        return cells  # what did not occur is refused value by value
+    if isinstance(codec, NumberCodec) and codec.kind is Kind.DATETIME:
+        known = codec.dtype
+        fits = family_of(dtype) == family_of(known) and _zone(dtype) == _zone(known)
+        cells = cells.cast(known) if fits and dtype != known else cells
+    else:
+        fits = dtype == pl.Boolean if codec.kind is Kind.BOOLEAN else family_of(dtype) == "number"
+    if not fits:
+        raise DataError(
+            f"column '{codec.name}' is of kind {codec.kind}, but comes as {dtype.base_type()} in "
+            f"{len(cells)} records: convert it to the type of the first records"
+        )
+    return cells
+
+
+def _zone(dtype: Any) -> str | None:
+    return getattr(dtype, "time_zone", None)
 
 
 def _agreed(name: str, natural: Kind, declared: Kind) -> Kind:

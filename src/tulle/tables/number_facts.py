@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from tulle.errors import DataError
 from tulle.tables.quotas import Floats
 
 EXACT = 2**53  # whole numbers up to here are exact as floats
@@ -68,3 +70,17 @@ def only_two(present: Floats) -> tuple[float, float] | None:
     if low >= high or not ((present == low) | (present == high)).all():
         return None
     return low, high
+
+
+def present_of(block: Floats) -> Floats:
+    """The values of the records that have one, from the dimensions of a column."""
+    return block[block[:, 1:].sum(axis=1) == 0, 0]
+
+
+def refuse_beyond(name: str, values: NDArray[Any]) -> None:
+    """Refuses whole numbers that floating point does not hold exactly."""
+    if len(values) and (values.max() > EXACT or values.min() < -EXACT):
+        raise DataError(
+            f"column '{name}' holds whole numbers beyond 2**53, which are not exact as floating "
+            "point: declare it an identifier or a category, or subtract an offset"
+        )

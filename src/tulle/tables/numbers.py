@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from tulle.errors import DataError, ParameterError
 from tulle.tables.clipping import clip_keeping_means
 from tulle.tables.frames import Cells
-from tulle.tables.number_facts import EXACT, decimals_of, mean_of, only_two, spread_of, tick_sizes
+from tulle.tables.number_facts import (
+    EXACT,
+    decimals_of,
+    mean_of,
+    only_two,
+    present_of,
+    refuse_beyond,
+    spread_of,
+    tick_sizes,
+)
 from tulle.tables.quotas import Floats, Grouped, among_present, choose_states, mean_present
 from tulle.tables.schema import Kind
 from tulle.tables.whole import one_of_two, round_keeping_means
@@ -91,6 +100,9 @@ class NumberCodec:
         """Writes the dimensions of a column into ``out``, (n, width)."""
         values, states = self._split(cells)
         present = states == _PRESENT
+        if len(self.extra) == 1:
+            states[~present] = self.extra[0]  # null or NaN: one way of being missing is known
+        self._refuse_outside(values[present])
         out[:, 0] = np.where(present, values, self.fill) if self.extra else values
         for place, state in enumerate(self.extra, start=1):
             out[:, place] = states == state
@@ -123,11 +135,11 @@ class NumberCodec:
         """Takes the observed range from these records alone, given by their dimensions."""
         self.observed = 0
         self.widen(block)
-        self.pair = only_two(_present(block)) if self.public is None else None
+        self.pair = only_two(present_of(block)) if self.public is None else None
 
     def widen(self, block: Floats) -> None:
         """Lets the observed range grow by the values of more records."""
-        present = _present(block)
+        present = present_of(block)
         if self.public is None and len(present):
             known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
             self.low = min(known[0], float(present.min()))
@@ -151,7 +163,7 @@ class NumberCodec:
             else:
                 cells = cells.cast(pl.Float64).fill_null(0.0).to_numpy()
         if cells.dtype.kind in "iu":
-            self._refuse_beyond(cells)
+            refuse_beyond(self.name, cells)
         values = np.asarray(cells, dtype=np.float64)
         if cells.dtype.kind == "f":
             self._mark_nan(values, states)
@@ -168,13 +180,6 @@ class NumberCodec:
                 "missing, or bound them, before condensing"
             )
         states[~finite] = _NAN
-
-    def _refuse_beyond(self, values: NDArray[Any]) -> None:
-        if len(values) and (values.max() > EXACT or values.min() < -EXACT):
-            raise DataError(
-                f"column '{self.name}' holds whole numbers beyond 2**53, which are not exact as "
-                "floating point: declare it an identifier or a category, or subtract an offset"
-            )
 
     def _fit_ticks(self, series: pl.Series) -> None:
         ticks = series.drop_nulls().to_physical().cast(pl.Int64).to_numpy()
@@ -200,20 +205,22 @@ class NumberCodec:
     # -- learning ------------------------------------------------------------------------------
 
     def _fit_bounds(self, present: Floats) -> None:
-        if self.public is None:
-            return
-        if self.kind is Kind.DATETIME:
+        if self.public is not None and self.kind is Kind.DATETIME:
             raise ParameterError(
                 f"column '{self.name}' holds points in time: bounds are for numbers only"
             )
-        low, high = self.public
+        if self.public is not None:
+            self._refuse_outside(present)
+            self.low, self.high = map(float, self.public)
+
+    def _refuse_outside(self, present: Floats) -> None:
+        low, high = self.public or (-np.inf, np.inf)
         outside = int(((present < low) | (present > high)).sum())
         if outside:
             raise DataError(
                 f"column '{self.name}' holds {outside} values outside its public bounds: widen "
                 "the bounds or correct the data"
             )
-        self.low, self.high = float(low), float(high)
 
     def _fit_scales(self, present: Floats, states: NDArray[np.int8]) -> None:
         rates = np.array([(states == state).mean() for state in self.extra])
@@ -289,8 +296,3 @@ class NumberCodec:
         if self.kind is Kind.DATETIME and self.dtype == pl.Date:
             series = series.cast(pl.Int32)
         return series.cast(self.dtype)
-
-
-def _present(block: Floats) -> Floats:
-    """The values of the records that have one."""
-    return block[block[:, 1:].sum(axis=1) == 0, 0]

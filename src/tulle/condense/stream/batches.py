@@ -27,6 +27,7 @@ from tulle.tables.frames import (
     open_column,
     open_table,
 )
+from tulle.tables.kinds import family_of
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,15 @@ class Batch(Sealed):
         return f"Batch({len(self)} hidden)"
 
     @classmethod
-    def of(cls, X: Any, y: Any, levels: Any, k: int, names: Sequence[str] | None) -> Batch:
-        """Opens a table; an array takes the names of the columns known so far."""
+    def of(cls, X: Any, y: Any, levels: Any, k: int, names: Sequence[str] | None = None) -> Batch:
+        """Opens a table; an array takes the ``names`` of the columns known so far.
+
+        So does a frame in a stream that began with arrays, whose columns are x0, x1, ...
+        """
         cells, container = open_table(X)
         rows = count_rows(cells)
-        if names is not None and is_plain(container) and len(names) == len(cells):
+        by_place = is_plain(container) or (names is not None and not set(names) & set(cells))
+        if names is not None and by_place and len(names) == len(cells):
             cells = dict(zip(names, cells.values()))
         target, target_container = (None, None) if y is None else open_column(y)
         if target is not None and count_rows(target) != rows:
@@ -111,12 +116,13 @@ class Batch(Sealed):
         return open_labels(self.target, self.target_container)
 
 
-def fit_encoder(encoder: JointEncoder, batch: Batch, *, with_target: bool) -> None:
-    """Learns columns, scales and domains from the initial records."""
-    if not encoder.shared:
-        encoder.features.fit_opened(batch.cells, batch.container)
+def fit_encoder(encoder: JointEncoder, batch: Batch, *, with_target: bool, complete: bool) -> None:
+    """Learns columns, scales and domains from the initial records, or from some of them."""
+    encoder.features.fit_opened(batch.cells, batch.container, complete=complete)
     if with_target and batch.target is not None and batch.target_container is not None:
-        encoder.target = TableEncoder().fit_opened(batch.target, batch.target_container)
+        encoder.target = TableEncoder().fit_opened(
+            batch.target, batch.target_container, complete=complete
+        )
 
 
 def encode(encoder: JointEncoder, batch: Batch) -> Floats:
@@ -139,11 +145,14 @@ def _concatenated(name: str, cells: list[Cells]) -> Cells:
     if all(isinstance(part, np.ndarray) for part in cells):
         return np.concatenate(cells)
     frames = [as_series("cells", part).alias("cells").to_frame() for part in cells]
+    types = [frame.dtypes[0] for frame in frames if frame.dtypes[0] != pl.Null]
     try:
-        return pl.concat(frames, how="vertical_relaxed").to_series(0).alias(name)
-    except pl.exceptions.PolarsError:
-        types = sorted({str(frame.dtypes[0]) for frame in frames})
-        raise DataError(
-            f"column '{name}' comes in types that do not go together ({', '.join(types)}): "
-            "convert it to one type in all batches"
-        ) from None
+        if len({family_of(dtype) for dtype in types}) <= 1:
+            return pl.concat(frames, how="vertical_relaxed").to_series(0).alias(name)
+    except pl.exceptions.PolarsError:  # categories, for example, of which each batch has its own
+        pass
+    words = ", ".join(sorted({str(dtype.base_type()) for dtype in types}))
+    raise DataError(
+        f"column '{name}' comes in types that do not go together ({words}): convert it to one "
+        "type in all batches"
+    )

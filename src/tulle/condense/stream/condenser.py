@@ -149,9 +149,9 @@ class StreamCondenser(Releasing, BaseEstimator):
         """
         self._check_parameters()
         first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
-        validate_data(self, X, skip_check_array=True, reset=first)
         levels, columns = locate_levels(X, levels, self.columns)
         batch = Batch.of(X, y, levels, self.k, None if first else self._names)
+        validate_data(self, X, skip_check_array=True, reset=first)
         if first:
             self._begin(batch, columns)
         self._check_goes_on(batch)

@@ -63,13 +63,13 @@ class Feeding:
         wanted = self._initial_size
         example = Batch.joined([*self._example, batch])
         if sum(len(part) for part in self._pending) + len(batch) < wanted:
-            self._try(example)
+            self._fitted(example, complete=False)
             self._example = [example.part(0, 1).detached()]
             self._pending.append(batch.detached())
             return
         collected = Batch.joined([*self._pending, batch])
         initial, rest = collected.part(0, wanted), collected.part(wanted, len(collected))
-        encoder = self._try(initial)
+        encoder = self._fitted(initial, complete=True)
         matrix, later = encode(encoder, initial), encode(encoder, rest)
         location = matrix.mean(axis=0)
         for part in (matrix, later):
@@ -81,10 +81,10 @@ class Feeding:
         self._start(initial, matrix)
         self._insert(rest, later, wanted)
 
-    def _try(self, initial: Batch) -> JointEncoder:
-        """An encoder fitted to initial records: a bad one is refused as soon as it comes."""
+    def _fitted(self, initial: Batch, *, complete: bool) -> JointEncoder:
+        """An encoder for initial records; a bad one is refused as soon as it comes."""
         encoder = copy.deepcopy(self._encoder)
-        fit_encoder(encoder, initial, with_target=not self.classwise)
+        fit_encoder(encoder, initial, with_target=self._labels is None, complete=complete)
         fix_scales(encoder.features, self.scales)
         return encoder
 

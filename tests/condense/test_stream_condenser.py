@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle import SecretKey, StreamCondenser
+from tulle.condense.stream import sealing
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.tables.schema import Column, Kind, Role
 
@@ -236,6 +237,72 @@ def test_a_missing_class_refuses_the_whole_batch() -> None:
     assert stream.n_seen_ == stream.counts_.sum() + stream.n_waiting_ == 80
 
 
+def test_a_batch_may_be_empty() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(X[:0])
+    assert (stream.n_seen_, stream.n_waiting_, len(stream.counts_)) == (0, 0, 0)
+    with pytest.raises(PrivacyError, match="nothing is released"):
+        stream.sample()
+    fed(stream, X, [20])
+    stream.partial_fit(X[:0]).partial_fit(X[:0], levels=[])
+    same_groups(stream, StreamCondenser(k=5, random_state=0).partial_fit(X))
+    with pytest.raises(DataError, match="0 records"):
+        stream.fit(X[:0])
+
+
+def test_small_batches_of_words_are_no_free_text() -> None:
+    words = [f"word {place % 7}" for place in range(140)]
+    table = pl.DataFrame({"word": words, "x": np.arange(140.0)})
+    parts = [fed(StreamCondenser(k=5, random_state=0), table, [size]) for size in (1, 7, 140)]
+    for part in parts[1:]:
+        same_groups(parts[0], part)
+    names = pl.DataFrame({"name": [f"person {place}" for place in range(60)]})
+    with pytest.raises(DataError, match="column 'name' looks like free text"):
+        fed(StreamCondenser(k=5), names, [7])
+
+
+def test_types_that_do_not_go_together_are_refused_at_once() -> None:
+    stream = StreamCondenser(k=5, random_state=0)
+    for values in ([None], [1], [2.5], [None], [True]):
+        stream.partial_fit(pl.DataFrame({"x": values}))
+    with pytest.raises(DataError, match="column 'x' comes in types .*String") as refused:
+        stream.partial_fit(pl.DataFrame({"x": ["secret"]}))
+    assert "secret" not in str(refused.value)
+    assert stream.n_seen_ == 5
+    categories = StreamCondenser(k=5).partial_fit(pd.DataFrame({"x": pd.Categorical(["secret"])}))
+    with pytest.raises(DataError, match="column 'x' comes in types .*Enum") as refused:
+        categories.partial_fit(pd.DataFrame({"x": pd.Categorical(["other"])}))
+    assert "secret" not in str(refused.value)
+
+
+def test_arrays_of_a_stream_may_grow_wider_while_it_begins() -> None:
+    words = [np.array([["ab" * (place % 3 + 1)]]) for place in range(60)]
+    numbers = [np.array([[place if place == 0 else place + 0.5]]) for place in range(60)]
+    for rows, expected in ((words, "<U6"), (numbers, "float64")):
+        stream = StreamCondenser(k=5, random_state=0)
+        for row in rows:
+            stream.partial_fit(row)
+        assert stream.sample().dtype == expected
+
+
+def test_frames_and_arrays_of_as_many_columns_go_on(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 2))
+    frame = pl.DataFrame(X, schema=["a", "b"])
+    with pytest.warns(UserWarning, match="feature names"):
+        stream = StreamCondenser(k=5, random_state=0).partial_fit(X).partial_fit(frame)
+    assert stream.n_seen_ == 120
+    with pytest.warns(UserWarning, match="feature names"):
+        stream = StreamCondenser(k=5, random_state=0).partial_fit(frame).partial_fit(X)
+    assert stream.sample().columns == ["a", "b"]
+
+
+def test_what_groups_rest_on_cannot_change(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 2))
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(X)
+    with pytest.raises(ParameterError, match="'split'"):
+        stream.set_params(split="strict").partial_fit(X)
+
+
 def test_columns_are_free_until_something_was_taken() -> None:
     X = np.random.default_rng(0).normal(size=(80, 3))
     stream = StreamCondenser(k=5, scales=[1.0, 1.0], random_state=0)
@@ -381,14 +448,40 @@ def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
         assert standard[row].tobytes() not in kept
 
 
+def test_a_pickle_holds_waiting_records_sealed_for_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    secret = np.array([[0.123456789, 0.987654321]])
+    pending = StreamCondenser(k=5, random_state=0).partial_fit(secret)
+    waiting = StreamCondenser(k=5, random_state=0).partial_fit(rng.normal(size=(100, 2)))
+    calm = pickle.dumps(waiting)
+    waiting.partial_fit(secret, levels=[90])
+    stored = [pickle.dumps(stream) for stream in (pending, waiting)]
+    standard = (secret - waiting._location) / waiting._encoder.scales
+    for content in stored:
+        for value in (*secret[0], *standard[0]):
+            assert np.float64(value).tobytes() not in content
+            assert np.float64(value).tobytes()[::-1] not in content  # as pickle writes a float
+    again = [pickle.loads(content) for content in stored]
+    assert [stream.n_waiting_ for stream in again] == [1, 1]
+    same_groups(again[1].partial_fit(secret), waiting.partial_fit(secret))
+    monkeypatch.setattr(sealing, "_key", lambda: b"the key of another process ....."[:32])
+    for content in stored:
+        with pytest.raises(KeyMaterialError, match="save"):
+            pickle.loads(content)
+    assert pickle.loads(calm).n_seen_ == 100  # nobody waited
+
+
 def test_waiting_records_do_not_show_in_repr(rng: np.random.Generator) -> None:
     stream = StreamCondenser(k=5, random_state=0)
     stream.partial_fit(np.full((3, 2), 123.456))
     assert "123.456" not in repr(stream) + repr(stream.__dict__)
+    assert "123.456" not in repr(stream._pending) + repr(stream._example)
     stream.partial_fit(rng.normal(size=(100, 2)))
     stream.partial_fit(np.full((1, 2), 3.21), levels=[95])
     assert stream.n_waiting_ == 1
-    assert "3.21" not in repr(stream.__dict__["_states"][None].waiting)
+    assert "3.21" not in repr(stream.__dict__["_states"][None].waiting) + repr(stream._aside)
 
 
 def test_two_snapshots_tell_nothing_of_a_single_newcomer(rng: np.random.Generator) -> None:

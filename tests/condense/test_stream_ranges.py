@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle import StreamCondenser
+from tulle import SecretKey, StreamCondenser
 from tulle.condense.joint import JointEncoder
 from tulle.condense.stream import archive
 from tulle.condense.stream.arrivals import Arrivals, Means
@@ -282,12 +282,83 @@ def _with_version(path: Path, version: int) -> Path:
     return copy
 
 
-def test_the_extreme_of_a_waiting_record_does_not_show() -> None:
+# -- records that wait ----------------------------------------------------------------------------
+
+
+@KINDS
+def test_those_who_wait_show_in_no_range(
+    as_table: Any, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    """From the first snapshot on, whether they came among the first or later, saved or not."""
+    values = np.concatenate([[900, -900], rng.uniform(-20, 20, size=398)])
+    levels = np.full(400, 5)
+    levels[:2] = 500  # more than there are: they wait
+    table, key = as_table(values), SecretKey.generate()
+    stream = StreamCondenser(k=5, init_size=100, synthesis="normal", random_state=0)
+    stream.partial_fit(table[:100], levels=levels[:100])
+    stream.partial_fit(as_table(np.array([7_000])), levels=[600])
+    assert stream.n_waiting_ == 3
+    stream.partial_fit(table[100:], levels=levels[100:])
+    stream.save(tmp_path / "state", key=key)
+    for going_on in (stream, StreamCondenser.load(tmp_path / "state", key=key)):
+        for shown in (going_on.snapshot(), going_on.sample(5_000)):
+            assert within(shown, table[2:])
+        # a group of their own: now the range is that of all of them
+        going_on.partial_fit(as_table(np.full(597, 900)), levels=np.full(597, 600))
+        assert going_on.n_waiting_ == 0
+        codec = going_on._encoder.features._codecs[0]
+        ends = pl.concat([table, as_table(np.array([7_000]))])["x"]
+        expected = [ends.min(), ends.max()]
+        if as_table is as_dates:
+            expected = [int(day) - codec.origin for day in pl.Series(expected).to_physical()]
+        assert [codec.low, codec.high] == expected  # to the last bit
+
+
+def test_two_values_stay_two_if_the_third_waits() -> None:
     rng = np.random.default_rng(0)
-    stream = StreamCondenser(k=5, random_state=0).partial_fit(rng.uniform(0, 10, size=(200, 1)))
-    first = stream.snapshot()
-    newcomers = rng.uniform(0, 10, size=(2000, 1))  # every group is shown anew
-    stream.partial_fit(newcomers)
-    stream.partial_fit(np.array([[900.0]]), levels=[500])
-    assert stream.n_waiting_ == 1
-    assert stream.snapshot().max() <= max(first.max(), 10.0)
+    table = pl.DataFrame({"x": [*rng.choice([0, 4], size=99), 9], "z": rng.normal(size=100)})
+    stream = StreamCondenser(k=5, init_size=100, random_state=0)
+    stream.partial_fit(table, levels=[5] * 99 + [300])
+    assert set(stream.sample()["x"]) == {0, 4}
+
+
+def test_a_column_may_have_no_value_but_those_who_wait() -> None:
+    x = [7.5, *[None] * 99]
+    table = pl.DataFrame({"x": x, "z": np.arange(100.0)})
+    stream = StreamCondenser(k=5, init_size=100, random_state=0)
+    stream.partial_fit(table, levels=[300] + [5] * 99)
+    assert stream.sample()["x"].null_count() == 99
+    stream.partial_fit(pl.DataFrame({"x": [2.5] * 40, "z": [50.0] * 40}))
+    assert set(stream.sample(2_000)["x"]) == {None, 2.5}
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_those_who_wait_in_either_of_two_merged_streams_do_not_show(swapped: bool) -> None:
+    rng = np.random.default_rng(0)
+    parts = []
+    for seed, extreme in enumerate((900.0, -900.0)):
+        X = np.concatenate([[extreme], rng.uniform(0, 10, size=199)])[:, None]
+        stream = StreamCondenser(k=5, random_state=seed)
+        parts.append(stream.partial_fit(X, levels=[300] + [5] * 199))
+    merged = parts[swapped].merge(parts[not swapped])
+    assert merged.waiting_numbers() == [0, 200]
+    assert 0 <= merged.snapshot().min() <= merged.snapshot().max() <= 10
+    merged.partial_fit(np.full((298, 1), 5.0), levels=np.full(298, 300))
+    assert merged.n_waiting_ == 0
+    codec = merged._encoder.features._codecs[0]
+    assert (codec.low, codec.high) == (-900, 900)
+
+
+def test_waiting_records_of_states_of_version_2_are_read(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(rng.normal(size=(100, 2)))
+    stream.partial_fit([[0.25, 0.75]], levels=[90])
+    stream.save(tmp_path / "state", waiting="plain")
+    header, arrays = archive.from_bytes((tmp_path / "state").read_bytes(), origin="state")
+    header["version"] = 2
+    arrays["0.waiting"] = stream._states[None].waiting.waiters[0].record[None, :]
+    (tmp_path / "old").write_bytes(archive.to_bytes(header, arrays))
+    loaded = StreamCondenser.load(tmp_path / "old")
+    np.testing.assert_allclose(loaded._aside.rows[100], [0.25, 0.75])
+    assert (loaded.n_seen_, loaded.n_waiting_) == (101, 1)

@@ -1,73 +1,23 @@
-"""``tulle stream`` from files, folders and pipes: nothing lost, nothing doubled, nothing leaked."""
+"""``tulle stream``: what comes out, what is refused line by line, and what a report says."""
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import signal
-import threading
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from tests.reference.streams import OPTIONS, rows, same_groups, write_csv, write_ndjson
 from tulle import SecretKey
 from tulle.cli import tulle
-from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError, TulleError
+from tulle.errors import KeyMaterialError
 from tulle.files import OutputExists
 from tulle.releases import read_manifest, verify_release
 from tulle.workflows.stream import run as running
 from tulle.workflows.stream import stream
-
-OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
-
-
-def rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
-    made = [
-        {
-            "age": int(rng.integers(18, 90)),
-            "income": round(float(rng.lognormal(10, 1)), 2),
-            "city": str(rng.choice(["Bern", "Chur", "Sion"])),
-            "level": int(rng.integers(3, 7)),
-            "kind": str(rng.choice(["a", "b"])),
-        }
-        for _ in range(count)
-    ]
-    if count > 150:
-        made[150]["level"] = 50  # waits
-    return made
-
-
-def write_ndjson(path: Path, records: list[dict[str, Any]], mode: str = "w") -> Path:
-    with path.open(mode) as file:
-        file.writelines(json.dumps(record) + "\n" for record in records)
-    return path
-
-
-def write_csv(path: Path, records: list[dict[str, Any]]) -> Path:
-    lines = [",".join(records[0])] + [",".join(map(str, r.values())) for r in records]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def groups(state: Path) -> dict[str, np.ndarray]:
-    """What is in the state of the groups; families depend on when snapshots were taken."""
-    with np.load(state) as arrays:
-        names = [n for n in arrays.files if ".groups." in n and not n.endswith("families")]
-        return {name: arrays[name] for name in names}
-
-
-def same_groups(one: Path, two: Path) -> None:
-    first, second = groups(one), groups(two)
-    assert first.keys() == second.keys()
-    for name in first:
-        np.testing.assert_array_equal(first[name], second[name])
 
 
 def test_csv_and_ndjson_files_give_the_same_groups(tmp_path: Path) -> None:
@@ -158,78 +108,6 @@ def test_csv_quotes_widths_dates_and_truth(tmp_path: Path) -> None:
     assert done.summary["rejected"] == 3
 
 
-def test_a_growing_file_is_followed_until_asked_to_stop(tmp_path: Path) -> None:
-    made = rows(300)
-    source = write_ndjson(tmp_path / "in.ndjson", made[:100])
-
-    def grow() -> None:
-        for start in range(100, 300, 50):
-            time.sleep(0.1)
-            write_ndjson(source, made[start : start + 50], "a")
-        with source.open("a") as file:
-            file.write('{"age": 1')  # half a line: not a record yet
-        for _ in range(200):
-            time.sleep(0.05)
-            if (tmp_path / "st").exists() and groups(tmp_path / "st")[
-                "0.groups.counts"
-            ].sum() > 298:
-                break
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    grower = threading.Thread(target=grow)
-    grower.start()
-    done = stream(
-        str(source), tmp_path / "out", state=tmp_path / "st", follow=True, checkpoint=0.0, **OPTIONS
-    )
-    grower.join()
-    assert (done.summary["seen"], done.summary["rejected"]) == (300, 0)
-    whole = write_ndjson(tmp_path / "whole.ndjson", made)
-    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **OPTIONS)
-    same_groups(tmp_path / "st", tmp_path / "st2")
-
-
-def test_a_folder_of_arriving_files(tmp_path: Path) -> None:
-    made, folder = rows(300), tmp_path / "in"
-    folder.mkdir()
-    write_csv(folder / "1.csv", made[:120])
-    write_csv(folder / "3.csv.part", made[200:])
-    options = {**OPTIONS, "state": tmp_path / "st"}
-    first = stream(str(folder), tmp_path / "out", **options)
-    assert first.summary["seen"] == 120
-    write_csv(folder / "2.csv", made[120:200])
-    os.rename(folder / "3.csv.part", folder / "3.csv")
-    second = stream(str(folder), tmp_path / "out", **options)
-    assert (second.summary["seen"], second.summary["resumed_after"]) == (300, 120)
-    whole = write_csv(tmp_path / "whole.csv", made)
-    stream(str(whole), tmp_path / "out2", **{**options, "state": tmp_path / "st2"})
-    same_groups(tmp_path / "st", tmp_path / "st2")
-    (folder / "4.csv").write_text("other,columns\n1,2\n")
-    with pytest.raises(DataError, match=r"4\.csv has other columns"):
-        stream(str(folder), tmp_path / "out", **options)
-
-
-def test_empty_files_and_byte_order_marks_do_not_stop_a_folder(tmp_path: Path) -> None:
-    made, folder = rows(300), tmp_path / "in"
-    folder.mkdir()
-    (folder / "0.csv").touch()
-    write_csv(folder / "1.csv", made[:150])
-    (folder / "2.csv").touch()
-    marked = write_csv(folder / "3.csv", made[150:])
-    marked.write_bytes(b"\xef\xbb\xbf" + marked.read_bytes())
-    done = stream(str(folder), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
-    assert (done.summary["seen"], done.summary["rejected"]) == (300, 0)
-
-
-def test_what_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
-    source = write_csv(tmp_path / "in.csv", rows(300))
-    with pytest.raises(ValueError, match="no column 'nope'"):
-        stream(
-            str(source), tmp_path / "out", state=tmp_path / "st", **{**OPTIONS, "levels": "nope"}
-        )
-    assert not (tmp_path / "out").exists()
-    assert not (tmp_path / "st").exists()
-
-
 @pytest.mark.parametrize("waiting", ["read again", "sealed", "plain"])
 def test_stopping_anywhere_and_going_on_gives_the_same_groups(
     waiting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -259,36 +137,6 @@ def test_stopping_anywhere_and_going_on_gives_the_same_groups(
     if waiting == "sealed":
         with pytest.raises(KeyMaterialError, match="another key"):
             stream(str(source), tmp_path / "out", **{**options, "key": SecretKey.generate()})
-
-
-def test_standard_input_replayed_and_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = rows(300)
-
-    def piped(records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        options = {**OPTIONS, "state": tmp_path / "st", "kind": "ndjson", **more}
-        return stream("-", tmp_path / "out", **options).summary
-
-    assert piped(made[:200])["seen"] == 200
-    with pytest.raises(TulleError, match="--restart"):
-        piped(made)
-    assert piped(made, restart="replayed")["seen"] == 300
-    whole = write_ndjson(tmp_path / "whole.ndjson", made)
-    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **OPTIONS)
-    same_groups(tmp_path / "st", tmp_path / "st2")
-    # the record that waits is neither in the state nor in the new lines
-    with pytest.raises(DataError, match="--key"):
-        piped(made[:5], restart="continued")
-    with pytest.raises(DataError, match="ends before"):
-        piped(made[:5], restart="replayed")
-    key = SecretKey.generate()
-    options = {"state": tmp_path / "st3", "key": key, "force": True}
-    assert piped(made[:200], **options)["waiting"] == 1
-    assert piped(made[200:], **options, restart="continued")["seen"] == 300
-    same_groups(tmp_path / "st3", tmp_path / "st2")
 
 
 def test_command_line_prints_a_summary_and_ends_with_codes(tmp_path: Path) -> None:
@@ -341,44 +189,6 @@ def test_report_measures_what_two_snapshots_tell(
         stream(
             str(source), tmp_path / "out", state=tmp_path / "st", report=tmp_path / "report.json"
         )
-
-
-def test_a_second_process_is_kept_away(tmp_path: Path) -> None:
-    from tulle.workflows.stream.checkpoints import locked
-
-    source = write_ndjson(tmp_path / "in.ndjson", rows(100))
-    with locked(tmp_path / "st"), pytest.raises(TulleError, match="another tulle stream"):
-        stream(str(source), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
-
-
-def test_what_cannot_go_on_is_refused(tmp_path: Path) -> None:
-    source = write_ndjson(tmp_path / "in.ndjson", rows(120))
-    options = {**OPTIONS, "state": tmp_path / "st"}
-    stream(str(source), tmp_path / "out", **options)
-    with pytest.raises(ParameterError, match="began with k=4"):
-        stream(str(source), tmp_path / "out", **{**options, "k": 5})
-    with pytest.raises(ParameterError, match="as its target"):
-        stream(str(source), tmp_path / "out", **options, target="kind")
-    with pytest.raises(OutputExists, match="snapshots already"):
-        stream(str(source), tmp_path / "out", **{**options, "state": tmp_path / "new"})
-    write_ndjson(source, rows(10))
-    with pytest.raises(DataError, match="another file"):
-        stream(str(source), tmp_path / "out", **options)
-    content = (tmp_path / "st").read_bytes()
-    (tmp_path / "st").write_bytes(content[: len(content) // 2])
-    with pytest.raises(DataError, match="damaged"):
-        stream(str(source), tmp_path / "out", **options)
-
-
-def test_too_few_records_write_nothing(tmp_path: Path) -> None:
-    source = write_ndjson(tmp_path / "in.ndjson", rows(2))
-    with pytest.raises((PrivacyError, DataError)):
-        stream(str(source), tmp_path / "out", state=tmp_path / "st", k=10)
-    (tmp_path / "empty.ndjson").write_text("")
-    with pytest.raises(DataError, match="no record"):
-        stream(str(tmp_path / "empty.ndjson"), tmp_path / "out", state=tmp_path / "st")
-    assert not (tmp_path / "st").exists()
-    assert not (tmp_path / "out").exists()
 
 
 def test_policy_gives_roles_and_options(tmp_path: Path) -> None:

@@ -89,6 +89,15 @@ def purge(server: str, sequence: int) -> None:
     asyncio.run(work())
 
 
+def delete(server: str) -> None:
+    async def work() -> None:
+        connection = await nats.connect(server)
+        await connection.jetstream().delete_stream("PEOPLE")
+        await connection.close()
+
+    asyncio.run(work())
+
+
 def messages(count: int) -> list[bytes]:
     rng = np.random.default_rng(0)
     made = [
@@ -132,6 +141,40 @@ def test_expired_messages_are_not_passed_over_in_silence(server: str, tmp_path: 
     purge(server, 120)
     with pytest.raises(DataError, match="29 messages of 'PEOPLE' expired"):
         stream(f"{server}/PEOPLE", tmp_path / "out", **options)
+    options["levels"] = None  # nobody waits whose message is gone
+    without = stream(f"{server}/PEOPLE", tmp_path / "o2", **{**options, "state": tmp_path / "st2"})
+    assert without.summary["seen"] == 81
+
+
+def test_messages_that_expire_while_a_stream_is_read_stop_it(server: str) -> None:
+    publish(server, messages(60))
+    source = NatsSource(f"{server}/PEOPLE", follow=False, position=None)
+    try:
+        assert len(source.read(20) or NO_LINES) == 20
+        purge(server, 41)
+        source._resubscribe()  # as after a pause that was too long
+        with pytest.raises(DataError, match="20 messages of 'PEOPLE' expired"):
+            source.read(20)
+        assert source.position["sequence"] == 20
+    finally:
+        source.close()
+    source = NatsSource(f"{server}/PEOPLE", follow=False, position=source.position, continued=True)
+    try:
+        assert list((source.read(50) or NO_LINES).numbers) == list(range(41, 61))
+    finally:
+        source.close()
+
+
+def test_a_stream_that_was_created_anew_is_another(server: str, tmp_path: Path) -> None:
+    options = {**OPTIONS, "levels": None, "state": tmp_path / "st"}
+    publish(server, messages(100))
+    stream(f"{server}/PEOPLE", tmp_path / "out", **options)
+    delete(server)
+    publish(server, messages(130))
+    with pytest.raises(DataError, match="created anew"):
+        stream(f"{server}/PEOPLE", tmp_path / "out", **options)
+    done = stream(f"{server}/PEOPLE", tmp_path / "out", restart="continued", **options)
+    assert done.summary["seen"] == 230
 
 
 def test_what_cannot_be_read_exactly_once_is_refused(server: str, tmp_path: Path) -> None:
@@ -161,6 +204,6 @@ def test_a_restarted_server_is_found_again(machine: Server) -> None:
             if len(texts) == 60:
                 break
         assert texts == sent
-        assert source.position == {"sequence": 60}
+        assert source.position["sequence"] == 60
     finally:
         source.close()

@@ -2,7 +2,8 @@
 
 The position is the sequence number that the server gives each message, kept in our own checkpoint:
 exactly-once does not hang on acknowledgements. Messages are pulled, so the server holds what we
-cannot take yet. The stream must keep its messages by limits, not delete them once read.
+cannot take yet. The stream must keep its messages by limits, not delete them once read; what the
+limits take away before it was read is noticed and not passed over in silence.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 from tulle.errors import DataError, TulleError, missing_extra
 from tulle.workflows.stream.lines import LONGEST, NO_LINES, Lines
+from tulle.workflows.stream.sources import Position
 
 _PATIENCE = 1.0  # seconds that one pull waits for messages
 _ATTEMPTS = 5.0  # seconds until a server counts as unreachable
@@ -23,9 +25,14 @@ _FAILURES = 20  # pulls in a row that a server may leave unanswered, unless we f
 class NatsSource:
     """A stream (or one subject of it): ``nats://host:port/STREAM`` or ``.../STREAM/subject``."""
 
-    goes_back = True
-
-    def __init__(self, address: str, *, follow: bool, position: dict[str, Any] | None) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        follow: bool,
+        position: Position | None,
+        continued: bool = False,
+    ) -> None:
         try:
             import nats
         except ImportError:
@@ -37,7 +44,8 @@ class NatsSource:
         self.name = names[0]
         self.subject = names[1] if len(names) > 1 else None
         self.follow = follow
-        self.sequence = position["sequence"] if position else 0
+        self.goes_back = True
+        self.sequence = 0
         self.failures = 0
         self.loop = asyncio.new_event_loop()
         server = f"{parts.scheme}://{parts.netloc}"
@@ -49,12 +57,16 @@ class NatsSource:
             self.loop.close()
             raise DataError(f"cannot reach {server}: {type(error).__name__}") from None
         self.streams = self.connection.jetstream()
-        self._check(resumed=position is not None)
+        try:
+            self._begin(position, continued=continued)
+        except DataError:
+            self.close()
+            raise
         self.subscription = self._wait(self._subscribe())
 
     @property
-    def position(self) -> dict[str, Any]:
-        return {"sequence": self.sequence}
+    def position(self) -> Position:
+        return {"sequence": self.sequence, "created": self.created}
 
     def read(self, most: int) -> Lines | None:
         import nats
@@ -64,13 +76,17 @@ class NatsSource:
         except (TimeoutError, nats.errors.Error):
             return NO_LINES if self._more_to_come() else None
         texts, numbers = [], []
+        latest = self.sequence
         for message in messages:
             number = message.metadata.sequence.stream
-            if number <= self.sequence:
+            if number <= latest:
                 continue  # delivered twice by the server, read once by us
             texts.append(_text(message.data))
             numbers.append(number)
-            self.sequence = number
+            latest = number
+        if self.sequence and numbers and numbers[0] > self.sequence + 1:
+            self._refuse_expired(self._info())  # or another subject's, or deleted by hand
+        self.sequence = latest
         return Lines(texts, numbers, numbers, [self.name] * len(numbers))
 
     def header(self) -> bytes | None:
@@ -132,27 +148,44 @@ class NatsSource:
         subject = self.subject or ""
         return await self.streams.pull_subscribe(subject, stream=self.name, config=start)
 
-    def _check(self, *, resumed: bool) -> None:
-        """Refuses streams that forget messages before they are condensed."""
-        import nats
-
-        try:
-            info = self._wait(self.streams.stream_info(self.name))
-        except (nats.js.errors.NotFoundError, nats.js.errors.ServiceUnavailableError):
-            self.close()
-            raise DataError(f"there is no JetStream stream '{self.name}' on this server") from None
+    def _begin(self, position: Position | None, *, continued: bool) -> None:
+        """Finds the place to read on from, if this stream is the one that was read."""
+        info = self._info()
         kept = str(getattr(info.config.retention, "value", info.config.retention))
-        lost = info.state.first_seq - self.sequence - 1
         if kept != "limits":
-            self.close()
             raise DataError(
                 f"the stream '{self.name}' deletes messages by {kept}: it must keep them by limits"
             )
-        if resumed and lost > 0:
-            self.close()
+        self.created = str(info.created)
+        if position is None:
+            return
+        if position.get("created", self.created) == self.created:
+            self.sequence = position["sequence"]
+            if continued:
+                self.sequence = max(self.sequence, info.state.first_seq - 1)
+            self._refuse_expired(info)
+        elif continued:
+            self.goes_back = False
+        else:
+            raise DataError(
+                f"'{self.name}' is another stream than this state has read, or was created anew. "
+                "If it goes on where that one ended, say --restart continued"
+            )
+
+    def _info(self) -> Any:
+        import nats
+
+        try:
+            return self._wait(self.streams.stream_info(self.name))
+        except (nats.js.errors.NotFoundError, nats.js.errors.ServiceUnavailableError):
+            raise DataError(f"there is no JetStream stream '{self.name}' on this server") from None
+
+    def _refuse_expired(self, info: Any) -> None:
+        lost = info.state.first_seq - self.sequence - 1
+        if lost > 0:
             raise DataError(
                 f"{lost} messages of '{self.name}' expired on the server before they were read: "
-                "start a new state, or restore the stream"
+                "restore the stream, or say --restart continued to go on without them"
             )
 
     def _wait(self, work: Any) -> Any:

@@ -51,6 +51,8 @@ class Checkpoint:
         self.waiting = "plain" if plain_waiting else "seal" if key is not None else "omit"
 
     def exists(self) -> bool:
+        if self.path.exists() and not self.path.is_file():
+            raise DataError(f"{self.path} is no regular file: name a file for the state")
         return self.path.exists()
 
     def write(self, condenser: StreamCondenser, extra: dict[str, Any]) -> None:
@@ -61,6 +63,12 @@ class Checkpoint:
 
     def read(self) -> tuple[StreamCondenser, dict[str, Any], list[dict[str, Any]]]:
         """The condenser, what was saved beside it, and the waiting records owed to it."""
-        return state_from_bytes(
+        condenser, extra, owed = state_from_bytes(
             StreamCondenser, self.path.read_bytes(), key=self.key, origin=str(self.path)
         )
+        if "position" not in extra:
+            raise DataError(
+                f"{self.path} was saved by a program, without a place in a source: tulle stream "
+                "goes on from its own states only"
+            )
+        return condenser, extra, owed

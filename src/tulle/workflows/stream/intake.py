@@ -192,4 +192,4 @@ class _Initial:
         if not self.refused:
             return ""
         first = self.refused[min(self.refused)]
-        return f": {len(self.refused)} lines were refused, the first because it is {first}"
+        return f": {len(self.refused)} lines were refused (the first one: {first})"

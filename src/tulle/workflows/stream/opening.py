@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from tulle.errors import DataError, TulleError
 from tulle.workflows.stream.files import FileSource
 from tulle.workflows.stream.folder import FolderSource
 from tulle.workflows.stream.pipe import StandardInput
-from tulle.workflows.stream.sources import Source
+from tulle.workflows.stream.sources import Position, Source
 
+_BROKERS = ("nats://", "tls://")
+_PIPE = "standard input"
+_KINDS = {"offset": "a file", "done": "a folder", "sequence": "a broker"}  # by what they save
 _ENDINGS = {"csv": (".csv", ".tsv", ".txt"), "ndjson": (".ndjson", ".jsonl", ".json")}
 
 
 def format_of_source(address: str) -> str:
     """CSV or NDJSON, by the ending of the file or of the first files in a folder."""
-    if address.startswith(("nats://", "tls://")):
+    if address.startswith(_BROKERS):
         return "ndjson"
     names = [address]
     if os.path.isdir(address):
@@ -33,33 +35,39 @@ def open_source(
     kind: str,
     *,
     follow: bool,
-    position: dict[str, Any] | None,
+    position: Position | None,
     restart: str | None,
 ) -> Source:
     """Standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
-    header = kind == "csv"
+    header, continued = kind == "csv", restart == "continued"
     if address == "-":
+        _require_kind(position, _PIPE)
         return StandardInput(has_header=header, position=position, restart=restart)
-    if address.startswith(("nats://", "tls://")):
+    if address.startswith(_BROKERS):
         from tulle.workflows.stream.broker import NatsSource
 
         if header:
             raise TulleError("messages of a broker are NDJSON: one object a message")
-        return NatsSource(address, follow=follow, position=position)
+        _require_kind(position, _KINDS["sequence"])
+        return NatsSource(address, follow=follow, position=position, continued=continued)
     if os.path.isdir(address):
+        _require_kind(position, _KINDS["done"])
+        endings = _ENDINGS[kind]
         return FolderSource(
-            address,
-            has_header=header,
-            endings=_ENDINGS[kind],
-            follow=follow,
-            position=position,
+            address, has_header=header, endings=endings, follow=follow, position=position
         )
     if not os.path.exists(address):
         raise DataError(f"{address} does not exist")
+    _require_kind(position, _KINDS["offset"])
     return FileSource(
-        address,
-        has_header=header,
-        follow=follow,
-        position=position,
-        continued=restart == "continued",
+        address, has_header=header, follow=follow, position=position, continued=continued
     )
+
+
+def _require_kind(position: Position | None, wanted: str) -> None:
+    """A position of one kind of source means nothing to another."""
+    if position is None:
+        return
+    before = next((kind for key, kind in _KINDS.items() if key in position), _PIPE)
+    if before != wanted:
+        raise DataError(f"this state has read from {before}: go on with that, or start a new state")

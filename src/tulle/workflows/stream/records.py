@@ -96,12 +96,18 @@ class RecordReader:
             self.raw = {name: PLAIN.get(kind.name, pl.String()) for name, kind in types.items()}
 
     def _read_header(self, header: bytes) -> None:
-        text = header.decode("utf-8", errors="replace")
+        text = _decoded(header)
+        if text is None or "\0" in text:
+            raise DataError("the header is no text in UTF-8: unpack it first, or save it as UTF-8")
+        if text.lstrip().startswith(("{", "[")):
+            raise DataError("the header is JSON, and would be taken for names: say --format ndjson")
         unquoted = "".join(text.split('"')[::2])
         self.separator = max(",;\t|", key=unquoted.count)
-        self.names = next(csv.reader([text], delimiter=self.separator), [])
+        self.names = _quoted_fields(text, self.separator) or []
         if len(set(self.names)) < len(self.names) or not all(map(str.strip, self.names)):
             raise DataError("the header has an empty or doubled column name: rename it")
+        if not self.names:
+            raise DataError("the quotes of the header do not match")
 
     # -- many lines ----------------------------------------------------------------------------
 

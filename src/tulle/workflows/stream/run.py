@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tulle.errors import DataError
+from tulle.errors import DataError, TulleError
 from tulle.files import refuse_existing, refuse_same
 from tulle.keys import SecretKey
 from tulle.progress import bar
@@ -26,6 +24,7 @@ from tulle.workflows.stream.releasing import check_folder, write_snapshot
 from tulle.workflows.stream.reporting import stream_result
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
+from tulle.workflows.stream.stopping import asked_to_stop
 
 BATCH = 50_000  # lines condensed at a time, of which a source keeps a block of bytes at most
 
@@ -60,7 +59,6 @@ def stream(
     Where the ``state`` file exists, the stream goes on from it. ``output`` is the folder of the
     snapshots. Options left at None follow the policy, then the defaults.
     """
-    kind = kind or format_of_source(source)
     settings = Settings(policy, target, levels, options)
     checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     refuse_same(source, state)
@@ -71,9 +69,9 @@ def stream(
         run = _Run(checkpoint, Path(output), settings)
         try:
             run.open(source, kind, follow=follow, restart=restart)
-            with _asked_to_stop() as stop, bar("Condensing", 1.0) as advance:
+            with asked_to_stop() as stop, bar("Condensing", 1.0) as advance:
                 run.loop(stop, lambda: advance(0.0, note=f"{run.intake.seen:,} records"))
-            done = run.finish()
+                done = run.finish()
             if report is not None:
                 run.report(report, force=force)
             return done
@@ -95,16 +93,19 @@ class _Run:
         self.written: list[dict[str, Any]] = []
         self.saved_at = self.shown_at = time.monotonic()
         self.dirty = False
+        self.owes_snapshot = False  # begun before a kill: it must be finished as it was begun
 
-    def open(self, address: str, kind: str, *, follow: bool, restart: str | None) -> None:
+    def open(self, address: str, kind: str | None, *, follow: bool, restart: str | None) -> None:
         """Begins, or goes on from the checkpoint."""
         rejects = self.checkpoint.path.with_name(self.checkpoint.path.name + ".rejects.ndjson")
         if not self.checkpoint.exists():
+            kind = kind or format_of_source(address)
             self.source = open_source(address, kind, follow=follow, position=None, restart=None)
             reader = RecordReader(kind, self.source.header())
             self.intake = Intake(reader, Rejects(rejects, count=0, length=None), self.settings)
             return
         condenser, extra, owed = self.checkpoint.read()
+        kind = kind or str(extra["reader"]["kind"])
         self.settings.restore(extra["settings"])
         self.source = open_source(
             address, kind, follow=follow, position=extra["position"], restart=restart
@@ -117,6 +118,7 @@ class _Run:
         self.intake.resume(condenser, owed, places, self.source)
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
         self.made, self.shown = extra["snapshots"], extra["shown"]
+        self.owes_snapshot = extra.get("owes_snapshot", False)
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
         """Reads, condenses, saves and releases until the source ends or somebody says stop."""
@@ -134,8 +136,6 @@ class _Run:
                 self._save()
         if self.intake.condenser is None and not stop:
             self.intake.begin()
-        if self.intake.condenser is not None:
-            self._save()
 
     def _read(self) -> Lines | None:
         """The next lines; what was condensed is saved before a source that fails ends the run."""
@@ -156,6 +156,8 @@ class _Run:
         """A last snapshot, if there is something new to show, and the summary."""
         if self.intake.seen > self.shown:
             self._show()
+        elif self.dirty and self.intake.condenser is not None:
+            self._save()
         summary = self._counts() | {
             "resumed_after": self.resumed_at,
             "snapshots": self.made,
@@ -197,7 +199,7 @@ class _Run:
         every, seconds = wanted["every"], wanted["seconds"]
         by_count = every is not None and seen // every > self.shown // every
         by_time = seconds is not None and seen > self.shown and now - self.shown_at >= seconds
-        if by_count or by_time:
+        if by_count or by_time or self.owes_snapshot:
             self._show()
         elif self.intake.rejects.full or (
             self.dirty and now - self.saved_at >= wanted["checkpoint"]
@@ -215,27 +217,38 @@ class _Run:
             "read": self.intake.read,
             "snapshots": self.made,
             "shown": self.shown,
+            "owes_snapshot": self.owes_snapshot,
             "rejected": self.intake.rejects.count,
-            "reject_bytes": self.intake.rejects.flush(),
         }
-        self.checkpoint.write(self.intake.condenser, extra)
+        with _written(self.intake.rejects.path):
+            extra["reject_bytes"] = self.intake.rejects.flush()
+        with _written(self.checkpoint.path):
+            self.checkpoint.write(self.intake.condenser, extra)
         self.saved_at, self.dirty = time.monotonic(), False
 
     def _show(self) -> None:
-        """One snapshot release. Killed before its checkpoint, it is made again, the same."""
+        """One snapshot release.
+
+        The state says so first. Killed in between, the next run makes the same release before it
+        reads on: two releases with one number could be subtracted.
+        """
         assert self.intake.condenser is not None
         assert self.source is not None
+        if not self.owes_snapshot:
+            self.owes_snapshot = True
+            self._save()
         path = self.output / f"snapshot-{self.made + 1:06d}.parquet"
-        told = write_snapshot(
-            self.intake.condenser,
-            path,
-            settings=self.settings,
-            counts=self._counts(),
-            source=self.source.name,
-            seed=seed_policy(self.settings.wanted["seed"]),
-        )
+        with _written(path):
+            told = write_snapshot(
+                self.intake.condenser,
+                path,
+                settings=self.settings,
+                counts=self._counts(),
+                source=self.source.name,
+                seed=seed_policy(self.settings.wanted["seed"]),
+            )
         self.written.append(told)
-        self.made, self.shown = self.made + 1, self.intake.seen
+        self.made, self.shown, self.owes_snapshot = self.made + 1, self.intake.seen, False
         self.shown_at = time.monotonic()
         self._save()
 
@@ -255,18 +268,12 @@ class _Run:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """Collects SIGTERM and SIGINT: the batch at hand is finished and saved first."""
-    asked: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before = {
-        number: signal.signal(number, lambda number, frame: asked.append(number))
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
+def _written(path: Path) -> Iterator[None]:
+    """Says which file could not be written, and that nothing is lost."""
     try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        yield
+    except OSError as error:
+        raise TulleError(
+            f"cannot write {path}: {error.strerror}. The last checkpoint holds: start again once "
+            "there is room"
+        ) from None

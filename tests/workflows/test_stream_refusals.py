@@ -1,0 +1,183 @@
+"""What ``tulle stream`` refuses to begin or to go on with, in words that help."""
+
+from __future__ import annotations
+
+import errno
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.reference.streams import OPTIONS, rows, write_csv, write_ndjson
+from tulle import StreamCondenser
+from tulle.errors import DataError, ParameterError, PrivacyError, TulleError
+from tulle.files import OutputExists, digest
+from tulle.releases import write_release
+from tulle.workflows.stream import run as running
+from tulle.workflows.stream import stream
+from tulle.workflows.stream.run import _Run
+
+
+def test_what_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "in.csv", rows(300))
+    with pytest.raises(ValueError, match="no column 'nope'"):
+        stream(
+            str(source), tmp_path / "out", state=tmp_path / "st", **{**OPTIONS, "levels": "nope"}
+        )
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "st").exists()
+
+
+def test_a_second_process_is_kept_away(tmp_path: Path) -> None:
+    from tulle.workflows.stream.checkpoints import locked
+
+    source = write_ndjson(tmp_path / "in.ndjson", rows(100))
+    with locked(tmp_path / "st"), pytest.raises(TulleError, match="another tulle stream"):
+        stream(str(source), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
+
+
+def test_what_cannot_go_on_is_refused(tmp_path: Path) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(120))
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    stream(str(source), tmp_path / "out", **options)
+    with pytest.raises(ParameterError, match="began with k=4"):
+        stream(str(source), tmp_path / "out", **{**options, "k": 5})
+    with pytest.raises(ParameterError, match="as its target"):
+        stream(str(source), tmp_path / "out", **options, target="kind")
+    with pytest.raises(OutputExists, match="snapshots already"):
+        stream(str(source), tmp_path / "out", **{**options, "state": tmp_path / "new"})
+    write_ndjson(source, rows(10))
+    with pytest.raises(DataError, match="another file"):
+        stream(str(source), tmp_path / "out", **options)
+    content = (tmp_path / "st").read_bytes()
+    (tmp_path / "st").write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match="damaged"):
+        stream(str(source), tmp_path / "out", **options)
+
+
+def test_too_few_records_write_nothing(tmp_path: Path) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(2))
+    with pytest.raises((PrivacyError, DataError)):
+        stream(str(source), tmp_path / "out", state=tmp_path / "st", k=10)
+    (tmp_path / "empty.ndjson").write_text("")
+    with pytest.raises(DataError, match="no record"):
+        stream(str(tmp_path / "empty.ndjson"), tmp_path / "out", state=tmp_path / "st")
+    assert not (tmp_path / "st").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_state_goes_on_with_its_own_kind_of_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(120))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    options = {**OPTIONS, "state": tmp_path / "st", "kind": "ndjson"}
+    stream(str(source), tmp_path / "out", **options)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(source.read_bytes())))
+    for other in (str(folder), "-", "nats://127.0.0.1:9/PEOPLE"):
+        with pytest.raises(DataError, match="this state has read from a file"):
+            stream(other, tmp_path / "out", **options)
+    StreamCondenser(k=4, random_state=0).fit(np.eye(60)).save(tmp_path / "own")
+    with pytest.raises(DataError, match="saved by a program"):
+        stream(str(source), tmp_path / "o2", **{**options, "state": tmp_path / "own"})
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "words"),
+    [
+        (b"\x1f\x8b\x08\x00 packed\n", "csv", "no text in UTF-8"),
+        (b"PK\x00\x00,b\n1,2\n", "csv", "no text in UTF-8"),
+        (b'{"a": 1, "b": 2}\n{"a": 2, "b": 3}\n', "csv", "say --format ndjson"),
+        (
+            b"a,b\n1,2\n3,4\n",
+            "ndjson",
+            r"3 lines were refused \(the first one: not valid",
+        ),
+        (b'a,"b\n1,2\n', "csv", "quotes of the header"),
+        (b"a,a\n1,2\n", "csv", "doubled column name"),
+        (b"", "csv", "no header line"),
+        (b"a,b\n", "csv", "no record"),
+    ],
+)
+def test_the_wrong_file_is_told_from_a_stream(
+    content: bytes, kind: str, words: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "in"
+    source.write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        stream(str(source), tmp_path / "out", state=tmp_path / "st", kind=kind)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".") == ["in"]
+
+
+def test_a_stream_of_nothing_but_malformed_lines_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tulle.workflows.stream.intake.MOST_PENDING", 50)
+    source = tmp_path / "in.ndjson"
+    source.write_bytes(b"{broken\n" * 1_000)
+    monkeypatch.setattr(running, "BATCH", 20)
+    with pytest.raises(DataError, match="0 records are too few to begin with: 60 lines were"):
+        stream(str(source), tmp_path / "out", state=tmp_path / "st", follow=True)
+
+
+def test_no_regular_file_is_taken_for_a_state_or_a_source(tmp_path: Path) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(120))
+    for state in (tmp_path, Path("/dev/full")):
+        with pytest.raises((DataError, OSError)):
+            stream(str(source), tmp_path / "out", **{**OPTIONS, "state": state})
+    with pytest.raises(DataError, match="pipe it in"):
+        stream("/dev/null", tmp_path / "out", state=tmp_path / "st", kind="csv")
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = rows(300)
+    source = write_ndjson(tmp_path / "in.ndjson", made)
+    options = {**OPTIONS, "state": tmp_path / "st", "every": 100}
+    room, written = 2, write_release
+
+    def write(path: Path, *rest: Any, **more: Any) -> None:
+        nonlocal room
+        room -= 1
+        if room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written(path, *rest, **more)
+
+    monkeypatch.setattr("tulle.workflows.stream.releasing.write_release", write)
+    with pytest.raises(TulleError, match=r"cannot write .*snapshot-000003\.parquet: No space"):
+        stream(str(source), tmp_path / "out", **options)
+    monkeypatch.undo()
+    done = stream(str(source), tmp_path / "out", **options)
+    assert (done.summary["seen"], done.summary["snapshots"]) == (300, 3)
+    whole = stream(str(source), tmp_path / "o2", **{**options, "state": tmp_path / "st2"})
+    assert done.summary["groups"] == whole.summary["groups"]
+    for number in (1, 2, 3):
+        name = f"snapshot-{number:06d}.parquet"
+        assert digest(tmp_path / "out" / name) == digest(tmp_path / "o2" / name)
+
+
+def test_a_snapshot_that_was_begun_is_finished_before_more_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one number would have two releases, and their difference a few newcomers."""
+    made = rows(300)
+    source = write_ndjson(tmp_path / "in.ndjson", made[:200])
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    save = _Run._save
+
+    def killed(run: _Run) -> None:
+        if run.made:
+            raise KeyboardInterrupt
+        save(run)
+
+    monkeypatch.setattr(_Run, "_save", killed)
+    with pytest.raises(KeyboardInterrupt):
+        stream(str(source), tmp_path / "out", **options)
+    shown = digest(tmp_path / "out" / "snapshot-000001.parquet")
+    monkeypatch.undo()
+    write_ndjson(source, made[200:], "a")
+    done = stream(str(source), tmp_path / "out", **options)
+    assert [told["seen"] for told in done.snapshots] == [200, 300]
+    assert digest(tmp_path / "out" / "snapshot-000001.parquet") == shown

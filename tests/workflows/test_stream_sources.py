@@ -1,0 +1,262 @@
+"""Files, folders and pipes as sources of ``tulle stream``: nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_csv, write_ndjson
+from tulle import SecretKey
+from tulle.errors import DataError, TulleError
+from tulle.workflows.stream import Streamed, stream
+
+
+def test_a_growing_file_is_followed_until_asked_to_stop(tmp_path: Path) -> None:
+    made = rows(300)
+    source = write_ndjson(tmp_path / "in.ndjson", made[:100])
+
+    def grow() -> None:
+        for start in range(100, 300, 50):
+            time.sleep(0.1)
+            write_ndjson(source, made[start : start + 50], "a")
+        with source.open("a") as file:
+            file.write('{"age": 1')  # half a line: not a record yet
+        for _ in range(200):
+            time.sleep(0.05)
+            if (tmp_path / "st").exists() and groups(tmp_path / "st")[
+                "0.groups.counts"
+            ].sum() > 298:
+                break
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    grower = threading.Thread(target=grow)
+    grower.start()
+    done = stream(
+        str(source), tmp_path / "out", state=tmp_path / "st", follow=True, checkpoint=0.0, **OPTIONS
+    )
+    grower.join()
+    assert (done.summary["seen"], done.summary["rejected"]) == (300, 0)
+    whole = write_ndjson(tmp_path / "whole.ndjson", made)
+    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **OPTIONS)
+    same_groups(tmp_path / "st", tmp_path / "st2")
+
+
+def test_a_folder_of_arriving_files(tmp_path: Path) -> None:
+    made, folder = rows(300), tmp_path / "in"
+    folder.mkdir()
+    write_csv(folder / "1.csv", made[:120])
+    write_csv(folder / "3.csv.part", made[200:])
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    first = stream(str(folder), tmp_path / "out", **options)
+    assert first.summary["seen"] == 120
+    write_csv(folder / "2.csv", made[120:200])
+    os.rename(folder / "3.csv.part", folder / "3.csv")
+    second = stream(str(folder), tmp_path / "out", **options)
+    assert (second.summary["seen"], second.summary["resumed_after"]) == (300, 120)
+    whole = write_csv(tmp_path / "whole.csv", made)
+    stream(str(whole), tmp_path / "out2", **{**options, "state": tmp_path / "st2"})
+    same_groups(tmp_path / "st", tmp_path / "st2")
+    (folder / "4.csv").write_text("other,columns\n1,2\n")
+    with pytest.raises(DataError, match=r"4\.csv has other columns"):
+        stream(str(folder), tmp_path / "out", **options)
+
+
+def test_empty_files_and_byte_order_marks_do_not_stop_a_folder(tmp_path: Path) -> None:
+    made, folder = rows(300), tmp_path / "in"
+    folder.mkdir()
+    (folder / "0.csv").touch()
+    write_csv(folder / "1.csv", made[:150])
+    (folder / "2.csv").touch()
+    marked = write_csv(folder / "3.csv", made[150:])
+    marked.write_bytes(b"\xef\xbb\xbf" + marked.read_bytes())
+    done = stream(str(folder), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
+    assert (done.summary["seen"], done.summary["rejected"]) == (300, 0)
+
+
+def test_standard_input_replayed_and_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = rows(300)
+
+    def piped(records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        options = {**OPTIONS, "state": tmp_path / "st", "kind": "ndjson", **more}
+        return stream("-", tmp_path / "out", **options).summary
+
+    assert piped(made[:200])["seen"] == 200
+    with pytest.raises(TulleError, match="--restart"):
+        piped(made)
+    assert piped(made, restart="replayed")["seen"] == 300
+    whole = write_ndjson(tmp_path / "whole.ndjson", made)
+    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **OPTIONS)
+    same_groups(tmp_path / "st", tmp_path / "st2")
+    # the record that waits is neither in the state nor in the new lines
+    with pytest.raises(DataError, match="--key"):
+        piped(made[:5], restart="continued")
+    with pytest.raises(DataError, match="ends before"):
+        piped(made[:5], restart="replayed")
+    key = SecretKey.generate()
+    options = {"state": tmp_path / "st3", "key": key, "force": True}
+    assert piped(made[:200], **options)["waiting"] == 1
+    assert piped(made[200:], **options, restart="continued")["seen"] == 300
+    same_groups(tmp_path / "st3", tmp_path / "st2")
+
+
+def follow(source: Path, change: Callable[[], None], tmp_path: Path, seen: int) -> Streamed:
+    """Follows a file; once so many records are condensed, something happens to it."""
+
+    def watch() -> None:
+        for _ in range(400):
+            time.sleep(0.02)
+            state = tmp_path / "st"
+            if state.exists() and groups(state)["0.groups.counts"].sum() == seen:
+                change()
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        return stream(
+            str(source),
+            tmp_path / "out",
+            state=tmp_path / "st",
+            follow=True,
+            restart="continued",
+            k=4,
+            init=60,
+            checkpoint=0.0,
+        )
+    finally:
+        watcher.join()
+
+
+@pytest.mark.parametrize("change", ["cut", "replaced"])
+def test_a_followed_file_that_is_cut_or_replaced_is_noticed(change: str, tmp_path: Path) -> None:
+    made = [{**row, "level": 4} for row in rows(300)]
+    source = write_ndjson(tmp_path / "in.ndjson", made[:200])
+
+    def happen() -> None:
+        if change == "replaced":
+            os.rename(source, tmp_path / "in.1")
+            time.sleep(0.5)
+        write_ndjson(source, made[200:])
+
+    with pytest.raises(DataError, match="counted up to line 200. .* --restart continued"):
+        follow(source, happen, tmp_path, 200)
+    options = {"state": tmp_path / "st"}
+    with pytest.raises(DataError, match="another file than this state has read"):
+        stream(str(source), tmp_path / "out", **options)
+    done = stream(str(source), tmp_path / "out", restart="continued", **options)
+    assert (done.summary["seen"], done.summary["resumed_after"]) == (300, 200)
+    again = stream(str(source), tmp_path / "out", restart="continued", **options)
+    assert again.summary["seen"] == 300
+
+
+def test_a_file_that_was_edited_is_another_file(tmp_path: Path) -> None:
+    made = rows(300)
+    source = write_ndjson(tmp_path / "in.ndjson", made[:200])
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    stream(str(source), tmp_path / "out", **options)
+    write_ndjson(source, [*made[:199], *made[:101]])
+    with pytest.raises(DataError, match="another file"):
+        stream(str(source), tmp_path / "out", **options)
+    with pytest.raises(DataError, match="1 records wait and in.ndjson does not bring them"):
+        stream(str(source), tmp_path / "out", **options, restart="continued")
+
+
+def test_a_header_is_waited_for(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("a,")
+
+    def write() -> None:
+        time.sleep(0.3)
+        lines = "".join(f"{place % 7},{place % 5}\n" for place in range(100))
+        with source.open("a") as file:
+            file.write("b\n" + lines)
+        for _ in range(200):
+            time.sleep(0.02)
+            if (tmp_path / "st").exists():
+                break
+        os.kill(os.getpid(), signal.SIGINT)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    done = stream(str(source), tmp_path / "out", state=tmp_path / "st", k=4, init=90, follow=True)
+    writer.join()
+    assert done.summary["seen"] >= 90
+    assert pl.read_parquet(tmp_path / "out" / "snapshot-000001.parquet").columns == ["a", "b"]
+
+
+def test_files_that_were_read_may_be_taken_away(tmp_path: Path) -> None:
+    made, folder = rows(300), tmp_path / "in"
+    folder.mkdir()
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    write_csv(folder / "1.csv", made[:120])
+    stream(str(folder), tmp_path / "out", **options)
+    (folder / "1.csv").unlink()
+    assert stream(str(folder), tmp_path / "out", **options).summary["seen"] == 120
+    write_csv(folder / "2.csv", made[120:200])
+    second = stream(str(folder), tmp_path / "out", **options)
+    assert (second.summary["seen"], second.summary["waiting"]) == (200, 1)
+    (folder / "2.csv").unlink()
+    with pytest.raises(DataError, match=r"2\.csv was taken away, and records of it wait"):
+        stream(str(folder), tmp_path / "out", **options)
+
+
+def test_records_before_a_file_with_other_columns_are_counted(tmp_path: Path) -> None:
+    made, folder = rows(140), tmp_path / "in"
+    folder.mkdir()
+    write_csv(folder / "1.csv", made[:100])
+    write_csv(folder / "2.csv", made[100:])
+    (folder / "3.csv").write_text("other,columns\n1,2\n")
+    options = {**OPTIONS, "state": tmp_path / "st", "checkpoint": 600.0}
+    with pytest.raises(DataError, match=r"3\.csv has other columns"):
+        stream(str(folder), tmp_path / "out", **options)
+    os.rename(folder / "3.csv", folder / "3.csv.part")
+    done = stream(str(folder), tmp_path / "out", **options)
+    assert (done.summary["seen"], done.summary["resumed_after"]) == (140, 140)
+
+
+def test_a_slow_pipe_is_answered_and_stopped_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [{**row, "level": 4} for row in rows(101)]
+    reading, writing = os.pipe()
+
+    def send(records: list[dict[str, Any]]) -> None:
+        os.write(writing, "".join(json.dumps(record) + "\n" for record in records).encode())
+
+    def count() -> int:
+        exists = (tmp_path / "st").exists()
+        return int(groups(tmp_path / "st")["0.groups.counts"].sum()) if exists else 0
+
+    def feed() -> None:
+        for start, stop in ((0, 100), (100, 101)):  # one record is not kept waiting for more
+            send(made[start:stop])
+            for _ in range(400):
+                time.sleep(0.02)
+                if count() == stop:
+                    break
+        os.kill(os.getpid(), signal.SIGINT)  # the pipe is open, and nothing more comes
+
+    feeder = threading.Thread(target=feed)
+    with os.fdopen(reading) as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
+        feeder.start()
+        done = stream(
+            "-", tmp_path / "out", state=tmp_path / "st", kind="ndjson", checkpoint=0.0, **OPTIONS
+        )
+        feeder.join()
+    os.close(writing)
+    assert done.summary["seen"] == count() == 101

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from tests.reference import stream as reference
 from tulle.condense.stream import state as machine
 from tulle.condense.stream.arrivals import arrivals
-from tulle.condense.stream.groups import Groups, pack, unpack
+from tulle.condense.stream.groups import GroupArrays, Groups, pack, unpack
 from tulle.condense.stream.snapshots import publish
 from tulle.condense.stream.state import StreamState
 from tulle.condense.stream.steps import split, splits
@@ -100,22 +102,42 @@ def test_agrees_with_the_paper_read_plainly(
     np.testing.assert_allclose(moments.second_sums, sums, rtol=1e-6, atol=1e-3)
 
 
-@given(streams(), st.booleans())
-@settings(max_examples=60)
-def test_inserts_and_splits_conserve_all_sums(
-    data: tuple[np.ndarray, np.ndarray], strict: bool
+@st.composite
+def deeds(draw: st.DrawFn) -> list[int]:
+    """What happens to three streams: the next records go to one of them, or one takes another."""
+    return draw(st.lists(st.integers(0, 5), min_size=1, max_size=25))
+
+
+@given(streams(), st.booleans(), deeds())
+@settings(max_examples=80)
+def test_inserts_splits_and_merges_conserve_all_sums(
+    data: tuple[np.ndarray, np.ndarray], strict: bool, happening: list[int]
 ) -> None:
     records, levels = data
-    state = feed(StreamState(records.shape[1], strict=strict), records, levels, [7, 1, 30])
-    waiting = state.waiting.arrays(records.shape[1])[2]
-    joined = np.setdiff1d(np.arange(len(records)), waiting)
-    count, first, second, level_sum = totals(state)
+    dimensions = records.shape[1]
+    states = [StreamState(dimensions, strict=strict) for _ in range(3)]
+    start = 0
+    for deed in happening:
+        if deed < 3:
+            part = slice(start, start + 1 + 17 * deed)
+            states[deed].absorb(records[part], levels[part], np.arange(len(records))[part])
+            start = min(part.stop, len(records))
+        else:
+            taken = states[deed - 3]
+            states[deed - 3] = StreamState(dimensions, strict=strict)
+            states[(deed - 2) % 3].take_over(taken)
+    waiting = np.concatenate([state.waiting.arrays(dimensions)[2] for state in states])
+    joined = np.setdiff1d(np.arange(start), waiting)
+    count, first, second, level_sum = (sum(parts) for parts in zip(*map(totals, states)))
     scale = max(1.0, float(np.abs(records).max()))
+    assert sum(state.seen for state in states) == start
     assert count == len(joined)
     assert level_sum == levels[joined].sum()
-    np.testing.assert_allclose(first, records[joined].sum(axis=0), atol=1e-9 * scale * count)
+    np.testing.assert_allclose(first, records[joined].sum(axis=0), atol=1e-9 * scale * start)
     expected = records[joined].T @ records[joined]
-    np.testing.assert_allclose(second, expected, rtol=1e-9, atol=1e-9 * scale**2 * count)
+    np.testing.assert_allclose(second, expected, rtol=1e-9, atol=1e-9 * scale**2 * start)
+    for state in states:
+        state.check()
 
 
 @given(streams(), st.booleans())
@@ -295,6 +317,59 @@ def test_snapshots_change_by_valid_groups_of_newcomers_only(
                 fresh = counts[members].sum() - before.view().counts[family]
                 shown_again = before.view().means[family].tobytes() in kept
                 assert shown_again or fresh >= largest[members].max()
+
+
+class Watcher:
+    """Keeps all snapshots of a state, and which groups of one come from which of an earlier one."""
+
+    def __init__(self) -> None:
+        self.shown: list[Groups] = []
+        self.ways: list[list[np.ndarray]] = []  # of each group, its heirs in the next snapshot
+
+    def look(self, state: StreamState) -> None:
+        before = state.groups.view().families.copy()
+        known = 0 if state.published is None else len(state.published)
+        state.published, _ = publish(state.groups, state.published)
+        after = state.groups.view().families
+        self.ways.append([np.unique(after[before == row]) for row in range(known)])
+        self.shown.append(copy.deepcopy(state.published))
+
+    def pairs(self) -> Iterator[tuple[GroupArrays, GroupArrays]]:
+        """Each group of each snapshot, with all that has come of it in each later one."""
+        for first, shown in enumerate(self.shown):
+            heirs = [np.array([row]) for row in range(len(shown))]
+            for later in range(first + 1, len(self.shown)):
+                way = self.ways[later]
+                heirs = [np.concatenate([way[row] for row in rows]) for rows in heirs]
+                for row, rows in enumerate(heirs):
+                    yield (
+                        GroupArrays._make(array[[row]] for array in shown.view()),
+                        GroupArrays._make(array[rows] for array in self.shown[later].view()),
+                    )
+
+
+@given(streams(), st.lists(st.integers(1, 60), min_size=1, max_size=5), st.booleans())
+@settings(max_examples=40)
+def test_any_two_snapshots_differ_by_valid_groups_of_newcomers(
+    data: tuple[np.ndarray, np.ndarray], sizes: list[int], merged: bool
+) -> None:
+    """Whatever split, waited, or was merged in between, and however many snapshots there are."""
+    records, levels = data
+    watcher, state, start = Watcher(), StreamState(records.shape[1]), 0
+    for turn, size in enumerate([30, *sizes, *sizes, *sizes]):
+        part = slice(start, start + size)
+        state.absorb(records[part], levels[part], np.arange(len(records))[part])
+        start += size
+        if merged and turn == 2:  # with a stream that has shown nothing yet
+            state.take_over(feed(StreamState(records.shape[1]), records + 3, levels, [50]))
+        watcher.look(state)
+    for before, after in watcher.pairs():
+        newcomers = after.counts.sum() - before.counts.sum()
+        if newcomers:
+            assert newcomers >= after.levels.max()
+        else:
+            np.testing.assert_array_equal(before.means, after.means)
+            np.testing.assert_array_equal(before.scatters, after.scatters)
 
 
 @given(streams())

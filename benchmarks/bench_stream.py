@@ -23,6 +23,7 @@ from benchmarks.results import save_chart, timed, write_table
 from tulle import StreamCondenser
 from tulle.condense.stream import _boxes, _tree
 from tulle.condense.stream._kernels import add
+from tulle.condense.stream._lanes import point_distances, within
 from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.steps import COINCIDENT
@@ -67,30 +68,14 @@ def run(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:
 @numba.njit(error_model="numpy")
 def _nearest_linear(tree: Any, groups: Any, work: Any, record: Any, need: int, tie: float) -> int:
     """All leaves in single precision, candidates again in double."""
-    dimensions = len(record)
-    norm = 0.0
-    for k in range(dimensions):
-        offset = record[k] - tree.origin[k]
-        work.y[k] = np.float32(offset)
-        norm += offset * offset
-    slack = 4.0 * 2.0**-24 * np.sqrt(norm) + 1e-12
-    best, best_distance, threshold = -1, np.inf, np.float32(np.inf)
-    for leaf in range(tree.marks[1]):
-        if not _tree._scan(tree, work, leaf, need, threshold):
-            continue
-        for lane in range(_tree.LANES):
-            if work.lanes[lane] <= threshold and tree.sizes[leaf, lane] >= need:
-                group = tree.ids[leaf, lane]
-                distance = 0.0
-                for k in range(dimensions):
-                    offset = record[k] - groups.means[group, k]
-                    distance += offset * offset
-                if distance <= tie:
-                    distance = 0.0
-                if distance < best_distance or (distance == best_distance and group < best):
-                    best, best_distance = group, distance
-                    threshold = _tree._threshold(max(distance, tie), slack, dimensions)
-    return best
+    slack = _tree._place(tree, work, record)
+    best = _tree.Best(-1, np.inf, np.float32(np.inf))
+    distances = work.distances[0]
+    for leaf in range(tree.marks[_tree.LEAVES]):
+        point_distances(tree.points, leaf, work.y, distances)
+        lanes = within(distances, best.limit, tree.sizes, leaf, need)
+        best = _tree._compare(tree, groups, record, leaf, lanes, best, slack, tie)
+    return best.group
 
 
 @numba.njit(error_model="numpy")

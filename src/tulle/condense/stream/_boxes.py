@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tulle.condense.stream._tree import LANES, ZERO, Tree
+from tulle.condense.stream._lanes import LANES
+from tulle.condense.stream._tree import LEAVES, Tree
 from tulle.condense.stream.groups import GroupArrays
 from tulle.jit import inlined, kernel
 
@@ -25,18 +28,85 @@ def move(tree: Tree, groups: GroupArrays, group: int) -> None:
         _widen(tree, leaf, lane)
 
 
-@kernel
-def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
-    """Puts a new group into the leaf of the one that it came from; the leaf, if it is full now."""
+@inlined
+def insert(tree: Tree, group: int, sibling: int) -> int:
+    """Gives a new group a lane beside the one that it came from; the leaf, if it is full now."""
     leaf = tree.home[sibling] // LANES
     lane = tree.used[leaf]
     tree.used[leaf] += 1
     tree.ids[leaf, lane] = group
     tree.home[group] = leaf * LANES + lane
-    for k in range(tree.points.shape[1]):
-        tree.points[leaf, k, lane] = ZERO
-    move(tree, groups, group)
     return leaf if tree.used[leaf] == LANES else -1
+
+
+@kernel
+def halve(tree: Tree, leaf: int) -> None:
+    """Moves the upper half of a full leaf into a new one; their parent has a free slot."""
+    new = tree.marks[LEAVES]
+    tree.marks[LEAVES] += 1
+    order = _along_widest(tree, leaf)
+    for rank in range(LANES // 2, LANES):
+        _carry(tree, leaf, order[rank], new, rank - LANES // 2)
+    # those that stay close the gaps: a lane in the lower half is free as soon as it was carried
+    free = 0
+    for rank in range(LANES // 2):
+        if order[rank] >= LANES // 2:
+            while tree.sizes[leaf, free] >= 0:
+                free += 1
+            _carry(tree, leaf, order[rank], leaf, free)
+    node = tree.leaf_parent[leaf, 0]
+    slot = tree.fill[node]
+    tree.fill[node] += 1
+    tree.children[node, slot] = ~new
+    tree.leaf_parent[new, 0] = node
+    tree.leaf_parent[new, 1] = slot
+    for half in (leaf, new):
+        tree.used[half] = LANES // 2
+        _tighten(tree, half)
+
+
+@inlined
+def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
+    """Takes a group to another lane."""
+    for k in range(tree.points.shape[1]):
+        tree.points[target, k, place] = tree.points[leaf, k, lane]
+    tree.ids[target, place] = tree.ids[leaf, lane]
+    tree.sizes[target, place] = tree.sizes[leaf, lane]
+    tree.sizes[leaf, lane] = -1
+    tree.home[tree.ids[target, place]] = target * LANES + place
+
+
+@inlined
+def _along_widest(tree: Tree, leaf: int) -> Any:
+    """The lanes of a full leaf in order along the axis of largest variance, then of age."""
+    widest = 0
+    largest = -1.0
+    for k in range(tree.points.shape[1]):
+        total = 0.0
+        squares = 0.0
+        for lane in range(LANES):
+            offset = np.float64(tree.points[leaf, k, lane]) - tree.points[leaf, k, 0]
+            total += offset
+            squares += offset * offset
+        variance = squares - total * total / LANES
+        if variance > largest:
+            largest = variance
+            widest = k
+    order = np.empty(LANES, dtype=np.int64)
+    for lane in range(LANES):
+        value = tree.points[leaf, widest, lane]
+        place = lane
+        while place > 0 and (
+            tree.points[leaf, widest, order[place - 1]] > value
+            or (
+                tree.points[leaf, widest, order[place - 1]] == value
+                and tree.ids[leaf, order[place - 1]] > tree.ids[leaf, lane]
+            )
+        ):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = lane
+    return order
 
 
 @inlined
@@ -64,51 +134,32 @@ def _widen(tree: Tree, leaf: int, lane: int) -> None:
 def _tighten(tree: Tree, leaf: int) -> None:
     """Shrinks the boxes above a leaf to what they hold."""
     tree.touched[leaf] = 0
-    _box_of_leaf(tree, leaf)
-    node = tree.leaf_parent[leaf, 0]
+    node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
+    inside = tree.points, tree.points, tree.sizes, tree.ids
+    _enclose(tree, node, slot, inside, leaf, tree.used[leaf])
     while tree.node_parent[node, 0] >= 0:
-        _box_of_node(tree, node)
-        node = tree.node_parent[node, 0]
+        above, slot = tree.node_parent[node, 0], tree.node_parent[node, 1]
+        boxes = tree.low, tree.high, tree.largest, tree.oldest
+        _enclose(tree, above, slot, boxes, node, tree.fill[node])
+        node = above
 
 
 @inlined
-def _box_of_leaf(tree: Tree, leaf: int) -> None:
-    node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
-    used = tree.used[leaf]
+def _enclose(tree: Tree, node: int, slot: int, inside: Any, row: int, used: int) -> None:
+    """Fits one box to the first ``used`` columns of a leaf or of a node."""
+    lows, highs, sizes, ages = inside
     for k in range(tree.points.shape[1]):
-        low = tree.points[leaf, k, 0]
-        high = low
-        for lane in range(1, used):
-            value = tree.points[leaf, k, lane]
-            low = min(low, value)
-            high = max(high, value)
+        low = lows[row, k, 0]
+        high = highs[row, k, 0]
+        for column in range(1, used):
+            low = min(low, lows[row, k, column])
+            high = max(high, highs[row, k, column])
         tree.low[node, k, slot] = low
         tree.high[node, k, slot] = high
-    largest = tree.sizes[leaf, 0]
-    oldest = tree.ids[leaf, 0]
-    for lane in range(1, used):
-        largest = max(largest, tree.sizes[leaf, lane])
-        oldest = min(oldest, tree.ids[leaf, lane])
+    largest = sizes[row, 0]
+    oldest = ages[row, 0]
+    for column in range(1, used):
+        largest = max(largest, sizes[row, column])
+        oldest = min(oldest, ages[row, column])
     tree.largest[node, slot] = largest
     tree.oldest[node, slot] = oldest
-
-
-@inlined
-def _box_of_node(tree: Tree, node: int) -> None:
-    above, place = tree.node_parent[node, 0], tree.node_parent[node, 1]
-    fill = tree.fill[node]
-    for k in range(tree.low.shape[1]):
-        low = tree.low[node, k, 0]
-        high = tree.high[node, k, 0]
-        for slot in range(1, fill):
-            low = min(low, tree.low[node, k, slot])
-            high = max(high, tree.high[node, k, slot])
-        tree.low[above, k, place] = low
-        tree.high[above, k, place] = high
-    largest = tree.largest[node, 0]
-    oldest = tree.oldest[node, 0]
-    for slot in range(1, fill):
-        largest = max(largest, tree.largest[node, slot])
-        oldest = min(oldest, tree.oldest[node, slot])
-    tree.largest[above, place] = largest
-    tree.oldest[above, place] = oldest

@@ -10,6 +10,7 @@ import numpy as np
 from tulle.condense.stream._boxes import insert, move
 from tulle.condense.stream._tree import Scratch, Tree, search
 from tulle.condense.stream.groups import GroupArrays
+from tulle.condense.stream.steps import CONVERGED, SQUARINGS
 from tulle.jit import inlined, kernel
 
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
@@ -24,30 +25,44 @@ def absorb(
     levels: Any,
     start: int,
     size: int,
+    unsettled: int,
     wake: int,
     strict: bool,
     tie: float,
 ) -> tuple[int, int, int, int]:
-    """Condenses records until the end or until somebody else has to act.
+    """Settles a group (unless it is -1), then condenses records, until somebody else has to act.
 
     Returns the next record, the number of groups, the reason and whom it concerns:
     FULL = the index has no room for one more group; WAIT = no group may take the next record;
     WAKE = this group has reached ``wake`` members, which a waiting record needs, and is not
     settled yet; CROWDED = this leaf of the index is full and must be split.
     """
-    for row in range(start, len(records)):
+    row = start
+    group = unsettled
+    while True:
+        if group >= 0:
+            parts, changed = (group, size), 1
+            crowded = -1
+            if _due(groups, group, strict):
+                _split(groups, group, size)
+                crowded = insert(tree, size, group)
+                size += 1
+                changed = 2
+            for part in range(changed):
+                move(tree, groups, parts[part])
+            if crowded >= 0:
+                return row, size, CROWDED, crowded
+        if row == len(records):
+            return row, size, DONE, -1
         if size == len(tree.home):
             return row, size, FULL, -1
         group = search(tree, groups, work, records[row], levels[row] - 1, tie)
         if group < 0:
             return row, size, WAIT, -1
         add(groups, group, records[row], levels[row])
+        row += 1
         if groups.counts[group] >= wake:
-            return row + 1, size, WAKE, group
-        size, crowded = _settle(groups, tree, group, size, strict)
-        if crowded >= 0:
-            return row + 1, size, CROWDED, crowded
-    return len(records), size, DONE, -1
+            return row, size, WAKE, group
 
 
 @inlined
@@ -71,30 +86,12 @@ def add(groups: GroupArrays, group: int, record: Any, level: int) -> None:
     groups.level_sums[group] += level
 
 
-@kernel
-def settle(groups: GroupArrays, tree: Tree, group: int, size: int, strict: bool) -> tuple[int, int]:
-    """Splits a group that is due and updates the index; the number of groups, a full leaf or -1."""
-    return _settle(groups, tree, group, size, strict)
-
-
 @inlined
-def _settle(
-    groups: GroupArrays, tree: Tree, group: int, size: int, strict: bool
-) -> tuple[int, int]:
+def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
+    """Whether a group must be split, as ``steps.splits``."""
     count = groups.counts[group]
     due = count * count >= 2 * groups.level_sums[group]
-    if due and (not strict or count // 2 >= groups.levels[group]):
-        return size + 1, _split_in_tree(groups, tree, group, size)
-    move(tree, groups, group)
-    return size, -1
-
-
-@kernel
-def _split_in_tree(groups: GroupArrays, tree: Tree, group: int, new: int) -> int:
-    """Splits a group, in the index too; a leaf that is full now, or -1."""
-    _split(groups, group, new)
-    move(tree, groups, group)
-    return insert(tree, groups, new, group)
+    return due and (not strict or count // 2 >= groups.levels[group])
 
 
 @kernel
@@ -111,11 +108,8 @@ def _split(groups: GroupArrays, group: int, new: int) -> None:
             covariance[i, j] = groups.scatters[group, entry] / float(count)
             covariance[j, i] = covariance[i, j]
             entry += 1
-    values, vectors = np.linalg.eigh(covariance)
-    variance = max(values[-1], 0.0)
-    axis = vectors[:, -1].copy()
-    if axis[np.argmax(np.abs(axis))] < 0.0:
-        axis = -axis
+    axis = np.empty(dimensions)
+    variance = _longest_axis(covariance, axis)
     width = math.sqrt(12.0 * variance)
     rest = 1.0 - fraction
     for i in range(dimensions):
@@ -141,3 +135,56 @@ def _split(groups: GroupArrays, group: int, new: int) -> None:
     groups.level_sums[group] = share
     groups.level_sums[new] = total - share
     groups.families[new] = groups.families[group]
+
+
+@kernel
+def _longest_axis(covariance: Any, axis: Any) -> float:
+    """Writes the first eigenvector into ``axis``, as ``steps.longest_axis``; its eigenvalue."""
+    dimensions = len(axis)
+    for i in range(dimensions):
+        axis[i] = 1.0 if i == 0 else 0.0
+    trace = 0.0
+    for i in range(dimensions):
+        trace += covariance[i, i]
+    if not trace > 0.0:
+        return 0.0
+    power = np.empty((dimensions, dimensions))
+    square = np.empty((dimensions, dimensions))
+    _divide(covariance, trace, power)
+    for _ in range(SQUARINGS):
+        for i in range(dimensions):
+            for j in range(dimensions):
+                square[i, j] = 0.0
+            for k in range(dimensions):
+                for j in range(dimensions):
+                    square[i, j] += power[k, i] * power[k, j]
+        trace = 0.0
+        for i in range(dimensions):
+            trace += square[i, i]
+        _divide(square, trace, power)
+        if trace > CONVERGED:
+            break
+    first = 0
+    for i in range(1, dimensions):
+        if power[i, i] > power[first, first]:
+            first = i
+    norm = 0.0
+    for i in range(dimensions):
+        norm += power[first, i] * power[first, i]
+    norm = math.sqrt(norm)
+    for i in range(dimensions):
+        axis[i] = power[first, i] / norm
+    variance = 0.0
+    for i in range(dimensions):
+        along = 0.0
+        for j in range(dimensions):
+            along += covariance[i, j] * axis[j]
+        variance += along * axis[i]
+    return max(variance, 0.0)
+
+
+@inlined
+def _divide(matrix: Any, divisor: float, out: Any) -> None:
+    for i in range(len(matrix)):
+        for j in range(len(matrix)):
+            out[i, j] = matrix[i, j] / divisor

@@ -1,6 +1,6 @@
 """The search in the index over moving means: a tree of boxes, scanned in single precision.
 
-Leaves hold up to ``LANES`` means as columns of float32, inner nodes up to ``FAN`` boxes of their
+Leaves hold up to ``LANES`` means as columns of float32, inner nodes as many boxes of their
 children (``_boxes.py`` keeps them up to date, ``tree.py`` builds and splits them). Single
 precision only decides what need not be looked at: every candidate within :func:`_threshold` is
 computed again in double precision, so the answer is that of a linear search.
@@ -19,13 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tulle.condense.stream._lanes import (
+    box_distances,
+    lowest,
+    nearest,
+    point_distances,
+    within,
+)
 from tulle.condense.stream.groups import GroupArrays
 from tulle.jit import inlined
 
-LANES = 128
-FAN = 16
-FAR = np.float32(1e18)  # the place of empty lanes
-ZERO = np.float32(0.0)
 ROOT, LEAVES, NODES = 0, 1, 2  # entries of `marks`
 UNIT = 2.0**-24
 
@@ -36,17 +39,17 @@ class Tree(NamedTuple):
     marks: Any  # int64 (3,): root, leaves in use, nodes in use
     origin: Any  # float64 (d,), subtracted before rounding to float32
     home: Any  # int32 (groups,), leaf * LANES + lane
-    points: Any  # float32 (leaves, even d, LANES)
+    points: Any  # float32 (leaves, d, LANES)
     ids: Any  # int32 (leaves, LANES)
     sizes: Any  # int32 (leaves, LANES), members of the group, -1 in an empty lane
     used: Any  # int32 (leaves,)
     touched: Any  # int32 (leaves,), updates since the boxes were tight
     leaf_parent: Any  # int32 (leaves, 2): node, slot
-    low: Any  # float32 (nodes, even d, FAN)
-    high: Any  # float32 (nodes, even d, FAN)
-    children: Any  # int32 (nodes, FAN), leaves as ~leaf
-    largest: Any  # int32 (nodes, FAN), members of the largest group below, -1 in an empty slot
-    oldest: Any  # int32 (nodes, FAN), smallest group number below
+    low: Any  # float32 (nodes, d, LANES)
+    high: Any  # float32 (nodes, d, LANES)
+    children: Any  # int32 (nodes, LANES), leaves as ~leaf
+    largest: Any  # int32 (nodes, LANES), members of the largest group below, -1 in an empty slot
+    oldest: Any  # int32 (nodes, LANES), smallest group number below
     fill: Any  # int32 (nodes,)
     node_parent: Any  # int32 (nodes, 2)
 
@@ -54,11 +57,72 @@ class Tree(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory of one search."""
 
-    y: Any  # float32 (even d,), the record about the origin
-    lanes: Any  # float32 (LANES,)
-    slots: Any  # float32 (FAN,)
+    y: Any  # float32 (d,), the record about the origin
+    distances: Any  # float32 (levels, LANES), from the record to the lanes of a node or leaf
+    path: Any  # int32 (levels, 2): node, slot
     stack: Any  # int32 (depth, 2): child, oldest group below
     bounds: Any  # float32 (depth,)
+
+
+class Best(NamedTuple):
+    """The nearest group so far, and how far away in single precision a better one may seem."""
+
+    group: Any  # int64, -1 at first
+    distance: float
+    limit: Any
+
+
+@inlined
+def search(
+    tree: Tree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
+) -> int:
+    """The nearest group with at least ``need`` members, oldest first among coincident; or -1."""
+    slack = _place(tree, work, record)
+    leaf, levels = _descend(tree, work, need, _threshold(tie, slack, len(record)))
+    if levels == 0:
+        return -1
+    best = Best(-1, np.inf, np.float32(np.inf))
+    distances = work.distances[levels]
+    point_distances(tree.points, leaf, work.y, distances)
+    lanes = nearest(distances, np.float32(0.0), tree.sizes, leaf, need)
+    best = _compare(tree, groups, record, leaf, lanes, best, slack, tie)
+    lanes = within(distances, best.limit, tree.sizes, leaf, need)
+    best = _compare(tree, groups, record, leaf, lanes, best, slack, tie)
+    depth = 0
+    for level in range(levels):
+        node, slot = work.path[level, 0], work.path[level, 1]
+        slots = within(work.distances[level], best.limit, tree.largest, node, need)
+        depth = _push(tree, work, node, slots & ~(1 << slot), level, depth)
+    while depth > 0:
+        depth -= 1
+        child = work.stack[depth, 0]
+        if work.bounds[depth] > best.limit:
+            continue
+        if best.distance == 0.0 and work.stack[depth, 1] > best.group:
+            continue  # only an older group could still win
+        if child >= 0:
+            box_distances(tree.low, tree.high, child, work.y, distances)
+            slots = within(distances, best.limit, tree.largest, child, need)
+            depth = _push(tree, work, child, slots, levels, depth)
+            continue
+        point_distances(tree.points, ~child, work.y, distances)
+        lanes = within(distances, best.limit, tree.sizes, ~child, need)
+        if lanes != 0:
+            best = _compare(tree, groups, record, ~child, lanes, best, slack, tie)
+    return best.group
+
+
+@inlined
+def _place(tree: Tree, work: Scratch, record: Any) -> float:
+    """Rounds a record for the search; what rounding may add to a distance."""
+    norm = 0.0
+    shift = 0.0
+    for k in range(len(record)):
+        offset = record[k] - tree.origin[k]
+        work.y[k] = np.float32(offset)
+        norm += offset * offset
+        shift += record[k] * record[k] + tree.origin[k] * tree.origin[k]
+    return 4.0 * UNIT * math.sqrt(norm) + 1e-15 * math.sqrt(shift)
 
 
 @inlined
@@ -69,126 +133,70 @@ def _threshold(distance: float, slack: float, dimensions: int) -> Any:
 
 
 @inlined
-def search(
-    tree: Tree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
-) -> int:
-    """The nearest group with at least ``need`` members, oldest first among coincident; or -1."""
-    dimensions = len(record)
-    norm = 0.0
-    shift = 0.0
-    for k in range(dimensions):
-        offset = record[k] - tree.origin[k]
-        work.y[k] = np.float32(offset)
-        norm += offset * offset
-        shift += record[k] * record[k] + tree.origin[k] * tree.origin[k]
-    slack = 4.0 * UNIT * math.sqrt(norm) + 1e-15 * math.sqrt(shift)
-    coincident = _threshold(tie, slack, dimensions)
-    threshold = np.float32(np.inf)
-    best = -1
-    best_distance = np.inf
-    work.stack[0, 0] = tree.marks[ROOT]
-    work.stack[0, 1] = 0
-    work.bounds[0] = ZERO
-    depth = 1
-    while depth > 0:
-        depth -= 1
-        child = work.stack[depth, 0]
-        if work.bounds[depth] > threshold:
-            continue
-        if best_distance == 0.0 and work.stack[depth, 1] > best:
-            continue  # only an older group could still win
-        if child >= 0:
-            depth = _expand(tree, work, child, need, threshold, coincident, depth)
-            continue
-        leaf = ~child
-        if not _scan(tree, work, leaf, need, threshold):
-            continue
-        first = _closest_lane(tree, work, leaf, need) if best < 0 else 0
-        for step in range(LANES):
-            lane = (first + step) % LANES
-            if not (work.lanes[lane] <= threshold and tree.sizes[leaf, lane] >= need):
-                continue
-            group = tree.ids[leaf, lane]
-            distance = 0.0
-            for k in range(dimensions):
-                offset = record[k] - groups.means[group, k]
-                distance += offset * offset
-            if distance <= tie:
-                distance = 0.0
-            if distance < best_distance or (distance == best_distance and group < best):
-                best = group
-                best_distance = distance
-                threshold = _threshold(max(distance, tie), slack, dimensions)
-    return best
+def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int, int]:
+    """A leaf to begin with: always the nearest box, the oldest of those that hold the record.
+
+    Returns the leaf and its depth; way and distances stay in the working memory. With a group
+    near by, the search proper leaves out most of the tree. The depth is 0 if no group has enough
+    members.
+    """
+    node = tree.marks[ROOT]
+    level = 0
+    while node >= 0:
+        distances = work.distances[level]
+        box_distances(tree.low, tree.high, node, work.y, distances)
+        slots = nearest(distances, coincident, tree.largest, node, need)
+        if slots == 0:
+            return -1, 0
+        first = lowest(slots)
+        slots &= slots - 1
+        while slots != 0:
+            slot = lowest(slots)
+            slots &= slots - 1
+            if tree.oldest[node, slot] < tree.oldest[node, first]:
+                first = slot
+        work.path[level, 0] = node
+        work.path[level, 1] = first
+        level += 1
+        node = np.int64(tree.children[node, first])
+    return ~node, level
 
 
 @inlined
-def _expand(
-    tree: Tree, work: Scratch, node: int, need: int, threshold: Any, coincident: Any, depth: int
-) -> int:
-    """Pushes the children that may hold the nearest group, the most promising last."""
-    slots, y = work.slots, work.y
-    for slot in range(FAN):
-        slots[slot] = ZERO
-    for k in range(0, len(y), 2):
-        u = y[k]
-        v = y[k + 1]
-        for slot in range(FAN):
-            s = max(max(tree.low[node, k, slot] - u, u - tree.high[node, k, slot]), ZERO)
-            t = max(max(tree.low[node, k + 1, slot] - v, v - tree.high[node, k + 1, slot]), ZERO)
-            slots[slot] += s * s + t * t
-    base = depth
-    for slot in range(tree.fill[node]):
-        bound = slots[slot]
-        if bound > threshold or tree.largest[node, slot] < need:
-            continue
-        oldest = tree.oldest[node, slot]
-        if bound <= coincident:
-            bound = ZERO
-        place = depth
-        while place > base and (
-            work.bounds[place - 1] < bound
-            or (work.bounds[place - 1] == bound and work.stack[place - 1, 1] < oldest)
-        ):
-            work.bounds[place] = work.bounds[place - 1]
-            work.stack[place, 0] = work.stack[place - 1, 0]
-            work.stack[place, 1] = work.stack[place - 1, 1]
-            place -= 1
-        work.bounds[place] = bound
-        work.stack[place, 0] = tree.children[node, slot]
-        work.stack[place, 1] = oldest
+def _push(tree: Tree, work: Scratch, node: int, slots: int, level: int, depth: int) -> int:
+    """Puts children of a node on the stack; its new height."""
+    while slots != 0:
+        slot = lowest(slots)
+        slots &= slots - 1
+        work.bounds[depth] = work.distances[level, slot]
+        work.stack[depth, 0] = tree.children[node, slot]
+        work.stack[depth, 1] = tree.oldest[node, slot]
         depth += 1
     return depth
 
 
 @inlined
-def _scan(tree: Tree, work: Scratch, leaf: int, need: int, threshold: Any) -> bool:
-    """Single-precision distances to all means of a leaf; whether one is worth a closer look."""
-    lanes, y = work.lanes, work.y
-    points = tree.points[leaf]
-    sizes = tree.sizes[leaf]
-    for lane in range(LANES):
-        lanes[lane] = ZERO
-    for k in range(0, len(y), 2):
-        u = y[k]
-        v = y[k + 1]
-        for lane in range(LANES):
-            s = points[k, lane] - u
-            t = points[k + 1, lane] - v
-            lanes[lane] += s * s + t * t
-    hits = 0
-    for lane in range(LANES):
-        hits += (lanes[lane] <= threshold) & (sizes[lane] >= need)
-    return hits > 0
-
-
-@inlined
-def _closest_lane(tree: Tree, work: Scratch, leaf: int, need: int) -> int:
-    """Where to begin in the first leaf, so that the threshold falls at once."""
-    closest = 0
-    least = np.float32(np.inf)
-    for lane in range(LANES):
-        if work.lanes[lane] < least and tree.sizes[leaf, lane] >= need:
-            least = work.lanes[lane]
-            closest = lane
-    return closest
+def _compare(
+    tree: Tree,
+    groups: GroupArrays,
+    record: Any,
+    leaf: int,
+    lanes: int,
+    best: Best,
+    slack: float,
+    tie: float,
+) -> Best:
+    """The better of the best so far and some lanes of a leaf, in double precision."""
+    while lanes != 0:
+        group = np.int64(tree.ids[leaf, lowest(lanes)])
+        lanes &= lanes - 1
+        distance = 0.0
+        for k in range(len(record)):
+            offset = record[k] - groups.means[group, k]
+            distance += offset * offset
+        if distance <= tie:
+            distance = 0.0
+        if distance < best.distance or (distance == best.distance and group < best.group):
+            limit = _threshold(max(distance, tie), slack, len(record))
+            best = Best(group, distance, limit)
+    return best

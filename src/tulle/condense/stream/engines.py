@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
+
 from tulle.condense.stream import steps
 from tulle.condense.stream.groups import Groups
 from tulle.moments import Floats, GroupMoments, Ints
@@ -90,25 +92,7 @@ class TreeEngine:
     def absorb(
         self, records: Floats, levels: Ints, start: int, wake: int
     ) -> tuple[int, Event, int]:
-        while True:
-            start, self.groups.size, reason, group = self.kernels.absorb(
-                self.groups.arrays,
-                self.tree,
-                self.work,
-                records,
-                levels,
-                start,
-                self.groups.size,
-                wake,
-                self.strict,
-                self.tie,
-            )
-            if reason == self.kernels.FULL:
-                self._grow()
-            elif reason == self.kernels.CROWDED:
-                self._relieve(group)
-            else:
-                return start, Event(reason), group
+        return self._absorb(records, levels, start, wake, unsettled=-1)
 
     def add(self, group: int, record: Floats, level: int) -> None:
         steps.add(self.groups, group, record, level)  # rare, and the same bits
@@ -116,11 +100,33 @@ class TreeEngine:
     def settle(self, group: int) -> None:
         if self.groups.size == len(self.tree.home):
             self._grow()
-        self.groups.size, crowded = self.kernels.settle(
-            self.groups.arrays, self.tree, group, self.groups.size, self.strict
-        )
-        if crowded >= 0:
-            self._relieve(crowded)
+        nobody = np.empty((0, self.groups.dimensions)), np.empty(0, dtype=np.int64)
+        self._absorb(*nobody, start=0, wake=NOBODY, unsettled=group)
+
+    def _absorb(
+        self, records: Floats, levels: Ints, start: int, wake: int, unsettled: int
+    ) -> tuple[int, Event, int]:
+        while True:
+            start, self.groups.size, reason, concerned = self.kernels.absorb(
+                self.groups.arrays,
+                self.tree,
+                self.work,
+                records,
+                levels,
+                start,
+                self.groups.size,
+                unsettled,
+                wake,
+                self.strict,
+                self.tie,
+            )
+            unsettled = -1
+            if reason == self.kernels.FULL:
+                self._grow()
+            elif reason == self.kernels.CROWDED:
+                self._relieve(concerned)
+            else:
+                return start, Event(reason), concerned
 
     def append(self, moments: GroupMoments) -> None:
         self.groups.append(moments)

@@ -1,7 +1,7 @@
 """The owner of the index: builds it from the groups' means and splits what is full.
 
-These are rare events (one leaf in some thousand records), so they are plain NumPy. All leaves
-have the same depth, however the stream drifts, because a full node hands one half upward.
+These are rare events, so they are plain NumPy, but for the halving of a leaf. All leaves have
+the same depth, however the stream drifts, because a full node hands one half upward.
 """
 
 from __future__ import annotations
@@ -9,118 +9,166 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle.condense.stream._tree import (
-    FAN,
-    FAR,
-    LANES,
-    LEAVES,
-    NODES,
-    ROOT,
-    Scratch,
-    Tree,
-)
+from tulle.condense.stream._boxes import halve
+from tulle.condense.stream._lanes import LANES
+from tulle.condense.stream._tree import LEAVES, NODES, ROOT, Scratch, Tree
 from tulle.condense.stream.groups import Groups
 
-LEAF_FILL = 80  # of 128 lanes: a new leaf has room to grow
-NODE_FILL = 10  # of 16 slots
+LEAF_FILL = 30  # of 32 lanes at most: a new leaf has room to grow
+NODE_CUTS = 4  # a new node has 2**4 children, of 32 at most
 DEEPEST = 32  # more levels than memory could hold
 Numbers = NDArray[np.int64]
 Singles = NDArray[np.float32]
 
 
 def build(groups: Groups) -> Tree:
-    """A packed tree over all groups, with room for half as many more at most.
+    """A packed tree over all groups, with as much room as their arrays have.
 
-    Then it is time to pack them anew: new groups go where those are that they came from, and by
-    and by boxes overlap.
+    When these are full it is time to pack the groups anew: a new one goes where that one is from
+    which it came, and by and by boxes overlap.
     """
     used = groups.view()
     origin = used.means.mean(axis=0)
-    tree = _empty(origin, min(groups.capacity, 64 + groups.size * 3 // 2))
     points = (used.means - origin).astype(np.float32)
-    height, room = 1, LEAF_FILL * NODE_FILL
-    while room < groups.size:
-        height, room = height + 1, room * NODE_FILL
-    numbers = np.arange(groups.size)
-    tree.marks[ROOT] = _build_node(tree, points, numbers, used.counts, height)
+    cuts = max(0, int(np.ceil(np.log2(groups.size / LEAF_FILL))))
+    order, edges = _halved(points, cuts)
+    tree = _empty(origin, groups.capacity)
+    _fill_leaves(tree, points[order], order, used.counts[order], edges)
+    starts = edges[:-1]
+    _stack_nodes(
+        tree,
+        np.minimum.reduceat(points[order], starts),
+        np.maximum.reduceat(points[order], starts),
+        np.maximum.reduceat(used.counts[order], starts),
+        np.minimum.reduceat(order, starts),
+    )
     return tree
 
 
 def scratch(dimensions: int) -> Scratch:
     """Working memory for searches; the stack is deeper than any tree can make it."""
     return Scratch(
-        np.zeros(_even(dimensions), dtype=np.float32),
-        np.zeros(LANES, dtype=np.float32),
-        np.zeros(FAN, dtype=np.float32),
-        np.zeros((DEEPEST * FAN, 2), dtype=np.int32),
-        np.zeros(DEEPEST * FAN, dtype=np.float32),
+        np.zeros(dimensions, dtype=np.float32),
+        np.zeros((DEEPEST + 1, LANES), dtype=np.float32),
+        np.zeros((DEEPEST, 2), dtype=np.int32),
+        np.zeros((DEEPEST * LANES, 2), dtype=np.int32),
+        np.zeros(DEEPEST * LANES, dtype=np.float32),
     )
 
 
 def split_leaf(tree: Tree, leaf: int) -> bool:
-    """Moves the upper half of a full leaf into a new one; False if the arrays have no room."""
+    """Moves half of a full leaf into a new one; False if the arrays have no room."""
     if tree.marks[LEAVES] == len(tree.used) or tree.marks[NODES] + DEEPEST > len(tree.fill):
         return False
-    axis = _widest(tree.points[leaf].T)
-    order = np.lexsort((tree.ids[leaf], tree.points[leaf, axis]))
-    lower, upper = (
-        (tree.points[leaf][:, lanes], tree.ids[leaf][lanes], tree.sizes[leaf][lanes])
-        for lanes in (order[: LANES // 2], order[LANES // 2 :])
-    )
-    new = _add_leaf(tree, *upper)
-    _fill_leaf(tree, leaf, *lower)
     _make_room(tree, int(tree.leaf_parent[leaf, 0]))
-    _adopt(tree, int(tree.leaf_parent[leaf, 0]), ~new)
-    _fit_upward(tree, leaf)
+    halve(tree, leaf)
     return True
 
 
-def _build_node(tree: Tree, points: Singles, numbers: Numbers, counts: Numbers, height: int) -> int:
-    node = _add_node(tree)
-    parts = max(1, -(-len(numbers) // (LEAF_FILL * NODE_FILL ** (height - 1))))
-    for part in _partition(points, numbers, parts):
-        if height > 1:
-            _adopt(tree, node, _build_node(tree, points, part, counts, height - 1))
-        else:
-            wide = np.zeros((tree.points.shape[1], len(part)), dtype=np.float32)
-            wide[: points.shape[1]] = points[part].T
-            _adopt(tree, node, ~_add_leaf(tree, wide, part, counts[part]))
-    return node
+def _halved(points: Singles, cuts: int) -> tuple[Numbers, Numbers]:
+    """Cuts points in halves, so many times, always across the widest axis of a part.
+
+    Returns the points in order of parts, and where each part begins and ends. The axis is that of
+    the largest variance: outliers shall not decide where to cut. Coincident points stay together
+    by age, which lets the search skip younger ones.
+    """
+    order = np.arange(len(points))
+    edges = np.array([0, len(points)])
+    for _ in range(cuts):
+        sizes = np.diff(edges)
+        for size in np.unique(sizes):  # two at most
+            rows = edges[:-1][sizes == size, None] + np.arange(size)
+            inside = points[order[rows]]
+            widest = inside.var(axis=1, dtype=np.float64).argmax(axis=1)
+            along = np.take_along_axis(inside, widest[:, None, None], axis=2)[..., 0]
+            ranks = along.argsort(axis=1, kind="stable")
+            order[rows] = np.take_along_axis(order[rows], ranks, axis=1)
+        edges = np.sort(np.concatenate([edges, edges[:-1] + sizes // 2]))
+    return order, edges
 
 
-def _partition(points: Singles, numbers: Numbers, parts: int) -> list[Numbers]:
-    """Cuts groups into compact parts of equal size, always across the widest axis."""
-    if parts == 1:
-        return [numbers]
-    inside = points[numbers]
-    axis = _widest(inside)
-    # stable: coincident groups stay together by age, which lets the search skip younger ones
-    order = numbers[np.argsort(inside[:, axis], kind="stable")]
-    cut = len(order) * (parts // 2) // parts
-    left = _partition(points, order[:cut], parts // 2)
-    return left + _partition(points, order[cut:], parts - parts // 2)
+def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edges: Numbers) -> None:
+    """Puts ordered points into leaves from one edge to the next."""
+    used = np.diff(edges)
+    leaf = np.repeat(np.arange(len(used)), used)
+    lane = np.arange(len(ids)) - edges[leaf]
+    tree.marks[LEAVES] = len(used)
+    tree.used[: len(used)] = used
+    tree.points[leaf, :, lane] = points
+    tree.ids[leaf, lane] = ids
+    tree.sizes[leaf, lane] = sizes
+    tree.home[ids] = leaf * LANES + lane
 
 
-def _widest(points: Singles) -> int:
-    """The axis with the largest variance: outliers shall not decide where to cut."""
-    return int(np.argmax(points.var(axis=0, dtype=np.float64)))
+def _stack_nodes(
+    tree: Tree, low: Singles, high: Singles, largest: Numbers, oldest: Numbers
+) -> None:
+    """Builds level upon level of nodes over the boxes of all leaves, up to the root."""
+    children, parents = ~np.arange(len(low)), tree.leaf_parent
+    while True:
+        fill = min(len(low), 2**NODE_CUTS)
+        nodes = tree.marks[NODES] + np.arange(len(low) // fill)
+        tree.marks[NODES] += len(nodes)
+        parents[np.where(children < 0, ~children, children)] = np.stack(
+            [np.repeat(nodes, fill), np.tile(np.arange(fill), len(nodes))], axis=1
+        )
+        shape = (len(nodes), fill)
+        low, high = low.reshape(*shape, -1), high.reshape(*shape, -1)
+        largest, oldest = largest.reshape(shape), oldest.reshape(shape)
+        tree.fill[nodes] = fill
+        tree.low[nodes, :, :fill] = low.swapaxes(1, 2)
+        tree.high[nodes, :, :fill] = high.swapaxes(1, 2)
+        tree.largest[nodes, :fill] = largest
+        tree.oldest[nodes, :fill] = oldest
+        tree.children[nodes, :fill] = children.reshape(shape)
+        if len(nodes) == 1:
+            tree.marks[ROOT] = nodes[0]
+            return
+        low, high = low.min(axis=1), high.max(axis=1)
+        largest, oldest = largest.max(axis=1), oldest.min(axis=1)
+        children, parents = nodes, tree.node_parent
 
 
-def _add_leaf(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers) -> int:
-    leaf = int(tree.marks[LEAVES])
-    tree.marks[LEAVES] += 1
-    _fill_leaf(tree, leaf, points, ids, sizes)
-    return leaf
+def _make_room(tree: Tree, node: int) -> None:
+    """Splits the full nodes from above down to ``node``, so that it has a free slot."""
+    while tree.fill[node] == LANES:
+        top = node
+        while tree.node_parent[top, 0] >= 0 and tree.fill[tree.node_parent[top, 0]] == LANES:
+            top = int(tree.node_parent[top, 0])
+        _split_node(tree, top)
 
 
-def _fill_leaf(tree: Tree, leaf: int, points: Singles, ids: Numbers, sizes: Numbers) -> None:
-    used = len(ids)
-    tree.used[leaf] = used
-    tree.touched[leaf] = 0
-    tree.points[leaf, :, :used], tree.points[leaf, :, used:] = points, FAR
-    tree.ids[leaf, :used], tree.ids[leaf, used:] = ids, -1
-    tree.sizes[leaf, :used], tree.sizes[leaf, used:] = sizes, -1
-    tree.home[ids] = leaf * LANES + np.arange(used)
+def _split_node(tree: Tree, node: int) -> None:
+    """Moves the upper half of a full node's children into a new node beside it."""
+    if tree.node_parent[node, 0] < 0:
+        tree.marks[ROOT] = _add_node(tree)
+        _adopt(tree, int(tree.marks[ROOT]), node)
+    centres = tree.low[node] + tree.high[node]
+    axis = np.argmax(np.ptp(centres, axis=1))
+    order = np.lexsort((tree.oldest[node], centres[axis]))
+    new = _add_node(tree)
+    columns = [
+        array[node].copy()
+        for array in (tree.low, tree.high, tree.largest, tree.oldest, tree.children)
+    ]
+    for place, slots in ((node, order[: LANES // 2]), (new, order[LANES // 2 :])):
+        _hang(tree, place, [column[..., slots] for column in columns])
+    _fit(tree, node)
+    _adopt(tree, int(tree.node_parent[node, 0]), new)
+
+
+def _hang(tree: Tree, node: int, columns: list[NDArray[np.generic]]) -> None:
+    """Gives a node these children and no others."""
+    low, high, largest, oldest, children = columns
+    fill = len(children)
+    tree.fill[node] = fill
+    tree.low[node, :, :fill], tree.high[node, :, :fill] = low, high
+    tree.largest[node, :fill], tree.largest[node, fill:] = largest, -1
+    tree.oldest[node, :fill] = oldest
+    tree.children[node, :fill] = children
+    for slot, child in enumerate(children.tolist()):
+        parents = tree.leaf_parent if child < 0 else tree.node_parent
+        parents[~child if child < 0 else child] = node, slot
 
 
 def _add_node(tree: Tree) -> int:
@@ -129,93 +177,44 @@ def _add_node(tree: Tree) -> int:
     return node
 
 
-def _make_room(tree: Tree, node: int) -> None:
-    """Splits the full nodes from above down to ``node``, so that it has a free slot."""
-    while tree.fill[node] == FAN:
-        top = node
-        while tree.node_parent[top, 0] >= 0 and tree.fill[tree.node_parent[top, 0]] == FAN:
-            top = int(tree.node_parent[top, 0])
-        _split_node(tree, top)
-
-
-def _split_node(tree: Tree, node: int) -> None:
-    """Moves the upper half of a node's children into a new node beside it."""
-    if tree.node_parent[node, 0] < 0:
-        root = _add_node(tree)
-        tree.marks[ROOT] = root
-        _adopt(tree, root, node)
-    centres = tree.low[node] + tree.high[node]
-    axis = np.argmax(np.ptp(centres, axis=1))
-    children = tree.children[node][np.lexsort((tree.oldest[node], centres[axis]))]
-    new = _add_node(tree)
-    tree.fill[node] = 0
-    tree.largest[node] = -1
-    for rank, child in enumerate(children):
-        _adopt(tree, node if rank < FAN // 2 else new, int(child))
+def _adopt(tree: Tree, above: int, node: int) -> None:
+    """Hangs a node below another, in its next slot."""
+    slot = tree.fill[above]
+    tree.fill[above] += 1
+    tree.children[above, slot] = node
+    tree.node_parent[node] = above, slot
     _fit(tree, node)
-    _adopt(tree, int(tree.node_parent[node, 0]), new)
 
 
-def _adopt(tree: Tree, node: int, child: int) -> None:
-    """Hangs a leaf (``~leaf``) or a node below a node, in its next slot."""
-    slot = tree.fill[node]
-    tree.fill[node] += 1
-    tree.children[node, slot] = child
-    parents = tree.leaf_parent if child < 0 else tree.node_parent
-    parents[~child if child < 0 else child] = node, slot
-    _fit(tree, child)
-
-
-def _fit_upward(tree: Tree, leaf: int) -> None:
-    """Fits the boxes above a leaf to what they hold."""
-    _fit(tree, ~leaf)
-    node = int(tree.leaf_parent[leaf, 0])
-    while tree.node_parent[node, 0] >= 0:
-        _fit(tree, node)
-        node = int(tree.node_parent[node, 0])
-
-
-def _fit(tree: Tree, child: int) -> None:
-    """Fits the box of one leaf or node, in the slot of its parent."""
-    if child < 0:
-        node, slot = tree.leaf_parent[~child]
-        used = tree.used[~child]
-        low = high = tree.points[~child, :, :used]
-        largest, oldest = tree.sizes[~child, :used], tree.ids[~child, :used]
-    else:
-        node, slot = tree.node_parent[child]
-        used = tree.fill[child]
-        low, high = tree.low[child, :, :used], tree.high[child, :, :used]
-        largest, oldest = tree.largest[child, :used], tree.oldest[child, :used]
-    tree.low[node, :, slot] = low.min(axis=1)
-    tree.high[node, :, slot] = high.max(axis=1)
-    tree.largest[node, slot] = largest.max()
-    tree.oldest[node, slot] = oldest.min()
-
-
-def _even(dimensions: int) -> int:
-    return dimensions + dimensions % 2
+def _fit(tree: Tree, node: int) -> None:
+    """Fits the box of a node, in the slot of its parent."""
+    above, slot = tree.node_parent[node]
+    fill = tree.fill[node]
+    tree.low[above, :, slot] = tree.low[node, :, :fill].min(axis=1)
+    tree.high[above, :, slot] = tree.high[node, :, :fill].max(axis=1)
+    tree.largest[above, slot] = tree.largest[node, :fill].max()
+    tree.oldest[above, slot] = tree.oldest[node, :fill].min()
 
 
 def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
-    wide = _even(len(origin))
-    leaves = 8 + capacity // 40  # a leaf in use holds 40 means or more
-    nodes = 2 * DEEPEST + leaves // 4
+    wide = len(origin)
+    leaves = 8 + capacity // 8  # a leaf in use holds 12 means or more, but for the first
+    nodes = 2 * DEEPEST + leaves // 8
     return Tree(
         np.zeros(3, dtype=np.int64),
         origin,
         np.zeros(capacity, dtype=np.int32),
         np.zeros((leaves, wide, LANES), dtype=np.float32),
         np.zeros((leaves, LANES), dtype=np.int32),
-        np.zeros((leaves, LANES), dtype=np.int32),
+        np.full((leaves, LANES), -1, dtype=np.int32),
         np.zeros(leaves, dtype=np.int32),
         np.zeros(leaves, dtype=np.int32),
         np.full((leaves, 2), -1, dtype=np.int32),
-        np.zeros((nodes, wide, FAN), dtype=np.float32),
-        np.zeros((nodes, wide, FAN), dtype=np.float32),
-        np.zeros((nodes, FAN), dtype=np.int32),
-        np.full((nodes, FAN), -1, dtype=np.int32),
-        np.zeros((nodes, FAN), dtype=np.int32),
+        np.zeros((nodes, wide, LANES), dtype=np.float32),
+        np.zeros((nodes, wide, LANES), dtype=np.float32),
+        np.zeros((nodes, LANES), dtype=np.int32),
+        np.full((nodes, LANES), -1, dtype=np.int32),
+        np.zeros((nodes, LANES), dtype=np.int32),
         np.zeros(nodes, dtype=np.int32),
         np.full((nodes, 2), -1, dtype=np.int32),
     )

@@ -1,0 +1,89 @@
+"""The index of a stream, what it must hold at every moment; and the axis of a split."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tulle.condense.stream import _kernels, steps
+from tulle.condense.stream._lanes import LANES
+from tulle.condense.stream._tree import LEAVES, ROOT
+from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
+from tulle.condense.stream.groups import Groups, pack
+from tulle.moments import GroupMoments
+
+
+def _check(engine: TreeEngine) -> None:
+    """Every group is in one lane, and in every box on its way to the root."""
+    tree, groups = engine.tree, engine.groups.view()
+    assert tree.used[: tree.marks[LEAVES]].sum() == len(engine.groups)
+    for group in range(len(engine.groups)):
+        leaf, lane = divmod(int(tree.home[group]), LANES)
+        assert lane < tree.used[leaf] < LANES
+        assert tree.ids[leaf, lane] == group
+        assert tree.sizes[leaf, lane] == groups.counts[group]
+        point = tree.points[leaf, :, lane]
+        np.testing.assert_array_equal(point, np.float32(groups.means[group] - tree.origin))
+        child, (node, slot) = ~leaf, tree.leaf_parent[leaf]
+        while node >= 0:
+            assert slot < tree.fill[node]
+            assert tree.children[node, slot] == child
+            assert np.all(tree.low[node, :, slot] <= point)
+            assert np.all(tree.high[node, :, slot] >= point)
+            assert tree.largest[node, slot] >= tree.sizes[leaf, lane]
+            assert tree.oldest[node, slot] <= group
+            child, (node, slot) = node, tree.node_parent[node]
+        assert child == tree.marks[ROOT]
+    empty = np.arange(LANES) >= tree.used[: tree.marks[LEAVES], None]
+    assert np.all(tree.sizes[: tree.marks[LEAVES]][empty] == -1)
+
+
+@pytest.mark.parametrize("kind", ["mixed", "drifting", "repeated"])
+def test_every_group_is_in_the_boxes_above_it(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    records = rng.normal(size=(30_000, 3)) * [1.0, 5.0, 0.1]
+    if kind == "drifting":
+        records += np.linspace(0, 40, len(records))[:, None]
+    if kind == "repeated":
+        records = records[rng.integers(50, size=len(records))]
+    levels = rng.integers(2, 7, size=len(records))
+    groups = Groups(3)
+    groups.append(GroupMoments.of(records[:40], np.arange(40) // 10, levels[:40]))
+    engine = TreeEngine(groups, strict=False)
+    for start in range(40, len(records), 7_490):
+        part = slice(start, start + 7_490)
+        assert engine.absorb(records[part], levels[part], 0, NOBODY)[1] is Event.DONE
+        _check(engine)
+    assert len(groups) > 32 * LANES  # nodes were split too
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), dimensions=st.integers(1, 12), rank=st.integers(0, 12))
+def test_the_longest_axis_is_the_first_eigenvector(seed: int, dimensions: int, rank: int) -> None:
+    rng = np.random.default_rng(seed)
+    spread = rng.normal(size=(rank, dimensions)) * 10.0 ** rng.integers(-6, 7)
+    covariance = spread.T @ spread
+    variance, axis = steps.longest_axis(pack(covariance), dimensions)
+    assert np.linalg.norm(axis) == pytest.approx(1.0)
+    assert axis[np.argmax(np.abs(axis))] > 0.0
+    assert variance == pytest.approx(np.linalg.eigvalsh(covariance)[-1], rel=1e-9)
+    np.testing.assert_allclose(
+        covariance @ axis, variance * axis, atol=1e-5 * max(variance, 1e-300)
+    )
+    compiled = np.empty(dimensions)
+    assert _kernels._longest_axis(covariance, compiled) == variance
+    np.testing.assert_array_equal(compiled, axis)
+
+
+def test_a_group_without_extent_has_an_axis_too() -> None:
+    variance, axis = steps.longest_axis(np.zeros(6), 3)
+    assert variance == 0.0
+    np.testing.assert_array_equal(axis, [1.0, 0.0, 0.0])
+
+
+def test_equal_eigenvalues_give_one_of_their_vectors() -> None:
+    variance, axis = steps.longest_axis(pack(np.eye(4)), 4)
+    assert variance == pytest.approx(1.0)
+    assert np.linalg.norm(axis) == pytest.approx(1.0)

@@ -1,11 +1,11 @@
 """Successive snapshots: who arrived between two releases?
 
-A stream is released again and again. The *watcher* has the release before and after one record
-arrived, and a list of candidates of whom one is that record. Two ways to find it: by *totals*
-(count times mean, after less before, is the record itself if the release keeps its moments
-exactly), and by *fresh rows* (rows that the earlier release did not have lie near the newcomer).
-Right if the candidate that fits best is the one who arrived; guessing is one in the number of
-candidates.
+A stream is released again and again. The *watcher* has the release before and after somebody
+arrived, alone or with others, and a list of candidates of whom one is among the newcomers. Two
+ways to find that one: by *totals* (count times mean, after less before, is the sum of the
+newcomers if the release keeps its moments exactly), and by *fresh rows* (rows that the earlier
+release did not have lie near the newcomers). Right if the candidate that fits best is the one who
+arrived; guessing is one in the number of candidates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tulle.moments import Floats
 
 
 class Snapshots(NamedTuple):
-    """Two releases of a stream and the one record that arrived between them.
+    """Two releases of a stream and a record that arrived between them.
 
     ``counts`` are the records condensed before and after, which a release states.
     """
@@ -37,7 +37,7 @@ _Scores = Callable[[Snapshots, Floats], Floats]  # the smaller, the better a can
 
 
 def snapshots_by_totals(pairs: Sequence[Snapshots], rng: np.random.Generator) -> AttackResult:
-    """The candidate nearest to the difference of the totals."""
+    """The candidate nearest to the mean newcomer, from the difference of the totals."""
     return _attack("snapshots_totals", pairs, _by_totals, rng)
 
 
@@ -66,14 +66,15 @@ def _attack(
         len(pairs),
         right,
         chance,
-        story=f"A watcher with the releases before and after one record arrived picks, from a "
+        story=f"A watcher with the releases before and after a record arrived picks, from a "
         f"list of candidates, the one that fits {clue} best. Right if it is the one who arrived.",
     )
 
 
 def _by_totals(pair: Snapshots, candidates: Floats) -> Floats:
     first, last = pair.counts
-    estimate = last * pair.after.mean(axis=0) - first * pair.before.mean(axis=0)
+    total = last * pair.after.mean(axis=0) - first * pair.before.mean(axis=0)
+    estimate = total / max(last - first, 1)
     return np.asarray((((candidates - estimate) / _scale(pair)) ** 2).sum(axis=1))
 
 

@@ -12,6 +12,7 @@ from tulle.condense.stream import StreamCondenser
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.watching import watch
 
+ONE, LEVEL = "one record", "as many as its level"  # who arrives between two snapshots
 LIMITS = [
     "Whoever reads all snapshots sees how the groups move: snapshots hide single newcomers among "
     "as many as their level, not the trend that many of them make.",
@@ -34,7 +35,6 @@ def stream_result(
     policy = settings.wanted["snapshots"]
     rng = np.random.default_rng()
     used = watch(condenser, policy, rng)
-    other = watch(condenser, "all" if policy == "bounded" else "bounded", rng)
     return {
         "title": f"Stream condensed from {source}",
         "summary": f"{counts['seen']:,} records were seen: {counts['condensed']:,} are condensed "
@@ -46,7 +46,7 @@ def stream_result(
         "k": settings.wanted["k"],
         "attacks": {attack.name: attack.to_dict() for attack in used},
         "sections": [
-            _intersection(policy, used, other),
+            _intersection(condenser, policy, used, rng),
             _table(
                 "snapshots",
                 "Snapshots",
@@ -88,23 +88,36 @@ def _promises(
 
 
 def _intersection(
-    policy: str, used: Sequence[AttackResult], other: Sequence[AttackResult]
+    condenser: StreamCondenser,
+    policy: str,
+    used: Sequence[AttackResult],
+    rng: np.random.Generator,
 ) -> dict[str, Any]:
+    other = "all" if policy == "bounded" else "bounded"
+    found = {
+        (ONE, policy): used,
+        (ONE, other): watch(condenser, other, rng),
+        (LEVEL, policy): watch(condenser, policy, rng, together=True),
+        (LEVEL, other): watch(condenser, other, rng, together=True),
+    }
     rows = [
-        [attack.name, "used" if attack in used else "not used", attack.rate, attack.baseline]
-        for attack in [*used, *other]
+        [arrived, attack.name, f"{shown} (used)" if shown == policy else shown]
+        + [attack.rate, attack.baseline]
+        for (arrived, shown), attacks in found.items()
+        for attack in attacks
     ]
     return {
         "id": "intersection",
         "title": "Who arrived between two snapshots?",
-        "text": "Somebody holds two successive snapshots and looks for the one record that arrived "
-        f"in between. This stream's policy is '{policy}': with 'bounded', a group is shown anew "
-        "only after as many newcomers as its largest level. Measured with people drawn from the "
-        "groups, among ten candidates.",
+        "text": "Somebody holds two successive snapshots and looks for a record that arrived in "
+        f"between. This stream's policy is '{policy}': with 'bounded', a group is shown anew "
+        "only after as many newcomers as its largest level; with 'all', all groups are shown as "
+        "they are. Measured with people drawn from the groups, among ten candidates: for one "
+        "newcomer, anybody; for a whole level of newcomers, their neighbours.",
         "blocks": [
             {
                 "type": "table",
-                "columns": ["attack", "policy", "newcomer found", "by guessing"],
+                "columns": ["arrived", "attack", "policy", "newcomer found", "by guessing"],
                 "rows": rows,
             }
         ],

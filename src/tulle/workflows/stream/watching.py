@@ -1,8 +1,10 @@
-"""What two releases of this stream tell of the one record that arrives between them, measured.
+"""What two releases of this stream tell of who arrived between them, measured.
 
-No record of the stream is kept, so people are drawn from its groups: one arrives, nine do not, and
-a watcher who holds the releases before and after picks one of the ten. The stream is played
-with a few of its groups only, which makes the watcher's work easier than it is.
+No record of the stream is kept, so people are drawn from its groups: some arrive, nine do not, and
+a watcher who holds the releases before and after picks one of ten. Either one arrives alone, or as
+many arrive together as its level asks for, all of one group: then the policy shows them, and the
+nine are their neighbours. The stream is played with a few of its groups only, which makes the
+watcher's work easier than it is.
 """
 
 from __future__ import annotations
@@ -25,33 +27,57 @@ CANDIDATES = 10
 GROUPS = 20
 
 
-def watch(condenser: StreamCondenser, policy: str, rng: np.random.Generator) -> list[AttackResult]:
-    """Both ways to look for the newcomer, for snapshots made by a policy (bounded or all)."""
+def watch(
+    condenser: StreamCondenser, policy: str, rng: np.random.Generator, *, together: bool = False
+) -> list[AttackResult]:
+    """Both ways to look for a newcomer, for snapshots made by a policy (bounded or all)."""
     states = [state for state in condenser._states.values() if len(state.groups)]
     sizes = np.array([len(state.groups) for state in states])
+    arrive = _together if together else _alone
     pairs = []
     for _ in range(TRIALS):
         state = states[rng.choice(len(states), p=sizes / sizes.sum())]
-        pairs.append(_arrival(state, condenser.synthesis, policy, rng))
+        moments = state.groups.moments()
+        few = _some(moments, rng.permutation(len(moments.counts))[:GROUPS])
+        came, decoys, level = arrive(few, rng)
+        pairs.append(_watched(few, came, decoys, level, condenser, policy, rng))
     return [snapshots_by_totals(pairs, rng), snapshots_by_fresh_rows(pairs, rng)]
 
 
-def _arrival(
-    state: StreamState, distribution: str, policy: str, rng: np.random.Generator
-) -> Snapshots:
-    moments = state.groups.moments()
-    few = _some(moments, rng.permutation(len(moments.counts))[:GROUPS])
-    played = StreamState(state.groups.dimensions, strict=state.strict)
-    played.start(few)
+def _alone(few: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floats, int]:
+    """One newcomer, others from all groups, and the newcomer's level."""
     people, groups = synthesize(few, rng, distribution="normal")
     chosen = rng.permutation(len(people))[:CANDIDATES]
-    level = int(min(few.levels[groups[chosen[0]]], few.counts.max() + 1))
-    shown, before = _release(played, None, distribution, policy, rng)
-    played.absorb(people[chosen[:1]], np.array([level]), np.array([played.seen]))
-    _, after = _release(played, shown, distribution, policy, rng)
-    return Snapshots(
-        before, after, (len(before), len(after)), people[chosen[0]], people[chosen[1:]]
-    )
+    return people[chosen[:1]], people[chosen[1:]], int(few.levels[groups[chosen[0]]])
+
+
+def _together(few: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floats, int]:
+    """As many newcomers as a group's level, others of the same group, and that level."""
+    home = int(rng.choice(len(few.counts), p=few.counts / few.counts.sum()))
+    level = int(few.levels[home])
+    sizes = np.zeros(len(few.counts), dtype=np.int64)
+    sizes[home] = level + CANDIDATES - 1
+    people = rng.permutation(synthesize(few, rng, distribution="normal", sizes=sizes)[0])
+    return people[:level], people[level:], level
+
+
+def _watched(
+    few: GroupMoments,
+    came: Floats,
+    decoys: Floats,
+    level: int,
+    condenser: StreamCondenser,
+    policy: str,
+    rng: np.random.Generator,
+) -> Snapshots:
+    """The releases before and after some people came to a stream of few groups."""
+    played = StreamState(few.means.shape[1], strict=condenser.split == "strict")
+    played.start(few)
+    levels = np.full(len(came), min(level, int(few.counts.max()) + 1))
+    shown, before = _release(played, None, condenser.synthesis, policy, rng)
+    played.absorb(came, levels, played.seen + np.arange(len(came)))
+    _, after = _release(played, shown, condenser.synthesis, policy, rng)
+    return Snapshots(before, after, (len(before), len(after)), came[0], decoys)
 
 
 def _release(

@@ -17,7 +17,7 @@ from tulle.condense.class_streams import ClassStreams, streams
 from tulle.condense.classes import Labels, Unit, read_labels, units_of
 from tulle.condense.condenser import Condenser, Watcher
 from tulle.condense.gcd import approximate_gcd
-from tulle.condense.joint import note_features
+from tulle.condense.joint import note_features, takes_any_table
 from tulle.condense.levels import check_levels, locate_levels
 from tulle.condense.notes import warn_weaker
 from tulle.moments import Ints
@@ -248,9 +248,6 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         return table, words.cast(pl.String).cast(pl.Int64).to_numpy()
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        tags = takes_any_table(super().__sklearn_tags__())
         tags.target_tags.required = True
         return tags

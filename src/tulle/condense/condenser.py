@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tulle.checks import check_choice, check_flag, check_int, check_real
-from tulle.condense.joint import JointEncoder, note_features
+from tulle.condense.joint import JointEncoder, note_features, takes_any_table
 from tulle.condense.levels import (
     check_levels,
     feasible,
@@ -23,7 +23,7 @@ from tulle.condense.levels import (
 from tulle.condense.notes import privacy_notes, table_notes, warn_weaker
 from tulle.condense.statistics import information_loss, refuse_beyond_memory, rescaled
 from tulle.condense.synthesis import DISTRIBUTIONS, count_degenerate, synthesize
-from tulle.errors import PrivacyError
+from tulle.condense.validity import check_groups, check_moments
 from tulle.moments import Floats, GroupMoments, Ints
 from tulle.random import RandomState, as_generator
 from tulle.tables.encoder import TableEncoder
@@ -169,7 +169,7 @@ class Condenser(BaseEstimator):
         with a target.
         """
         check_is_fitted(self, "moments_")
-        self._verify()
+        check_moments(self.moments_)
         sizes = None
         if n_samples is not None:
             total = np.array([check_int("sample", "n_samples", n_samples, 1)])
@@ -271,7 +271,6 @@ class Condenser(BaseEstimator):
 
     def _group(self, matrix: Floats, demands: Ints, rng: np.random.Generator) -> Ints:
         from tulle.condense.groupings import group_records
-        from tulle.condense.validity import check_groups
 
         groups = group_records(
             matrix, demands, rng, method=self.grouping, time_budget=self.time_budget
@@ -291,19 +290,5 @@ class Condenser(BaseEstimator):
         self.n_singular_ = int((moments.counts <= moments.means.shape[1]).sum())
         self.notes_ = privacy_notes(self) + table_notes(self)
 
-    def _verify(self) -> None:
-        """The guarantee once more, before anything leaves."""
-        small = int((self.moments_.counts < self.moments_.levels).sum())
-        if small:
-            raise PrivacyError(
-                f"{small} groups are smaller than the level of a record in them: nothing is "
-                "released. Fit again"
-            )
-
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.non_deterministic = False
-        return tags
+        return takes_any_table(super().__sklearn_tags__())

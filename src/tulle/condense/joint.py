@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Tags
 
 from tulle.errors import DataError
 from tulle.moments import Floats, Ints
@@ -133,3 +134,12 @@ def note_features(estimator: Any, encoder: TableEncoder) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+
+
+def takes_any_table(tags: Tags) -> Tags:
+    """Tells scikit-learn that missing values, texts and categories are welcome."""
+    tags.input_tags.allow_nan = True
+    tags.input_tags.string = True
+    tags.input_tags.categorical = True
+    tags.non_deterministic = False
+    return tags

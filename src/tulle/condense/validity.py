@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tulle.errors import PrivacyError
-from tulle.moments import Ints
+from tulle.moments import GroupMoments, Ints
 
 
 def check_groups(groups: Ints, levels: Ints) -> None:
@@ -18,6 +18,16 @@ def check_groups(groups: Ints, levels: Ints) -> None:
         raise PrivacyError(
             f"{small} of {len(sizes)} groups are smaller than the level of a record in them: "
             "nothing is released"
+        )
+
+
+def check_moments(moments: GroupMoments) -> None:
+    """Refuses statistics of groups that break the invariant: once more, before anything leaves."""
+    small = int((moments.counts < moments.levels).sum())
+    if small:
+        raise PrivacyError(
+            f"{small} groups are smaller than the level of a record in them: nothing is released. "
+            "Fit again"
         )
 
 

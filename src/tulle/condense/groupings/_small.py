@@ -14,84 +14,15 @@ against staying (heat bath), which leads out of poor local optima.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tulle.condense.groupings._dissolving import restructure
+from tulle.condense.groupings._padded import NEAR, PaddedGroups, nearest_rows
 from tulle.condense.groupings.repair import squared_error
 from tulle.moments import Floats, Ints
 
-NEAR = 10  # records near a record, groups near a group
 HOT, COLD = 0.8, 0.03  # first and last temperature, as shares of a record's mean error
 ROUNDS = 600  # of cooling from there; fewer begin colder
 GREEDY = 30
-
-
-class PaddedGroups:
-    """Rows of members, padded with the number of a row of zeros."""
-
-    def __init__(self, matrix: Floats, levels: Ints, groups: Ints) -> None:
-        n = len(matrix)
-        self.nobody = n
-        self.points = np.vstack([matrix, np.zeros((1, matrix.shape[1]))])
-        self.levels = np.append(levels, 0)
-        self.sizes = np.bincount(groups).astype(np.int64)
-        order = np.argsort(groups, kind="stable")
-        member = np.arange(n) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
-        self.members = np.full((len(self.sizes), 2 * int(self.sizes.max()) + 2), n)
-        self.members[groups[order], member] = order
-        self.lowest = int(levels.min())
-        self.least = 1e-11 * (1.0 + float(np.abs(matrix).max(initial=0.0)) ** 2)
-
-    def labels(self) -> Ints:
-        """The group of each record."""
-        groups = np.empty(self.nobody + 1, dtype=np.int64)
-        groups[self.members] = np.arange(len(self.members))[:, None]
-        return groups[:-1]
-
-    def alive(self) -> Ints:
-        """Groups that have members."""
-        return np.flatnonzero(self.sizes)
-
-    def centres(self) -> Floats:
-        """The mean of each group."""
-        widest = int(self.sizes.max())
-        sums = self.points[self.members[:, :widest]].sum(axis=1)
-        return sums / np.maximum(self.sizes, 1)[:, None]
-
-    def near(self) -> Ints:
-        """The nearest groups of each group; itself where there are too few."""
-        alive = self.alive()
-        lists = np.repeat(np.arange(len(self.sizes))[:, None], NEAR, axis=1)
-        nearest = nearest_rows(self.centres()[alive], NEAR)
-        lists[alive, : nearest.shape[1]] = alive[nearest]
-        return lists
-
-    def remove(self, groups: Ints, places: Ints) -> Ints:
-        """Takes one member out of each of some groups; the last one takes its place."""
-        last = self.sizes[groups] - 1
-        gone = self.members[groups, places]
-        self.members[groups, places] = self.members[groups, last]
-        self.members[groups, last] = self.nobody
-        self.sizes[groups] = last
-        return gone
-
-    def add(self, groups: Ints, rows: Ints) -> None:
-        """Puts one record into each of some groups."""
-        self.members[groups, self.sizes[groups]] = rows
-        self.sizes[groups] += 1
-
-
-def nearest_rows(points: Floats, width: int) -> Ints:
-    """The nearest other rows of each row, in no order; fewer columns if there are fewer rows."""
-    width = min(width, len(points) - 1)
-    found = np.empty((len(points), max(width, 0)), dtype=np.int64)
-    squares = np.einsum("ij,ij->i", points, points)
-    step = max(1, 200_000 // max(points.size, 1))  # products too small to start threads for
-    for low in range(0, len(points) if width > 0 else 0, step):
-        some = np.arange(low, min(low + step, len(points)))
-        apart = squares - 2.0 * points[some] @ points.T
-        apart[some - low, some] = np.inf
-        found[some] = np.argpartition(apart, width - 1, axis=1)[:, :width]
-    return found
 
 
 def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
@@ -221,87 +152,3 @@ def apply_exchanges(state: PaddedGroups, pairs: Ints, chosen: Ints, width: int) 
         moved = (chosen >= low) & (chosen < low + width)
         source, target = pairs[moved, first], pairs[moved, 1 - first]
         state.add(target, state.remove(source, chosen[moved] - low))
-
-
-def restructure(state: PaddedGroups, neighbours: Ints) -> None:
-    """Dissolves groups whose members fit better elsewhere, splits those that can be split."""
-    near = state.near()
-    for group in np.flatnonzero(_dissolving_may_gain(state, near, neighbours)):
-        _dissolve(state, int(group), near[group], neighbours)
-    needs = state.levels[state.members].max(axis=1)
-    for group in np.flatnonzero(state.sizes >= 2 * np.maximum(needs, 1)):
-        _split(state, int(group))
-
-
-def _dissolving_may_gain(state: PaddedGroups, near: Ints, neighbours: Ints) -> NDArray[np.bool_]:
-    """An upper bound of the gain, with every member alone in the best group, is positive.
-
-    Members look at the groups near their own and at those of the records near them: the centre
-    of a group that bridges two clusters is near neither.
-    """
-    groups, points = state.labels(), state.points[:-1]
-    centres, levels = state.centres(), state.levels[:-1]
-    own = points - centres[groups]
-    gains = np.einsum("ij,ij->i", own, own)
-    cheapest = np.full(len(points), np.inf)
-    for host in (*near[groups].T, *groups[neighbours].T):
-        size = state.sizes[host]
-        away = points - centres[host]
-        cost = np.einsum("ij,ij->i", away, away) * (size / (size + 1.0))
-        cost[(host == groups) | (size == 0) | (levels > size + 1)] = np.inf
-        cheapest = np.minimum(cheapest, cost)
-    total = np.bincount(groups, gains - cheapest, minlength=len(state.sizes))
-    return (state.sizes > 1) & (total > state.least)
-
-
-def _dissolve(state: PaddedGroups, group: int, near: Ints, neighbours: Ints) -> None:
-    rows = state.members[group, : state.sizes[group]].copy()
-    hosts = np.union1d(near, state.labels()[neighbours[rows]])
-    hosts = hosts[(hosts != group) & (state.sizes[hosts] > 0)]
-    if len(hosts) == 0:
-        return
-    sizes = state.sizes[hosts].copy()
-    centres = state.points[state.members[hosts]].sum(axis=1) / sizes[:, None]
-    points = state.points[rows]
-    gain = float(((points - points.mean(axis=0)) ** 2).sum())
-    chosen = np.empty(len(rows), dtype=np.int64)
-    for number, point in enumerate(points):
-        cost = ((centres - point) ** 2).sum(axis=1) * sizes / (sizes + 1.0)
-        full = sizes >= state.members.shape[1] - 1
-        cost[full | (state.levels[rows[number]] > sizes + 1)] = np.inf
-        best = int(cost.argmin())
-        gain -= float(cost[best])
-        if gain <= state.least:
-            return
-        sizes[best] += 1
-        centres[best] += (point - centres[best]) / sizes[best]
-        chosen[number] = best
-    state.members[group] = state.nobody
-    state.sizes[group] = 0
-    for row, host in zip(rows, hosts[chosen]):
-        state.add(np.array([host]), np.array([row]))
-
-
-def _split(state: PaddedGroups, group: int) -> None:
-    """The member farthest from the mean takes its nearest until they are a valid group."""
-    empty = np.flatnonzero(state.sizes == 0)
-    rows = state.members[group, : state.sizes[group]].copy()
-    points = state.points[rows]
-    seed = points[((points - points.mean(axis=0)) ** 2).sum(axis=1).argmax()]
-    order = rows[((points - seed) ** 2).sum(axis=1).argsort(kind="stable")]
-    needs = np.maximum.accumulate(state.levels[order])
-    size = int(np.argmax(np.arange(1, len(order) + 1) >= np.maximum(needs, 1))) + 1
-    rest = order[size:]
-    if len(rest) < max(1, int(state.levels[rest].max(initial=1))):
-        return
-    if len(empty):
-        fresh = int(empty[0])
-    else:
-        fresh = len(state.sizes)
-        row = np.full((1, state.members.shape[1]), state.nobody)
-        state.members = np.vstack([state.members, row])
-        state.sizes = np.append(state.sizes, 0)
-    for target, chosen in ((fresh, order[:size]), (group, rest)):
-        state.members[target] = state.nobody
-        state.members[target, : len(chosen)] = chosen
-        state.sizes[target] = len(chosen)

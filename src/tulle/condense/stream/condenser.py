@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from tulle.checks import check_choice, check_flag, check_int
 from tulle.condense.condenser import GROUPINGS
+from tulle.condense.joint import takes_any_table
 from tulle.condense.levels import locate_levels
 from tulle.condense.stream.batches import Batch
 from tulle.condense.stream.releasing import Releasing
@@ -235,9 +236,4 @@ class StreamCondenser(Releasing, BaseEstimator):
             batch.labels(self._labels)
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.non_deterministic = False
-        return tags
+        return takes_any_table(super().__sklearn_tags__())

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle import StreamCondenser
-from tulle.errors import DataError
+from tulle import Condenser, StreamCondenser
+from tulle.errors import DataError, ParameterError
 
 
 def labelled(rng: np.random.Generator, words: str, count: int = 200) -> pl.DataFrame:
@@ -103,3 +103,5 @@ def test_streams_of_different_kinds_do_not_merge(rng: np.random.Generator) -> No
     ]:
         with pytest.raises(DataError, match=reason):
             plain.merge(other)
+    with pytest.raises(ParameterError, match="not with a Condenser"):
+        plain.merge(Condenser(k=10).fit(X))

@@ -55,6 +55,8 @@ class ClassStreams:
     @available_if(streams)
     def merge(self, other: Self) -> Self:
         """A class condenser that has seen both streams, which must have the same columns."""
+        if not isinstance(other, type(self)):
+            raise ParameterError(f"classes merge with classes, not with a {type(other).__name__}")
         return clone(self)._keep(self._stream.merge(other._stream))
 
     @available_if(streams)

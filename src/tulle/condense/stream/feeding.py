@@ -54,7 +54,7 @@ class Feeding:
         self._aside = Aside()
         self._shown_ranges: list[Range] | None = None  # of the last snapshot
         self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
-        self._draws = 0
+        self._draws = self._shown_draw = 0  # how many there were; that of the last snapshot
         self.n_seen_ = 0
 
     def _collect(self, batch: Batch) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tulle.condense.stream.ranges import united_ranges
-from tulle.errors import DataError
+from tulle.errors import DataError, ParameterError
 from tulle.tables.merging import Affine
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
     """A condenser that has seen both, on the scales of the first; both stay as they are."""
+    if not isinstance(second, type(first)):
+        raise ParameterError(f"a stream merges with another, not with a {type(second).__name__}")
     for part in (first, second):
         part._require_groups()
     if (first._labels is None) != (second._labels is None):
@@ -34,6 +36,7 @@ def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
     for label, state in zip(_labels_of(second, first), second._states.values(), strict=True):
         merged._state_of(label).take_over(state.moved(theirs, first.n_seen_))
     merged.n_seen_ = first.n_seen_ + second.n_seen_
+    merged._shown_draw = merged._next_draw()
     merged._aside = first._aside.moved(ways[0], 0)
     merged._aside.rows |= second._aside.moved(ways[1], first.n_seen_).rows
     merged._note_joined(np.zeros((0, len(merged._location))), merged.n_seen_)

@@ -33,7 +33,7 @@ class Releasing(Feeding, Described):
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
         shown = [state.groups for state in self._states.values()]
-        return self._drawn(shown, n_samples, self._encoder)
+        return self._drawn(shown, n_samples, self._encoder, self._next_draw())
 
     def snapshot(self) -> Any:
         """New records that may leave beside earlier snapshots.
@@ -41,7 +41,8 @@ class Releasing(Feeding, Described):
         A group's statistics are shown anew only when as many records have joined it, or what has
         split off it, as the largest level in it asks for: the difference between two snapshots
         then speaks of a valid group of newcomers, never of one of them. While records are held
-        back, ranges of numbers grow only as far as the means of groups shown anew.
+        back, ranges of numbers grow only as far as the means of groups shown anew. Where there is
+        nothing new to show, the records are the very ones of the snapshot before.
         """
         self._require_groups()
         shown, arrived, changes = [], [], []
@@ -51,9 +52,13 @@ class Releasing(Feeding, Described):
             shown.append(state.published)
             changes.append(change)
         self.last_change_ = Change.total(changes)
-        known = self._shown_ranges if self.last_change_.held_back else None
+        before = self._shown_ranges
+        known = before if self.last_change_.held_back else None
         self._shown_ranges = next_ranges(self._encoder, known, arrived, self._location)
-        return self._drawn(shown, None, confined(self._encoder, self._shown_ranges))
+        if self.last_change_.fresh or self._shown_ranges != before:
+            self._shown_draw = self._next_draw()
+        ranges = confined(self._encoder, self._shown_ranges)
+        return self._drawn(shown, None, ranges, self._shown_draw)
 
     def _require_groups(self) -> None:
         if not hasattr(self, "n_seen_"):
@@ -66,14 +71,19 @@ class Releasing(Feeding, Described):
                 f"{self._initial_size}, or for enough records of their level; nothing is released"
             )
 
-    def _drawn(self, shown: list[Groups], n_samples: int | None, encoder: JointEncoder) -> Any:
-        rng = self._generator(DRAWING, self._draws)
+    def _next_draw(self) -> int:
+        """The number of a draw that was not made yet."""
         self._draws += 1
+        return self._draws - 1
+
+    def _drawn(
+        self, shown: list[Groups], n_samples: int | None, encoder: JointEncoder, number: int
+    ) -> Any:
         table, owners = draw(
             encoder,
             self._location,
             shown,
-            rng,
+            self._generator(DRAWING, number),
             distribution=self.synthesis,
             n_samples=n_samples,
         )

@@ -34,7 +34,15 @@ if TYPE_CHECKING:
     from tulle.condense.stream.condenser import StreamCondenser
 
 _PARAMETERS = ("k", "init_size", "split", "grouping", "classwise", "synthesis", "weights", "scales")
-_STATE = ("n_seen_", "n_features_in_", "_names", "_has_target", "_seed", "_draws")
+_STATE = (
+    "n_seen_",
+    "n_features_in_",
+    "_names",
+    "_has_target",
+    "_seed",
+    "_draws",
+    "_shown_draw",
+)
 
 
 def save(
@@ -180,7 +188,8 @@ def _restored(cls: type[StreamCondenser], header: dict[str, Any]) -> StreamConde
         for entries in header["columns"]
     ]
     condenser = cls(**header["parameters"], columns=columns or None)
-    for name, value in header["fitted"].items():
+    last = {"_shown_draw": max(0, header["fitted"]["_draws"] - 1)}  # version 1 and 2 do not tell it
+    for name, value in (last | header["fitted"]).items():
         setattr(condenser, name, value)
     if header["feature_names"] is not None:
         condenser.feature_names_in_ = np.array(header["feature_names"], dtype=object)

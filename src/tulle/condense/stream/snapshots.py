@@ -24,6 +24,7 @@ class Change(NamedTuple):
     changed: int  # published groups that are shown anew
     fewest: int | None  # the fewest newcomers behind such a change
     held_back: int  # condensed records that are not shown yet
+    fresh: int  # groups whose statistics were never shown before
 
     @classmethod
     def total(cls, parts: list[Change]) -> Change:
@@ -33,6 +34,7 @@ class Change(NamedTuple):
             sum(part.changed for part in parts),
             min(fewest, default=None),
             sum(part.held_back for part in parts),
+            sum(part.fresh for part in parts),
         )
 
 
@@ -55,7 +57,8 @@ def publish(groups: Groups, published: Groups | None) -> tuple[Groups, Change]:
     if held_back != newcomers[kept].sum():
         raise PrivacyError("the snapshot does not add up to the groups: nothing is released")
     changed = newcomers[ripe]
-    return shown, Change(len(changed), int(changed.min()) if len(changed) else None, held_back)
+    fewest = int(changed.min()) if len(changed) else None
+    return shown, Change(len(changed), fewest, held_back, len(fresh))
 
 
 def _newcomers(used: GroupArrays, published: Groups) -> tuple[Ints, Ints]:

@@ -46,7 +46,8 @@ from tulle.cli import options, output
 @click.option(
     "--restart",
     type=click.Choice(["replayed", "continued"]),
-    help="For standard input and an existing state: do the same lines come again?",
+    help="For a state that exists. Standard input: do the same lines come again, or only new ones? "
+    "A file that was replaced: continued reads the new one.",
 )
 @options.policy
 @options.report

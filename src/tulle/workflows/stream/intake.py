@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tulle.condense.stream import StreamCondenser
@@ -13,6 +14,7 @@ from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
 from tulle.workflows.stream.fields import Reasons
 from tulle.workflows.stream.lines import Lines
+from tulle.workflows.stream.misfits import misfits
 from tulle.workflows.stream.records import RecordReader, Records, Row
 from tulle.workflows.stream.rejects import MOST_PENDING, Rejects
 from tulle.workflows.stream.settings import Settings
@@ -130,7 +132,7 @@ class Intake:
         self._note_waiting(0, places, lines)
 
     def _insert(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
-        """Condenses records; if one is refused (a category never seen, say), halves find it."""
+        """Condenses records, but for those that are refused (a category never seen, say)."""
         assert self.condenser is not None
         if not frame.height:
             return
@@ -141,11 +143,24 @@ class Intake:
             if frame.height == 1:
                 refused[int(places[0])] = str(error)
                 return
-            half = frame.height // 2
-            self._insert(frame[:half], places[:half], lines, refused)
-            self._insert(frame[half:], places[half:], lines, refused)
+            for rest in self._without_misfits(frame, places, refused):
+                self._insert(*rest, lines, refused)
             return
         self._note_waiting(before, places, lines)
+
+    def _without_misfits(
+        self, frame: pl.DataFrame, places: Ints, refused: Reasons
+    ) -> list[tuple[pl.DataFrame, Ints]]:
+        """The records that may be taken; if no misfit is found, two halves to try apart."""
+        assert self.condenser is not None
+        wrong = misfits(self.condenser, self._features(frame))
+        if not wrong:
+            half = frame.height // 2
+            return [(frame[:half], places[:half]), (frame[half:], places[half:])]
+        refused |= {int(places[row]): reason for row, reason in wrong.items()}
+        fine = np.ones(frame.height, dtype=bool)
+        fine[list(wrong)] = False
+        return [(frame.filter(fine), places[fine])]
 
     def _note_waiting(self, before: int, places: Ints, lines: Lines) -> None:
         assert self.condenser is not None

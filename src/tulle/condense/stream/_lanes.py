@@ -19,6 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 32
+CACHE_LINE = 64  # bytes
 
 _FLOAT, _INT, _LONG = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
@@ -98,6 +99,25 @@ def lowest(context: Any, lanes: Any) -> Any:
         return builder.cttz(values[0], ir.IntType(1)(1))
 
     return types.int64(types.int64), generate
+
+
+@intrinsic
+def fetch(context: Any, table: Any, row: Any) -> Any:
+    """Asks for a row of a matrix (C order) that will be needed soon, so that nobody waits."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        table, row = _arguments(context, builder, signature, values)
+        start = builder.bitcast(table.data, ir.IntType(8).as_pointer())
+        size = builder.extract_value(table.strides, 0)
+        first = builder.mul(row, size)
+        lines = builder.udiv(builder.add(size, _LONG(CACHE_LINE - 1)), _LONG(CACHE_LINE))
+        with cgutils.for_range(builder, lines) as loop:
+            place = builder.add(first, builder.mul(loop.index, _LONG(CACHE_LINE)))
+            there = builder.gep(start, [place])
+            _call(builder, "llvm.prefetch.p0", ir.VoidType(), there, _INT(0), _INT(3), _INT(1))
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64), generate
 
 
 def _arguments(context: Any, builder: Any, signature: Any, values: Any) -> list[Any]:

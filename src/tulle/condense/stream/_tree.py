@@ -21,6 +21,7 @@ import numpy as np
 
 from tulle.condense.stream._lanes import (
     box_distances,
+    fetch,
     lowest,
     nearest,
     point_distances,
@@ -199,4 +200,15 @@ def _compare(
         if distance < best.distance or (distance == best.distance and group < best.group):
             limit = _threshold(max(distance, tie), slack, len(record))
             best = Best(group, distance, limit)
+            _expect(tree, groups, group)
     return best
+
+
+@inlined
+def _expect(tree: Tree, groups: GroupArrays, group: int) -> None:
+    """Fetches what a record touches that joins this group: with many groups it is far away."""
+    fetch(groups.scatters, group)
+    fetch(groups.counts, group)
+    fetch(groups.levels, group)
+    fetch(groups.level_sums, group)
+    fetch(tree.home, group)

@@ -205,7 +205,7 @@ def _compare(
 
 
 @inlined
-def _expect(tree: Tree, groups: GroupArrays, group: int) -> None:
+def _expect(tree: Tree, groups: GroupArrays, group: Any) -> None:
     """Fetches what a record touches that joins this group: with many groups it is far away."""
     fetch(groups.scatters, group)
     fetch(groups.counts, group)

@@ -57,6 +57,26 @@ def test_snapshots_come_with_verified_manifests(tmp_path: Path) -> None:
         assert fewest is None or fewest >= 3
 
 
+@pytest.mark.parametrize("policy", ["bounded", "all"])
+def test_snapshots_have_no_more_rows_than_asked_for(policy: str, tmp_path: Path) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(500))
+    done = stream(
+        str(source),
+        tmp_path / "out",
+        state=tmp_path / "st",
+        every=100,
+        rows=250,
+        snapshots=policy,
+        target="kind",
+        **OPTIONS,
+    )
+    assert [told["released"] for told in done.snapshots][-2:] == [250, 250]
+    assert done.snapshots[0]["released"] == 100
+    path = tmp_path / "out" / done.snapshots[-1]["snapshot"]
+    assert pl.read_parquet(path).height == read_manifest(path).counts["released"] == 250
+    assert all(row["holds"] for row in verify_release(path))
+
+
 def test_malformed_records_are_listed_without_their_values(tmp_path: Path) -> None:
     made = rows(200)
     lines = [json.dumps(row) for row in made]

@@ -34,6 +34,9 @@ from tulle.cli import options, output
 @click.option("--every", type=click.IntRange(min=1), help="A snapshot every so many records.")
 @click.option("--seconds", type=click.FloatRange(min=0.1), help="A snapshot every so many seconds.")
 @click.option(
+    "--rows", type=click.IntRange(min=1), help="The most rows of a snapshot.  [default: 1000000]"
+)
+@click.option(
     "--snapshots",
     type=click.Choice(["bounded", "all"]),
     help="Show a group anew only after its level of newcomers, or always.  [default: bounded]",

@@ -30,13 +30,12 @@ class Releasing(Feeding, Described):
         target.
         """
         self._require_groups()
-        if n_samples is not None:
-            check_int("sample", "n_samples", n_samples, 1)
+        _check_size("sample", n_samples)
         shown = [state.groups for state in self._states.values()]
         return self._drawn(shown, n_samples, self._encoder, self._next_draw())
 
-    def snapshot(self) -> Any:
-        """New records that may leave beside earlier snapshots.
+    def snapshot(self, n_samples: int | None = None) -> Any:
+        """New records that may leave beside earlier snapshots, as many as are shown or so many.
 
         A group's statistics are shown anew only when as many records have joined it, or what has
         split off it, as the largest level in it asks for: the difference between two snapshots
@@ -45,6 +44,7 @@ class Releasing(Feeding, Described):
         nothing new to show, the records are the very ones of the snapshot before.
         """
         self._require_groups()
+        _check_size("snapshot", n_samples)
         shown, arrived, changes = [], [], []
         for state in self._states.values():
             arrived.append(arrivals(state.groups, state.published))
@@ -58,7 +58,7 @@ class Releasing(Feeding, Described):
         if self.last_change_.fresh or self._shown_ranges != before:
             self._shown_draw = self._next_draw()
         ranges = confined(self._encoder, self._shown_ranges)
-        return self._drawn(shown, None, ranges, self._shown_draw)
+        return self._drawn(shown, n_samples, ranges, self._shown_draw)
 
     def _require_groups(self) -> None:
         if not hasattr(self, "n_seen_"):
@@ -90,3 +90,8 @@ class Releasing(Feeding, Described):
         if self._labels is None:
             return table
         return table, self._labels.of(list(self._states)).restore(owners)
+
+
+def _check_size(owner: str, n_samples: int | None) -> None:
+    if n_samples is not None:
+        check_int(owner, "n_samples", n_samples, 1)

@@ -42,11 +42,11 @@ def write_snapshot(
 ) -> dict[str, Any]:
     """Draws and writes one snapshot; what is to be said about it."""
     columns, target = settings.columns, settings.class_column
-    policy = settings.wanted["snapshots"]
-    drawn = condenser.snapshot() if policy == "bounded" else condenser.sample()
+    policy, most, sizes = settings.wanted["snapshots"], settings.wanted["rows"], condenser.counts_
+    rows = most if sizes.sum() > most else None  # a stream may have condensed more than fits here
+    drawn = condenser.snapshot(rows) if policy == "bounded" else condenser.sample(rows)
     table = _as_table(drawn, columns, target)
     change = _change(condenser) if policy == "bounded" else {}
-    sizes = condenser.counts_
     manifest = Manifest(
         method="condensation of a stream" + (", class by class" if target else ""),
         parameters={n: value for n, value in settings.wanted.items() if n != "seed"},

@@ -22,6 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "snapshots": "bounded",
     "every": None,
     "seconds": None,
+    "rows": 1_000_000,
     "checkpoint": 5.0,
     "seed": None,
 }

@@ -74,7 +74,7 @@ def only_two(present: Floats) -> tuple[float, float] | None:
 
 def present_of(block: Floats) -> Floats:
     """The values of the records that have one, from the dimensions of a column."""
-    return block[block[:, 1:].sum(axis=1) == 0, 0]
+    return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
 
 
 def refuse_beyond(name: str, values: NDArray[Any]) -> None:

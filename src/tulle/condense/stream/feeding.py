@@ -72,14 +72,15 @@ class Feeding:
         encoder = self._fitted(initial, complete=True)
         matrix, later = encode(encoder, initial), encode(encoder, rest)
         location = matrix.mean(axis=0)
-        for part in (matrix, later):
-            check_reach((part - location) / encoder.scales)
+        standards = [(part - location) / encoder.scales for part in (matrix, later)]
+        for standard in standards:
+            check_reach(standard)
         if self._labels is not None:
             refuse_quantity(len(self._by_class(initial)), len(initial))
         self._encoder, self._location = encoder, location
         self._pending, self._example = None, []
-        self._start(initial, matrix)
-        self._insert(rest, later, wanted)
+        self._start(initial, matrix, standards[0])
+        self._insert(rest, later, standards[1], wanted)
 
     def _fitted(self, initial: Batch, *, complete: bool) -> JointEncoder:
         """An encoder for initial records; a bad one is refused as soon as it comes."""
@@ -88,9 +89,9 @@ class Feeding:
         fix_scales(encoder.features, self.scales)
         return encoder
 
-    def _start(self, initial: Batch, matrix: Floats) -> None:
+    def _start(self, initial: Batch, matrix: Floats, standard: Floats) -> None:
         """Static groups of the initial records, class by class; who fits in none is absorbed."""
-        standard, numbers = self._standardised(matrix), np.arange(len(initial))
+        numbers = np.arange(len(initial))
         for label, rows in self._by_class(initial):
             state = self._state_of(label)
             grouped = _largest_feasible(initial.levels[rows])
@@ -113,20 +114,26 @@ class Feeding:
         return moments
 
     def _absorb(self, batch: Batch, number: int) -> None:
-        if self._fresh_container:
-            self._encoder.features._container = batch.container
-            if self._labels is not None:
-                schema = batch.labels(None).schema
-                schema.converted(self._labels.of(list(self._states)).domain)
-                self._labels = schema
-            self._fresh_container = False
+        """Condenses a batch that comes after the initial records."""
         matrix = encode(self._encoder, batch)
-        check_reach(self._standardised(matrix))
-        self._insert(batch, matrix, number)
+        standard = self._standardised(matrix)
+        check_reach(standard)
+        if self._fresh_container:
+            self._adopt_container(batch)
+        self._insert(batch, matrix, standard, number)
 
-    def _insert(self, batch: Batch, matrix: Floats, number: int) -> None:
+    def _adopt_container(self, batch: Batch) -> None:
+        """Releases are from now on of the kind of this batch."""
+        if self._labels is not None:
+            schema = batch.labels(None).schema
+            schema.converted(self._labels.of(list(self._states)).domain)
+            self._labels = schema
+        self._encoder.features._container = batch.container
+        self._fresh_container = False
+
+    def _insert(self, batch: Batch, matrix: Floats, standard: Floats, number: int) -> None:
         """Lets checked records join the groups."""
-        standard, numbers = self._standardised(matrix), number + np.arange(len(batch))
+        numbers = number + np.arange(len(batch))
         for label, rows in self._by_class(batch):
             self._state_of(label).absorb(standard[rows], batch.levels[rows], numbers[rows])
         self._note_joined(matrix, number)

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -20,6 +24,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def kernel(function: Kernel) -> Kernel:
     """Compiles on first use, caches on disk, releases the lock of the interpreter."""
+    forget_outdated(Path(function.__code__.co_filename).parent)
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
@@ -37,6 +42,22 @@ def inlined(function: Kernel) -> Kernel:
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
     )(function)
+
+
+@cache
+def forget_outdated(folder: Path) -> None:
+    """Deletes what was compiled before a file of the folder last changed.
+
+    Numba looks at the age of a kernel's own file only. But a kernel holds parts and constants of
+    the files beside it, and would go on with old ones.
+    """
+    now = time.time()
+    with suppress(OSError):  # not ours to delete: nothing was compiled here either
+        changes = [path.stat().st_mtime for path in folder.glob("*.py")]
+        changed = max((when for when in changes if when <= now), default=0.0)
+        for compiled in folder.glob("__pycache__/*.nb[ic]"):
+            if compiled.stat().st_mtime < changed:
+                compiled.unlink(missing_ok=True)
 
 
 class _Notice(event.Listener):

@@ -188,6 +188,7 @@ def test_history_and_snapshots_speak_of_all_classes() -> None:
     before = condenser.snapshot()
     condenser.partial_fit(X[:1], y[:1])
     assert len(condenser.snapshot()[0]) == len(before[0])
+    assert len(condenser.snapshot(7)[1]) == 7
     assert (condenser.last_change_.changed, condenser.last_change_.held_back) == (0, 1)
     assert condenser.n_small_ == 0
 

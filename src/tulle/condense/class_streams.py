@@ -47,9 +47,9 @@ class ClassStreams:
         return self._keep(stream.partial_fit(X, y, levels))
 
     @available_if(streams)
-    def snapshot(self) -> tuple[Any, Any]:
+    def snapshot(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """New records and labels that may leave beside earlier snapshots."""
-        drawn: tuple[Any, Any] = self._stream.snapshot()
+        drawn: tuple[Any, Any] = self._stream.snapshot(n_samples)
         return drawn
 
     @available_if(streams)

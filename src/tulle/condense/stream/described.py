@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tulle.condense.classes import LabelSchema
 from tulle.condense.joint import JointEncoder
 from tulle.condense.notes import privacy_notes
@@ -27,11 +29,11 @@ class Described:
 
     @property
     def counts_(self) -> Ints:
-        return self._moments.counts
+        return self._whole_numbers("counts")
 
     @property
     def levels_(self) -> Ints:
-        return self._moments.levels
+        return self._whole_numbers("levels")
 
     @property
     def means_(self) -> Floats:
@@ -98,6 +100,12 @@ class Described:
         """Which records wait, by their number in the stream: where to find them again."""
         states = self._states.values()
         return sorted(waiter.number for state in states for waiter in state.waiting.waiters)
+
+    def _whole_numbers(self, name: str) -> Ints:
+        """One of the arrays of all groups, without the cost of their scatters."""
+        self._require_seen()
+        parts = [getattr(state.groups.view(), name) for state in self._states.values()]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
     @property
     def _moments(self) -> GroupMoments:

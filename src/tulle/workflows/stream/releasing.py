@@ -61,6 +61,8 @@ def write_snapshot(
             "groups smaller than a level in them (their statistics were split)": (
                 condenser.n_small_
             ),
+            "records alone in their group (level 1), released as they are": condenser.n_verbatim_,
+            "groups whose records are all alike": condenser.n_degenerate_,
         }
         | {f"since the last snapshot, {name}": count for name, count in change.items()},
         counts={**counts, "released": table.height},

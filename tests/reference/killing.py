@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 BATCH = 25  # lines: many checkpoints in little time
-LONGEST = 0.15  # seconds after the first new checkpoint
+LONGEST = 0.06  # seconds after the first new checkpoint
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_cs
 from tulle import SecretKey
 from tulle.errors import DataError, TulleError
 from tulle.workflows.stream import Streamed, stream
+from tulle.workflows.stream.files import FileSource
+from tulle.workflows.stream.folder import FolderSource
 
 
 def test_a_growing_file_is_followed_until_asked_to_stop(tmp_path: Path) -> None:
@@ -260,3 +262,25 @@ def test_a_slow_pipe_is_answered_and_stopped_at_once(
         feeder.join()
     os.close(writing)
     assert done.summary["seen"] == count() == 101
+
+
+def test_positions_of_earlier_versions_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, folder = rows(300), tmp_path / "in"
+    folder.mkdir()
+    write_csv(folder / "1.csv", made[:120])
+    source = write_ndjson(tmp_path / "in.ndjson", made[:120])
+    old_file = property(lambda self: {"offset": self.lines.offset, "line": self.lines.number})
+    old_folder = property(lambda self: {"done": ["1.csv"], "file": None, "first": "1.csv"})
+    monkeypatch.setattr(FileSource, "position", old_file)
+    monkeypatch.setattr(FolderSource, "position", old_folder)
+    stream(str(source), tmp_path / "o1", state=tmp_path / "st1", **OPTIONS)
+    stream(str(folder), tmp_path / "o2", state=tmp_path / "st2", **OPTIONS)
+    monkeypatch.undo()
+    assert stream(str(folder), tmp_path / "o2", state=tmp_path / "st2").summary["seen"] == 120
+    write_ndjson(source, made[120:], "a")
+    write_csv(folder / "2.csv", made[120:])
+    assert stream(str(source), tmp_path / "o1", state=tmp_path / "st1").summary["seen"] == 300
+    assert stream(str(folder), tmp_path / "o2", state=tmp_path / "st2").summary["seen"] == 300
+    same_groups(tmp_path / "st1", tmp_path / "st2")

@@ -47,8 +47,9 @@ class StreamCondenser(Releasing, BaseEstimator):
     grouping : str
         How the initial records are grouped, as in :class:`~tulle.Condenser`.
     classwise : bool
-        Treat ``y`` as classes and never let a group mix them; otherwise ``y`` is a number that
-        is condensed with the features.
+        Treat ``y`` as classes and never let a group mix them, as
+        :class:`~tulle.ClassCondenser` of a ``StreamCondenser`` asks for; otherwise ``y`` is a
+        number that is condensed with the features.
     synthesis : {"uniform", "normal", "mean"}
         How records are drawn along a group's eigenvectors.
     scales : mapping of column to float, or sequence, or None
@@ -75,11 +76,12 @@ class StreamCondenser(Releasing, BaseEstimator):
         Groups of one record (of level 1), and groups whose records are all alike.
     notes_ : list of str
         What a reader of a release should know, in sentences without data.
-    classes_ : list
-        With ``classwise``, the classes seen so far.
+    classes_, class_counts_ : list
+        With ``classwise``, the classes seen so far, and the records condensed of each.
     last_change_ : Change
         What the last ``snapshot`` showed beyond the one before: ``changed`` groups, the
-        ``fewest`` newcomers behind one of them, and the records ``held_back`` until later.
+        ``fewest`` newcomers behind one of them, the records ``held_back`` until later, and the
+        groups whose statistics are ``fresh``.
     history_ : list of dict
         How it went: ``seen``, ``groups``, ``waiting`` and ``drift`` (the distance of recent
         records from the first, in standard deviations) every thousand records or more.
@@ -88,8 +90,9 @@ class StreamCondenser(Releasing, BaseEstimator):
     --------------
     What ``sample`` and ``snapshot`` return. The object holds statistics of groups, ranges and
     domains, and the waiting records themselves (fewer than the largest level asks for): it is
-    for the owner of the data. Of two samples, whoever holds both can subtract them and learn of
-    the records in between: where more than one release of a stream leaves, take ``snapshot``.
+    for the owner of the data. A pickle of it with waiting records opens in this process only.
+    Of two samples, whoever holds both can subtract them and learn of the records in between:
+    where more than one release of a stream leaves, take ``snapshot``.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Condense a stream: batches of any size, levels, snapshots that may leave, a lasting state."""
+"""Condense a stream: batches of any size, levels, classes, snapshots that may leave, a state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tulle import SecretKey, StreamCondenser
+from tulle import ClassCondenser, SecretKey, StreamCondenser
 
 
 def arrivals(count: int, rng: np.random.Generator, drift: float = 0.0) -> pl.DataFrame:
@@ -47,6 +47,13 @@ def main() -> None:
         same = stream.partial_fit(batch, levels="level").sample()
         again = later.partial_fit(batch, levels="level").sample()
         print(f"state of {path.stat().st_size // 1024} KiB; goes on the same:", same.equals(again))
+
+    towns = ClassCondenser(StreamCondenser(k=10), random_state=0)  # no group mixes towns
+    for _ in range(5):
+        people = arrivals(200, rng)
+        towns.partial_fit(people.drop("town"), people["town"], levels="level")
+    records, labels = towns.sample()
+    print(f"{records.height} records by town:", dict(labels.value_counts(sort=True).iter_rows()))
 
 
 if __name__ == "__main__":

@@ -102,9 +102,10 @@ class Aside(Sealed):
 
         The rows of ``matrix`` have the numbers from ``first`` on.
         """
-        late = [row for number, row in self.rows.items() if number not in waiting]
+        still = set(waiting)
+        late = [row for number, row in self.rows.items() if number not in still]
         new = [number - first for number in waiting if number >= first]
-        kept = {number: row for number, row in self.rows.items() if number in waiting}
+        kept = {number: row for number, row in self.rows.items() if number in still}
         self.rows = kept | {first + place: matrix[place].copy() for place in new}
         joined = np.delete(matrix, new, axis=0) if new else matrix
         return np.vstack([joined, *late]) if late else joined

@@ -58,6 +58,7 @@ def test_level_above_n():
         (pd.Series([3] * 19 + [None], dtype="Int64"), "missing for 1 records"),
         (np.full(20, -2), ">= 1, but 20 are lower"),
         (np.zeros(20), ">= 1, but 20 are lower"),
+        (np.full(20, 2**63 - 1), "at most 2\\*\\*53, but 20 are higher"),
         (np.r_[np.full(19, 3.0), np.inf], "whole numbers, but 1 are not"),
         (["3"] * 20, "their type is String"),
         (np.ones(20, dtype=bool), "their type is Boolean"),

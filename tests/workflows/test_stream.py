@@ -88,6 +88,7 @@ def test_malformed_records_are_listed_without_their_values(tmp_path: Path) -> No
         json.dumps({**made[0], "age": "SECRET"}),
         json.dumps({**made[0], "city": "SECRET"}),
         json.dumps({**made[0], "level": 0}),
+        json.dumps({**made[0], "level": 2**53 + 2}),
         json.dumps({**made[0], "income": 1e400}).replace("Infinity", "1e400"),
         '"SECRET"',
         "",
@@ -100,12 +101,37 @@ def test_malformed_records_are_listed_without_their_values(tmp_path: Path) -> No
     listed = (tmp_path / "st.rejects.ndjson").read_text()
     entries = [json.loads(line) for line in listed.splitlines()]
     assert "SECRET" not in listed
-    assert sorted(entry["line"] for entry in entries) == [*range(101, 107), 108, 109, 210]
-    assert done.summary["rejected"] == len(entries) == 9
+    assert sorted(entry["line"] for entry in entries) == [*range(101, 108), 109, 110, 211]
+    assert done.summary["rejected"] == len(entries) == 10
     assert done.summary["seen"] == 200
-    assert done.summary["read"] == 209
+    assert done.summary["read"] == 210
     assert any("not UTF-8" in entry["reason"] for entry in entries)
     assert any("column 'age' is no integer" in entry["reason"] for entry in entries)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_decimal_comma_is_read_where_fields_end_with_semicolons(
+    declared: bool, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["cost;age"] + [f"{rng.normal():.2f}".replace(".", ",") + ";4" for _ in range(120)]
+    (tmp_path / "in.csv").write_text("\n".join([*lines[:100], "x;4", *lines[100:]]) + "\n")
+    policy = '[columns.cost]\nkind = "decimal"\nrole = "sensitive"\n'
+    policy += '[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\n'
+    (tmp_path / "policy.toml").write_text(policy)
+    done = stream(
+        str(tmp_path / "in.csv"),
+        tmp_path / "out",
+        state=tmp_path / "st",
+        k=4,
+        init=60,
+        policy=tmp_path / "policy.toml" if declared else None,
+    )
+    assert (done.summary["seen"], done.summary["rejected"]) == (120, 1)
+    table = pl.read_parquet(tmp_path / "out" / "snapshot-000001.parquet")
+    assert table.schema["cost"] == pl.Float64
+    again = stream(str(tmp_path / "in.csv"), tmp_path / "out", state=tmp_path / "st")
+    assert again.summary["seen"] == 120
 
 
 def test_csv_quotes_widths_dates_and_truth(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tulle.errors import DataError, PrivacyError, nearest_name
 from tulle.moments import Ints
 from tulle.tables.frames import as_series, open_column
+from tulle.tables.number_facts import EXACT
 from tulle.tables.schema import Column, Kind, Role
 
 
@@ -76,6 +77,9 @@ def check_levels(levels: Any, n_records: int) -> Ints:
     low = int((values < 1).sum())
     if low:
         raise DataError(f"levels must be >= 1, but {low} are lower")
+    high = int((values > EXACT).sum())
+    if high:
+        raise DataError(f"levels must be at most 2**53, but {high} are higher")
     return values.astype(np.int64)
 
 

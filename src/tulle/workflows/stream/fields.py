@@ -13,8 +13,9 @@ from typing import Any
 import polars as pl
 
 from tulle.errors import DataError
+from tulle.tables.number_facts import EXACT
 from tulle.tables.schema import Kind
-from tulle.tables.text_types import ALL, TEMPORAL, ColumnGuess, TextType, clean
+from tulle.tables.text_types import ALL, TEMPORAL, WITH_COMMA, ColumnGuess, TextType, clean
 
 PLAIN: dict[str, pl.DataType] = {
     "integer": pl.Int64(),
@@ -27,7 +28,6 @@ _PYTHON: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "text": (str, int, float, bool),
 }
-_EXACT = 2**53
 Reasons = dict[int, str]  # by the place of the record
 
 
@@ -35,14 +35,14 @@ Reasons = dict[int, str]  # by the place of the record
 class FieldType:
     """The type of one column: a plain one, text, or a date or time written in some form."""
 
-    name: str  # "integer", "decimal", "boolean", "text", or that of a date or time
+    name: str  # "integer", "decimal", "decimal comma", "boolean", "text", or of a date or time
     form: int = -1  # of a date or time: its place in ALL
 
     @property
     def known(self) -> bool:
         """Whether this version of Tulle has the type (it may come from a saved state)."""
         if self.form < 0:
-            return self.name in _PYTHON
+            return self.name in _PYTHON or self.name == WITH_COMMA.name
         return self.form < len(ALL) and ALL[self.form].name == self.name
 
     def read(self, values: pl.Series, reasons: Reasons) -> pl.Series:
@@ -74,7 +74,7 @@ class FieldType:
         if self.name == "text":
             words = [v if v is None or type(v) is str else json.dumps(v) for v in values]
             return pl.Series(name, words, dtype=pl.String)
-        largest = _EXACT if self.name == "integer" else sys.float_info.max
+        largest = EXACT if self.name == "integer" else sys.float_info.max
         for place, value in enumerate(values):
             if value is not None and not abs(value) <= largest:
                 reasons.setdefault(place, f"column '{name}' is too large a number")
@@ -82,19 +82,21 @@ class FieldType:
         return pl.Series(name, values, dtype=PLAIN[self.name])
 
 
-def declared_type(kind: Kind | None, values: list[Any]) -> FieldType | None:
-    """The type that a policy asks for; dates come in many forms and are looked at."""
+def declared_type(kind: Kind | None, guessed: FieldType, values: list[Any]) -> FieldType:
+    """The type that a policy asks for; dates and decimals come in many forms: as guessed."""
     if kind is None or kind is Kind.DATETIME:
-        return None
+        return guessed
     if kind in (Kind.CATEGORY, Kind.TEXT):
         words = all(value is None or isinstance(value, str) for value in values)
-        return FieldType("text") if words else None
+        return FieldType("text") if words else guessed
+    if kind is Kind.DECIMAL and guessed.name == WITH_COMMA.name:
+        return guessed
     return FieldType(kind.value)
 
 
-def type_of_texts(name: str, values: list[str | None]) -> FieldType:
+def type_of_texts(name: str, values: list[str | None], separator: str) -> FieldType:
     """The type of a column of CSV."""
-    return _guessed(ColumnGuess(ALL), name, values)
+    return _guessed(ColumnGuess((*ALL, WITH_COMMA) if separator == ";" else ALL), name, values)
 
 
 def type_of_json(name: str, values: list[Any]) -> FieldType:
@@ -115,11 +117,12 @@ def _guessed(guess: ColumnGuess, name: str, values: list[str | None]) -> FieldTy
     found = guess.result
     if found is None:
         return FieldType("text")
-    return FieldType(found.name, -1 if found.name in PLAIN else ALL.index(found))
+    plain = found.name in PLAIN or found is WITH_COMMA
+    return FieldType(found.name, -1 if plain else ALL.index(found))
 
 
 def _plain_type(name: str) -> TextType:
-    return next(found for found in ALL if found.name == name)
+    return next(found for found in (*ALL, WITH_COMMA) if found.name == name)
 
 
 def _only(

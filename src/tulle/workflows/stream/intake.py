@@ -12,6 +12,7 @@ from tulle.condense.stream import StreamCondenser
 from tulle.condense.stream.saving import resupply
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
+from tulle.tables.number_facts import EXACT
 from tulle.workflows.stream.fields import Reasons
 from tulle.workflows.stream.lines import Lines
 from tulle.workflows.stream.misfits import misfits
@@ -95,13 +96,13 @@ class Intake:
     def _allowed(
         self, frame: pl.DataFrame, places: Ints, refused: Reasons
     ) -> tuple[pl.DataFrame, Ints]:
-        """Refuses records without a level of 1 or more, or without a class."""
+        """Refuses records without a level that a group can have, or without a class."""
         level, classes = self.settings.level_column, self.settings.class_column
         fine = pl.repeat(True, frame.height, eager=True)
         if level is not None:
             if not frame[level].dtype.is_integer():
                 raise DataError(f"the levels in '{level}' must be whole numbers")
-            fine &= (frame[level] >= 1).fill_null(False)
+            fine &= frame[level].is_between(1, EXACT).fill_null(False)
         if classes is not None:
             fine &= frame[classes].is_not_null()
         if fine.all():

@@ -78,12 +78,17 @@ class RecordReader:
         """Settles columns and types, from what a policy says or else from the initial rows."""
         if self.kind != "csv":
             self.names = list(dict.fromkeys(name for row in rows for name in row))
+            if not all(map(str.strip, self.names)):
+                raise DataError("the records have an empty key: name it")
         declared = {column.name: column.kind for column in columns}
-        guess = type_of_texts if self.kind == "csv" else type_of_json
         types = {}
         for name in self.names:
             values = [row.get(name) for row in rows]
-            types[name] = declared_type(declared.get(name), values) or guess(name, values)
+            if self.kind == "csv":
+                guessed = type_of_texts(name, values, self.separator)
+            else:
+                guessed = type_of_json(name, values)
+            types[name] = declared_type(declared.get(name), guessed, values)
         self._settle(types)
 
     def _settle(self, types: dict[str, FieldType]) -> None:
@@ -101,6 +106,8 @@ class RecordReader:
             raise DataError("the header is no text in UTF-8: unpack it first, or save it as UTF-8")
         if text.lstrip().startswith(("{", "[")):
             raise DataError("the header is JSON, and would be taken for names: say --format ndjson")
+        if "\r" in text:
+            raise DataError("the lines end with a lone CR: save the file with LF line ends")
         unquoted = "".join(text.split('"')[::2])
         self.separator = max(",;\t|", key=unquoted.count)
         self.names = _quoted_fields(text, self.separator) or []
@@ -108,6 +115,11 @@ class RecordReader:
             raise DataError("the header has an empty or doubled column name: rename it")
         if not self.names:
             raise DataError("the quotes of the header do not match")
+        if all(map(_is_number, self.names)):
+            raise DataError(
+                "the header has nothing but numbers, which look like a record: put the names of "
+                "the columns before it"
+            )
 
     # -- many lines ----------------------------------------------------------------------------
 
@@ -219,6 +231,14 @@ def _decoded(text: bytes | None) -> str | None:
         return None if text is None else text.decode("utf-8")
     except UnicodeDecodeError:
         return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _quoted_fields(text: str, separator: str) -> list[str] | None:

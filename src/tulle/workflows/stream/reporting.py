@@ -49,7 +49,7 @@ def stream_result(
             _intersection(condenser, policy, used, rng),
             _table(
                 "snapshots",
-                "Snapshots",
+                "Snapshots of this run",
                 "Groups that changed since the snapshot before, the fewest records that had newly "
                 "joined one of them, and records that are condensed but held back until later.",
                 snapshots,
@@ -125,7 +125,7 @@ def _intersection(
 
 
 def _table(name: str, title: str, text: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    columns = list(rows[0]) if rows else ["seen"]
+    columns = list(rows[0]) if rows else ["none"]
     return {
         "id": name,
         "title": title,

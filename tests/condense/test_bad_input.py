@@ -187,3 +187,9 @@ def test_statistics_beyond_memory_are_refused_before_they_are_made(monkeypatch):
     monkeypatch.setattr("tulle.condense.statistics._memory", lambda: 100.0)
     with pytest.raises(DataError, match=r"\d groups in 3 dimensions need .* GB.*raise k"):
         Condenser(k=5, random_state=0).fit(X)
+
+
+def test_levels_that_are_categories_are_refused_without_their_names():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(DataError, match="their type is Enum$"):
+        Condenser().fit(X, levels=pd.Series(["secret"] * 20, dtype="category"))

@@ -63,7 +63,8 @@ def check_levels(levels: Any, n_records: int) -> Ints:
             "level a record"
         )
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
-        raise DataError(f"levels must be whole numbers >= 1, but their type is {series.dtype}")
+        kind = series.dtype.base_type()  # the whole type of categories would name them
+        raise DataError(f"levels must be whole numbers >= 1, but their type is {kind}")
     values = series.cast(pl.Float64).to_numpy()
     missing = int(np.isnan(values).sum())
     if missing:

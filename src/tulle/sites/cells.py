@@ -168,7 +168,8 @@ def _typed(series: pl.Series, column: Graded) -> pl.Series:
         fits = dtype == pl.Date or isinstance(dtype, pl.Datetime)
     if not fits:
         raise DataError(
-            f"column '{column.name}' was agreed on as {type}, and the table holds {dtype}"
+            f"column '{column.name}' was agreed on as {type}, and the table holds "
+            f"{dtype.base_type()}"
         )
     if type is ValueType.DATE and isinstance(dtype, pl.Datetime):
         late = int((series.dt.time() != dt.time(0)).sum())

@@ -44,7 +44,9 @@ def encode_graded(series: pl.Series, column: Graded, outside: str) -> pl.Series:
 def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
     """The numbers or dates of a column of codes."""
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
-        raise DataError(f"column '{column.name}' holds {series.dtype}, not codes of the agreement")
+        raise DataError(
+            f"column '{column.name}' holds {series.dtype.base_type()}, not codes of the agreement"
+        )
     codes = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     strange = int(np.count_nonzero(~grading.is_code(codes, column.scale)))
     numbers = grading.ungrade(codes, column.scale)

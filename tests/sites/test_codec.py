@@ -377,6 +377,10 @@ def test_whole_numbers_are_checked() -> None:
         SiteCodec(small_agreement()).transform(
             pl.DataFrame({"age": [dt.date(2020, 1, 1)], "illness": ["a"]})
         )
+    categories = pl.DataFrame({"age": pl.Series(["secret"], dtype=pl.Enum(["secret"]))})
+    for work in (SiteCodec.transform, SiteCodec.inverse_transform):
+        with pytest.raises(DataError, match="holds Enum"):  # and not which categories
+            work(SiteCodec(small_agreement()), categories.with_columns(illness=pl.lit("a")))
 
 
 def test_time_zones_come_back() -> None:

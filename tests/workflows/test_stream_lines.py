@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tulle.workflows.stream import files
 from tulle.workflows.stream import lines as reading
 from tulle.workflows.stream.files import FileSource
 from tulle.workflows.stream.lines import LineReader, Lines
@@ -75,6 +76,7 @@ def test_a_file_is_read_on_from_any_position(parts: list[bytes], data: st.DataOb
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "LONGEST", LONGEST)
         patch.setattr(reading, "BLOCK", 5)
+        patch.setattr(files, "PAUSE", 0.0)
         _read_in_parts(b"".join(parts), data)
 
 

@@ -1,8 +1,7 @@
-"""Files, folders and pipes as sources of ``tulle stream``: nothing lost, nothing doubled."""
+"""Files and folders as sources of ``tulle stream``: nothing lost, nothing doubled."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -10,14 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_csv, write_ndjson
-from tulle import SecretKey
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError
 from tulle.workflows.stream import Streamed, stream
 from tulle.workflows.stream.files import FileSource
 from tulle.workflows.stream.folder import FolderSource
@@ -85,36 +82,6 @@ def test_empty_files_and_byte_order_marks_do_not_stop_a_folder(tmp_path: Path) -
     assert (done.summary["seen"], done.summary["rejected"]) == (300, 0)
 
 
-def test_standard_input_replayed_and_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = rows(300)
-
-    def piped(records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        options = {**OPTIONS, "state": tmp_path / "st", "kind": "ndjson", **more}
-        return stream("-", tmp_path / "out", **options).summary
-
-    assert piped(made[:200])["seen"] == 200
-    with pytest.raises(TulleError, match="--restart"):
-        piped(made)
-    assert piped(made, restart="replayed")["seen"] == 300
-    whole = write_ndjson(tmp_path / "whole.ndjson", made)
-    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **OPTIONS)
-    same_groups(tmp_path / "st", tmp_path / "st2")
-    # the record that waits is neither in the state nor in the new lines
-    with pytest.raises(DataError, match="--key"):
-        piped(made[:5], restart="continued")
-    with pytest.raises(DataError, match="ends before"):
-        piped(made[:5], restart="replayed")
-    key = SecretKey.generate()
-    options = {"state": tmp_path / "st3", "key": key, "force": True}
-    assert piped(made[:200], **options)["waiting"] == 1
-    assert piped(made[200:], **options, restart="continued")["seen"] == 300
-    same_groups(tmp_path / "st3", tmp_path / "st2")
-
-
 def follow(source: Path, change: Callable[[], None], tmp_path: Path, seen: int) -> Streamed:
     """Follows a file; once so many records are condensed, something happens to it."""
 
@@ -177,6 +144,32 @@ def test_a_file_that_was_edited_is_another_file(tmp_path: Path) -> None:
         stream(str(source), tmp_path / "out", **options, restart="continued")
 
 
+def test_a_line_that_is_being_written_is_waited_for_or_told(tmp_path: Path) -> None:
+    made = [{**row, "level": 4} for row in rows(121)]
+    source = write_ndjson(tmp_path / "in.ndjson", made[:120])
+    begun, ended = json.dumps(made[120])[:9], json.dumps(made[120])[9:]
+    options = {"state": tmp_path / "st", "k": 4, "init": 60}
+
+    def write(text: str) -> None:
+        with source.open("a") as file:
+            file.write(text)
+
+    write(begun)
+    writer = threading.Timer(0.05, write, [ended])  # without a line end
+    writer.start()
+    first = stream(str(source), tmp_path / "out", **options)
+    writer.join()
+    assert (first.summary["seen"], first.summary["rejected"]) == (121, 0)
+    write("\n" + begun)
+    second = stream(str(source), tmp_path / "out", **options)
+    assert (second.summary["seen"], second.summary["rejected"]) == (121, 1)
+    write(ended + "\n")
+    with pytest.raises(DataError, match="line 122 of .* was still being written"):
+        stream(str(source), tmp_path / "out", **options)
+    third = stream(str(source), tmp_path / "out", restart="continued", **options)
+    assert (third.summary["seen"], third.summary["rejected"]) == (121, 2)
+
+
 def test_a_header_is_waited_for(tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text("a,")
@@ -228,40 +221,6 @@ def test_records_before_a_file_with_other_columns_are_counted(tmp_path: Path) ->
     os.rename(folder / "3.csv", folder / "3.csv.part")
     done = stream(str(folder), tmp_path / "out", **options)
     assert (done.summary["seen"], done.summary["resumed_after"]) == (140, 140)
-
-
-def test_a_slow_pipe_is_answered_and_stopped_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = [{**row, "level": 4} for row in rows(101)]
-    reading, writing = os.pipe()
-
-    def send(records: list[dict[str, Any]]) -> None:
-        os.write(writing, "".join(json.dumps(record) + "\n" for record in records).encode())
-
-    def count() -> int:
-        exists = (tmp_path / "st").exists()
-        return int(groups(tmp_path / "st")["0.groups.counts"].sum()) if exists else 0
-
-    def feed() -> None:
-        for start, stop in ((0, 100), (100, 101)):  # one record is not kept waiting for more
-            send(made[start:stop])
-            for _ in range(400):
-                time.sleep(0.02)
-                if count() == stop:
-                    break
-        os.kill(os.getpid(), signal.SIGINT)  # the pipe is open, and nothing more comes
-
-    feeder = threading.Thread(target=feed)
-    with os.fdopen(reading) as pipe:
-        monkeypatch.setattr("sys.stdin", pipe)
-        feeder.start()
-        done = stream(
-            "-", tmp_path / "out", state=tmp_path / "st", kind="ndjson", checkpoint=0.0, **OPTIONS
-        )
-        feeder.join()
-    os.close(writing)
-    assert done.summary["seen"] == count() == 101
 
 
 def test_positions_of_earlier_versions_are_read(

@@ -13,6 +13,7 @@ from tulle.errors import DataError
 from tulle.workflows.stream.lines import LineReader, Lines
 from tulle.workflows.stream.sources import PAUSE, Position
 
+_LINE = 1 << 14  # bytes read at a time where one line is wanted
 _CHECKED = 4096  # bytes before a position that must be what they were
 
 
@@ -20,7 +21,7 @@ class FileSource:
     """A position holds a checksum of the bytes before it: another file is not read on.
 
     With ``continued``, another file under the same name is taken for the one that comes next (logs
-    rotate), and read from its beginning.
+    rotate), and read from its beginning. A file is ``complete`` if nobody writes to it any more.
     """
 
     def __init__(
@@ -31,34 +32,26 @@ class FileSource:
         follow: bool,
         position: Position | None,
         continued: bool = False,
+        complete: bool = False,
     ) -> None:
         self.name = os.path.basename(path)
         self.path = path
         self.has_header = has_header
+        self.complete = complete
         self.goes_back = True
+        self.file = _opened(path)
         try:
-            self.file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by close)
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}") from None
-        if not stat.S_ISREG(os.fstat(self.file.fileno()).st_mode):
+            offset, number = self._start(position, continued=continued)
+        except DataError:
             self.close()
-            raise DataError(f"{path} is no regular file: pipe it in, with - as the source")
-        start = position or {"offset": 0, "line": 0}
-        if not self._is_at(start):
-            if not continued:
-                self.close()
-                raise DataError(
-                    f"{path} is another file than this state has read: it was cut, edited or "
-                    "replaced. If it goes on where that one ended, say --restart continued"
-                )
-            start, self.goes_back = {"offset": 0, "line": 0}, False
-        self.file.seek(start["offset"])
+            raise
+        self.file.seek(offset)
         self.lines = LineReader(
-            self._fetch, self.name, growing=follow, offset=start["offset"], number=start["line"]
+            self._fetch, self.name, growing=follow, offset=offset, number=number
         )
         self._header = None
         if has_header:
-            self._header = first_line(path) if start["line"] else self.lines.first()
+            self._header = first_line(path) if number else self.lines.first()
 
     @property
     def position(self) -> Position:
@@ -77,11 +70,46 @@ class FileSource:
     def close(self) -> None:
         self.file.close()
 
+    def _start(self, position: Position | None, *, continued: bool) -> tuple[int, int]:
+        """The offset and the number of lines to go on from."""
+        if position is None or not position["offset"]:
+            return 0, 0
+        if not self._is_at(position):
+            if continued:
+                self.goes_back = False
+                return 0, 0
+            raise DataError(
+                f"{self.path} is another file than this state has read: it was cut, edited or "
+                "replaced. If it goes on where that one ended, say --restart continued"
+            )
+        offset, number = position["offset"], position["line"]
+        return offset + self._length_of_end(offset, number, continued=continued), number
+
+    def _length_of_end(self, offset: int, number: int, *, continued: bool) -> int:
+        """Bytes of a line end that a line did not have yet when it was read."""
+        last = os.pread(self.file.fileno(), 1, offset - 1)
+        more = os.pread(self.file.fileno(), 2, offset)
+        if last == b"\n" or not more:
+            return 0
+        if more.startswith((b"\n", b"\r\n")):
+            return more.index(b"\n") + 1
+        if continued:
+            return 0
+        raise DataError(
+            f"line {number} of {self.path} was still being written when it was read; --follow "
+            "waits for the ends of lines. --restart continued takes the rest for a line"
+        )
+
     def _fetch(self, size: int) -> bytes:
         block = self.file.read(size)
-        if not block and self.lines.growing:
+        if block or self.complete:
+            return block
+        if self.lines.growing:
             self._require_same_file()
             time.sleep(PAUSE)
+        elif self.lines.unfinished:
+            time.sleep(PAUSE)  # perhaps somebody is writing this line right now
+            block = self.file.read(size)
         return block
 
     def _require_same_file(self) -> None:
@@ -113,7 +141,7 @@ class FileSource:
 def first_line(path: str | os.PathLike[str]) -> bytes | None:
     """The first line of a file, without the mark that some programs begin files with."""
     with open(path, "rb") as file:
-        return LineReader(file.read, "", growing=False).first()
+        return LineReader(lambda _: file.read(_LINE), "", growing=False).first()
 
 
 def lines_at(path: str | os.PathLike[str], places: Sequence[int]) -> list[bytes | None]:
@@ -122,8 +150,20 @@ def lines_at(path: str | os.PathLike[str], places: Sequence[int]) -> list[bytes 
     with open(path, "rb") as file:
         for place in places:
             file.seek(place)
-            lines = LineReader(file.read, "", growing=False, offset=place).read(1)
+            reader = LineReader(lambda _: file.read(_LINE), "", growing=False, offset=place)
+            lines = reader.read(1)
             if lines is None:
                 raise DataError(f"{path} is shorter than what was read of it: it is another file")
             found.append(lines.texts[0])
     return found
+
+
+def _opened(path: str) -> BinaryIO:
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by its source)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise DataError(f"{path} is no regular file: pipe it in, with - as the source")
+    return file

@@ -124,7 +124,9 @@ class FolderSource:
 
     def _open(self, name: str, position: Position | None) -> FileSource:
         path = str(self.folder / name)
-        return FileSource(path, has_header=self.has_header, follow=False, position=position)
+        return FileSource(
+            path, has_header=self.has_header, follow=False, position=position, complete=True
+        )
 
     def _arrived(self) -> list[str]:
         """The files that were not read yet; those that were read and are gone are forgotten."""

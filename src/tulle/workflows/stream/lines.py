@@ -73,6 +73,11 @@ class LineReader:
         ready = sum(map(len, self._ready)) + len(self._ready)
         return self.offset + ready + self._dropped + len(self._rest)
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the beginning of a line was read, and not its end."""
+        return bool(self._rest or self._dropped)
+
     def read(self, most: int) -> Lines | None:
         """The next lines, none if there are none yet, None if there will be none."""
         while not self._ready:

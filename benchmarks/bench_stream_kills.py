@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import write_table
+from tests.reference.killing import run_and_kill
 from tulle.files import digest
 
 SEED = 0
@@ -50,24 +50,11 @@ def write_folder(path: Path, made: list[dict[str, Any]]) -> int:
     return len(starts)
 
 
-def run(folder: Path, source: Path, kills: int) -> dict[str, int]:
-    folder.mkdir()
-    state = str(folder / "state")
-    arguments = [str(source), "-o", str(folder / "out"), "--state", state, "--k", "4"]
-    arguments += ["--init", "60", "--levels", "level", "--seed", "1", "--checkpoint", "0"]
-    command = [sys.executable, "-m", "tests.reference.killing", str(kills), str(SEED), state]
-    done = subprocess.run(
-        [*command, *arguments, "--every", "2000"], stdout=subprocess.PIPE, check=True, text=True
-    )
-    told: dict[str, int] = json.loads(done.stdout)
-    return told
-
-
 def compared(folder: Path, source: Path, count: int, broken: int, kills: int) -> list[list[Any]]:
     """What a stream that is left alone tells, and the same stream killed."""
     whole, killed = folder / "whole", folder / "killed"
-    run(whole, source, 0)
-    told = run(killed, source, kills)
+    run_and_kill(whole, str(source), 0, every=2_000)
+    told = run_and_kill(killed, str(source), kills, every=2_000)
     with np.load(whole / "state") as one, np.load(killed / "state") as two:
         names = set(one.files) - {"header.json"}
         equal = all(np.array_equal(one[name], two[name]) for name in names)

@@ -11,12 +11,28 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 BATCH = 25  # lines: many checkpoints in little time
+ROOT = Path(__file__).parents[2]
 LONGEST = 0.06  # seconds after the first new checkpoint
+
+
+def run_and_kill(folder: Path, source: str, kills: int, every: int) -> dict[str, int]:
+    """Streams records with levels into a new folder (state, out), killed so many times."""
+    folder.mkdir()
+    state = str(folder / "state")
+    arguments = [source, "-o", str(folder / "out"), "--state", state, "--k", "4", "--init", "60"]
+    arguments += ["--levels", "level", "--seed", "1", "--checkpoint", "0", "--every", str(every)]
+    command = [sys.executable, "-m", "tests.reference.killing", str(kills), "0", state]
+    done = subprocess.run(
+        [*command, *arguments], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT
+    )
+    told: dict[str, int] = json.loads(done.stdout)
+    return told
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from nats.js.api import RetentionPolicy, StreamConfig
 
+from tests.reference.killing import run_and_kill
 from tulle.errors import DataError, TulleError
 from tulle.workflows.stream import stream
 from tulle.workflows.stream.broker import NatsSource
@@ -130,6 +131,19 @@ def test_messages_are_condensed_once_and_the_stream_goes_on(server: str, tmp_pat
         for name in one.files:
             if ".groups." in name and not name.endswith("families"):
                 np.testing.assert_array_equal(one[name], two[name])
+
+
+def test_kills_lose_and_double_no_message(server: str, tmp_path: Path) -> None:
+    publish(server, messages(600))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert run_and_kill(whole, f"{server}/PEOPLE", 0, every=200)["status"] == 0
+    told = run_and_kill(killed, f"{server}/PEOPLE", 3, every=200)
+    assert told["status"] == 0
+    assert told["kills"] >= 1
+    with np.load(whole / "state") as expected, np.load(killed / "state") as found:
+        assert expected["0.groups.counts"].sum() == 599  # one record waits
+        for name in set(expected.files) - {"header.json"}:
+            np.testing.assert_array_equal(expected[name], found[name])
 
 
 def test_expired_messages_are_not_passed_over_in_silence(server: str, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_what_cannot_go_on_is_refused(tmp_path: Path) -> None:
         stream(str(source), tmp_path / "out", **{**options, "k": 5})
     with pytest.raises(ParameterError, match="as its target"):
         stream(str(source), tmp_path / "out", **options, target="kind")
-    with pytest.raises(OutputExists, match="snapshots already"):
+    with pytest.raises(OutputExists, match="snapshots of another stream"):
         stream(str(source), tmp_path / "out", **{**options, "state": tmp_path / "new"})
     write_ndjson(source, rows(10))
     with pytest.raises(DataError, match="another file"):
@@ -184,3 +184,36 @@ def test_a_snapshot_that_was_begun_is_finished_before_more_is_read(
     done = stream(str(source), tmp_path / "out", **options)
     assert [told["seen"] for told in done.snapshots] == [200, 300]
     assert digest(tmp_path / "out" / "snapshot-000001.parquet") == shown
+
+
+def test_snapshots_of_another_stream_are_not_replaced(tmp_path: Path) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(120))
+    first = {**OPTIONS, "state": tmp_path / "st"}
+    second = {**OPTIONS, "state": tmp_path / "st2"}
+    stream(str(source), tmp_path / "out", every=40, **first)
+    stream(str(source), tmp_path / "out2", **second)
+    write_ndjson(source, rows(160)[120:], "a")
+    with pytest.raises(OutputExists, match="another stream"):
+        stream(str(source), tmp_path / "out", **second)
+    assert stream(str(source), tmp_path / "out", **first).summary["snapshots"] == 4
+    assert stream(str(source), tmp_path / "out", force=True, **second).summary["snapshots"] == 2
+
+
+def test_force_replaces_what_an_earlier_stream_left(tmp_path: Path) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(120))
+    (tmp_path / "st.rejects.ndjson").write_text("{}\n")
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    with pytest.raises(OutputExists, match="move it away"):
+        stream(str(source), tmp_path / "out", **options)
+    stream(str(source), tmp_path / "out", force=True, **options)
+    assert (tmp_path / "st.rejects.ndjson").read_text() == ""
+
+
+def test_a_folder_does_not_read_what_its_stream_writes(tmp_path: Path) -> None:
+    made = rows(120)
+    write_ndjson(tmp_path / "1.ndjson", made)
+    (tmp_path / "2.ndjson").write_text("{broken\n")
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    for _ in range(3):
+        done = stream(str(tmp_path), tmp_path, **options)
+        assert (done.summary["seen"], done.summary["rejected"]) == (120, 1)

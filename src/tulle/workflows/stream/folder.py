@@ -15,6 +15,7 @@ from tulle.workflows.stream.lines import BLOCK, NO_LINES, Lines
 from tulle.workflows.stream.sources import PAUSE, Position
 
 _UNFINISHED = (".part", ".tmp", ".crdownload")
+_WRITTEN = (".rejects.ndjson", ".manifest.json")  # by tulle stream itself
 
 
 class FolderSource:
@@ -136,6 +137,6 @@ class FolderSource:
             name
             for name in names - self.done
             if not name.startswith(".")
-            and not name.endswith(_UNFINISHED)
+            and not name.endswith(_UNFINISHED + _WRITTEN)
             and name.endswith(self.endings)
         )

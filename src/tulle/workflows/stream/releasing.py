@@ -17,18 +17,26 @@ from tulle.tables.schema import Column
 from tulle.tables.writing import put_table
 from tulle.workflows.stream.settings import Settings
 
-_NAME = re.compile(r"snapshot-\d{6}\.[a-z]+(\.gz)?")
+_NAME = re.compile(r"snapshot-(\d{6,})\.parquet")
 
 
-def check_folder(folder: Path, *, resumed: bool, force: bool) -> None:
-    """Refuses a folder that holds the snapshots of another stream, or that cannot be made."""
+def snapshot_path(folder: Path, number: int) -> Path:
+    """Where a snapshot goes."""
+    return folder / f"snapshot-{number:06d}.parquet"
+
+
+def check_folder(folder: Path, *, made: int, force: bool) -> None:
+    """Refuses a folder that cannot be made, or that holds more snapshots than this stream made."""
     if folder.exists() and not folder.is_dir():
         raise OutputExists(f"{folder} is a file: name a folder for the snapshots")
     if not folder.parent.is_dir():
         raise DataError(f"the folder {folder.parent} does not exist")
-    taken = folder.exists() and any(_NAME.fullmatch(entry.name) for entry in folder.iterdir())
-    if taken and not resumed and not force:
-        raise OutputExists(f"{folder} holds snapshots already: pass --force to replace them")
+    names = [entry.name for entry in folder.iterdir()] if folder.exists() else []
+    numbers = [int(found[1]) for found in map(_NAME.fullmatch, names) if found]
+    if not force and max(numbers, default=0) > made:
+        raise OutputExists(
+            f"{folder} holds snapshots of another stream: pass --force to replace them"
+        )
 
 
 def write_snapshot(

@@ -20,7 +20,7 @@ from tulle.workflows.stream.lines import Lines
 from tulle.workflows.stream.opening import format_of_source, open_source
 from tulle.workflows.stream.records import RecordReader
 from tulle.workflows.stream.rejects import Rejects
-from tulle.workflows.stream.releasing import check_folder, write_snapshot
+from tulle.workflows.stream.releasing import check_folder, snapshot_path, write_snapshot
 from tulle.workflows.stream.reporting import stream_result
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
@@ -65,15 +65,14 @@ def stream(
     if report is not None:
         refuse_existing(report, force=force)
     with locked(state):
-        check_folder(Path(output), resumed=checkpoint.exists(), force=force)
-        run = _Run(checkpoint, Path(output), settings)
+        run = _Run(checkpoint, Path(output), settings, force=force)
         try:
             run.open(source, kind, follow=follow, restart=restart)
             with asked_to_stop() as stop, bar("Condensing", 1.0) as advance:
                 run.loop(stop, lambda: advance(0.0, note=f"{run.intake.seen:,} records"))
                 done = run.finish()
             if report is not None:
-                run.report(report, force=force)
+                run.report(report)
             return done
         finally:
             run.close()
@@ -85,10 +84,13 @@ class _Run:
     intake: Intake
     source: Source | None = None
 
-    def __init__(self, checkpoint: Checkpoint, output: Path, settings: Settings) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, output: Path, settings: Settings, *, force: bool
+    ) -> None:
         self.checkpoint = checkpoint
         self.output = output
         self.settings = settings
+        self.force = force
         self.made = self.shown = self.resumed_at = 0
         self.written: list[dict[str, Any]] = []
         self.saved_at = self.shown_at = time.monotonic()
@@ -99,12 +101,17 @@ class _Run:
         """Begins, or goes on from the checkpoint."""
         rejects = self.checkpoint.path.with_name(self.checkpoint.path.name + ".rejects.ndjson")
         if not self.checkpoint.exists():
+            check_folder(self.output, made=0, force=self.force)
             kind = kind or format_of_source(address)
             self.source = open_source(address, kind, follow=follow, position=None, restart=None)
             reader = RecordReader(kind, self.source.header())
-            self.intake = Intake(reader, Rejects(rejects, count=0, length=None), self.settings)
+            refused = Rejects(rejects, count=0, length=0 if self.force else None)
+            self.intake = Intake(reader, refused, self.settings)
             return
         condenser, extra, owed = self.checkpoint.read()
+        self.made, self.shown = extra["snapshots"], extra["shown"]
+        self.owes_snapshot = extra.get("owes_snapshot", False)
+        check_folder(self.output, made=self.made + self.owes_snapshot, force=self.force)
         kind = kind or str(extra["reader"]["kind"])
         self.settings.restore(extra["settings"])
         self.source = open_source(
@@ -117,8 +124,6 @@ class _Run:
         places = {int(number): place for number, place in extra["waiting"].items()}
         self.intake.resume(condenser, owed, places, self.source)
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
-        self.made, self.shown = extra["snapshots"], extra["shown"]
-        self.owes_snapshot = extra.get("owes_snapshot", False)
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
         """Reads, condenses, saves and releases until the source ends or somebody says stop."""
@@ -170,7 +175,7 @@ class _Run:
             notes.append(f"Refused lines, with reasons: {self.intake.rejects.path}")
         return Streamed(summary, self.written, notes)
 
-    def report(self, path: str | os.PathLike[str], *, force: bool) -> None:
+    def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the report of the stream so far."""
         from tulle.report import save
 
@@ -180,7 +185,7 @@ class _Run:
         result = stream_result(
             self.intake.condenser, self.settings, self._counts(), self.written, self.source.name
         )
-        save(result, path, force=force)
+        save(result, path, force=self.force)
 
     def _room(self) -> int:
         """How many lines to read: the initial records, and snapshots, end with a batch."""
@@ -237,7 +242,7 @@ class _Run:
         if not self.owes_snapshot:
             self.owes_snapshot = True
             self._save()
-        path = self.output / f"snapshot-{self.made + 1:06d}.parquet"
+        path = snapshot_path(self.output, self.made + 1)
         with _written(path):
             told = write_snapshot(
                 self.intake.condenser,

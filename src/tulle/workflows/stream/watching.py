@@ -16,8 +16,6 @@ import numpy as np
 from tulle.attacks.result import AttackResult
 from tulle.attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
 from tulle.condense.stream import StreamCondenser
-from tulle.condense.stream.groups import Groups
-from tulle.condense.stream.snapshots import publish
 from tulle.condense.stream.state import StreamState
 from tulle.condense.synthesis import synthesize
 from tulle.moments import Floats, GroupMoments
@@ -74,24 +72,17 @@ def _watched(
     played = StreamState(few.means.shape[1], strict=condenser.split == "strict")
     played.start(few)
     levels = np.full(len(came), min(level, int(few.counts.max()) + 1))
-    shown, before = _release(played, None, condenser.synthesis, policy, rng)
+    before = _release(played, condenser.synthesis, policy, rng)
     played.absorb(came, levels, played.seen + np.arange(len(came)))
-    _, after = _release(played, shown, condenser.synthesis, policy, rng)
+    after = _release(played, condenser.synthesis, policy, rng)
     return Snapshots(before, after, (len(before), len(after)), came[0], decoys)
 
 
 def _release(
-    state: StreamState,
-    shown: Groups | None,
-    distribution: str,
-    policy: str,
-    rng: np.random.Generator,
-) -> tuple[Groups, Floats]:
-    groups = state.groups
-    if policy == "bounded":
-        groups, _ = publish(state.groups, shown)
-    matrix, _ = synthesize(groups.moments(), rng, distribution=distribution)
-    return groups, matrix
+    state: StreamState, distribution: str, policy: str, rng: np.random.Generator
+) -> Floats:
+    groups = state.publish()[0] if policy == "bounded" else state.groups
+    return synthesize(groups.moments(), rng, distribution=distribution)[0]
 
 
 def _some(moments: GroupMoments, places: np.ndarray) -> GroupMoments:

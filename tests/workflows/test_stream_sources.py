@@ -201,6 +201,7 @@ def test_files_that_were_read_may_be_taken_away(tmp_path: Path) -> None:
     stream(str(folder), tmp_path / "out", **options)
     (folder / "1.csv").unlink()
     assert stream(str(folder), tmp_path / "out", **options).summary["seen"] == 120
+    write_csv(folder / "1.csv", made[:120])  # back again: it was counted
     write_csv(folder / "2.csv", made[120:200])
     second = stream(str(folder), tmp_path / "out", **options)
     assert (second.summary["seen"], second.summary["waiting"]) == (200, 1)

@@ -22,7 +22,8 @@ class FolderSource:
     """Files in the order of their names.
 
     Hidden files and names that end in .part or .tmp are files still being written. A file that
-    was read may be taken away; it need not be remembered then.
+    was read may be taken away; its name is remembered, for a folder may come back as it was (a
+    disk that is mounted again).
     """
 
     goes_back = True
@@ -130,9 +131,8 @@ class FolderSource:
         )
 
     def _arrived(self) -> list[str]:
-        """The files that were not read yet; those that were read and are gone are forgotten."""
+        """The files that were not read yet."""
         names = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
-        self.done &= names
         return sorted(
             name
             for name in names - self.done

@@ -142,16 +142,6 @@ class _Run:
         if self.intake.condenser is None and not stop:
             self.intake.begin()
 
-    def _read(self) -> Lines | None:
-        """The next lines; what was condensed is saved before a source that fails ends the run."""
-        assert self.source is not None
-        try:
-            return self.source.read(self._room())
-        except DataError:
-            if self.intake.condenser is not None:
-                self._save()
-            raise
-
     def close(self) -> None:
         """Lets go of the source."""
         if self.source is not None:
@@ -186,6 +176,16 @@ class _Run:
             self.intake.condenser, self.settings, self._counts(), self.written, self.source.name
         )
         save(result, path, force=self.force)
+
+    def _read(self) -> Lines | None:
+        """The next lines; what was condensed is saved before a source that fails ends the run."""
+        assert self.source is not None
+        try:
+            return self.source.read(self._room())
+        except DataError:
+            if self.intake.condenser is not None:
+                self._save()
+            raise
 
     def _room(self) -> int:
         """How many lines to read: the initial records, and snapshots, end with a batch."""

@@ -22,6 +22,7 @@ from tests.reference.streams import (
     write_csv,
     write_ndjson,
 )
+from tulle import SecretKey
 from tulle.errors import DataError
 from tulle.workflows.stream import Streamed, stream
 from tulle.workflows.stream.files import FileSource
@@ -155,6 +156,19 @@ def test_a_file_that_was_edited_is_another_file(tmp_path: Path) -> None:
         stream(str(source), tmp_path / "out", **options)
     with pytest.raises(DataError, match="1 records wait and in.ndjson does not bring them"):
         stream(str(source), tmp_path / "out", **options, restart="continued")
+
+
+def test_records_that_wait_are_sealed_where_a_file_is_replaced(tmp_path: Path) -> None:
+    made = rows(300)
+    source = write_ndjson(tmp_path / "in.ndjson", made[:200])
+    options = {**OPTIONS, "state": tmp_path / "st", "key": SecretKey.generate()}
+    assert stream(str(source), tmp_path / "out", **options).summary["waiting"] == 1
+    write_ndjson(source, made[200:])
+    done = stream(str(source), tmp_path / "out", **options, restart="continued")
+    assert (done.summary["seen"], done.summary["waiting"]) == (300, 1)
+    assert stream(str(source), tmp_path / "out", **options).summary["seen"] == 300
+    with pytest.raises(DataError, match="1 records wait .* pass the --key"):
+        stream(str(source), tmp_path / "out", **{**options, "key": None})
 
 
 def test_a_line_that_is_being_written_is_waited_for_or_told(tmp_path: Path) -> None:

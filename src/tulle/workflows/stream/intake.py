@@ -47,12 +47,14 @@ class Intake:
         source: Source,
     ) -> None:
         """Goes on with a condenser; records that wait are read from the source again."""
-        if owed and not source.goes_back:
+        wanted = [places[waiter["number"]] for waiter in owed]
+        gone = len(wanted) if not source.goes_back else wanted.count(None)
+        if gone:
             raise DataError(
-                f"{len(owed)} records wait and {source.name} does not bring them again: seal them "
-                "in the state with --key"
+                f"{gone} records wait and {source.name} does not bring them again: pass the --key "
+                "that sealed them in the state, or begin a new state with one"
             )
-        texts = source.again([places[waiter["number"]] for waiter in owed])
+        texts = source.again(wanted)
         if owed:
             records = self.reader.records(texts).frame
             if records.height != len(owed):

@@ -74,6 +74,35 @@ class GroupMoments:
             np.concatenate([self.level_sums, other.level_sums]),
         )
 
+    def merged(self, owners: Ints) -> GroupMoments:
+        """The groups of each owner made one; ``owners`` are numbered 0, 1, ... without gaps."""
+        order = np.argsort(owners, kind="stable")
+        starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
+        counts = np.add.reduceat(self.counts[order], starts)
+        means = np.add.reduceat(self.first_sums[order], starts) / counts[:, None]
+        offsets = self.means - means[owners]
+        weighted = offsets * self.counts[:, None]
+        scatters = self.scatters + weighted[:, :, None] * offsets[:, None, :]
+        return GroupMoments(
+            counts,
+            means,
+            np.add.reduceat(scatters[order], starts),
+            np.maximum.reduceat(self.levels[order], starts),
+            np.add.reduceat(self.level_sums[order], starts),
+        )
+
+    def without(self, part: GroupMoments) -> GroupMoments:
+        """What is left of each group when a part of it is taken away; the levels stay."""
+        counts = self.counts - part.counts
+        means = (self.first_sums - part.first_sums) / counts[:, None]
+        here, there = self.means - means, part.means - means
+        scatters = self.scatters - part.scatters
+        scatters += (here * self.counts[:, None])[:, :, None] * here[:, None, :]
+        scatters -= (there * part.counts[:, None])[:, :, None] * there[:, None, :]
+        return GroupMoments(
+            counts, means, scatters, self.levels, self.level_sums - part.level_sums
+        )
+
     def pooled(self) -> GroupMoments:
         """All groups merged into one: the statistics of the whole data."""
         total = self.counts.sum()

@@ -22,7 +22,9 @@ from tulle.errors import DataError, KeyMaterialError
 from tulle.keys import SecretKey
 
 FORMAT = "tulle-stream-state"
-VERSION = 3  # 1 did not tell the ranges of the last snapshot; 2 had waiting records standardised
+# 1 did not tell the ranges of the last snapshot; 2 showed the groups of the stream as they were,
+# and had waiting records standardised
+VERSION = 3
 _HEADER = "header.json"
 _BOUND = b"tulle-stream-waiting-v1"  # what a sealed part is bound to
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same state is the same bytes

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tulle.condense.stream.groups import Groups
-from tulle.moments import Floats, Ints
+from tulle.moments import Floats, GroupMoments, Ints
 
 
 class Means(NamedTuple):
@@ -40,26 +40,23 @@ class Arrivals(NamedTuple):
         return Arrivals(newcomers, groups, self.families)
 
 
-def arrivals(groups: Groups, published: Groups | None) -> Arrivals:
-    """Whom the next snapshot shows; groups that were never shown are one family, the last."""
+def arrivals(newcomers: GroupMoments, shown: Groups, first: Groups) -> Arrivals:
+    """Whom a snapshot shows: families with their groups, and groups never shown as one more."""
+    families = shown.view().families
+    parts = [Means(newcomers.means, newcomers.counts, newcomers.levels)]
+    groups = [_means(shown)]
+    if len(first):
+        whole = first.moments().pooled()
+        parts.append(Means(whole.means, whole.counts, whole.levels))
+        groups.append(_means(first))
+        families = np.concatenate([families, np.full(len(first), len(newcomers.counts))])
+    return Arrivals(_stacked(parts), _stacked(groups), families)
+
+
+def _means(groups: Groups) -> Means:
     used = groups.view()
-    before = (published or Groups(groups.dimensions)).view()
-    known = len(before.counts)
-    if published is None:
-        families = np.zeros(len(groups), dtype=np.int64)
-    else:
-        families = np.where(used.families < 0, known, used.families)
-    counts = np.bincount(families, used.counts, minlength=known + 1).astype(np.int64)
-    counts[:known] -= before.counts
-    levels = np.zeros(known + 1, dtype=np.int64)
-    np.maximum.at(levels, families, used.levels)
-    sums = np.zeros((known + 1, groups.dimensions))
-    np.add.at(sums, families, used.counts[:, None] * used.means)
-    sums[:known] -= before.counts[:, None] * before.means
-    ripe = counts >= np.maximum(levels, 1)
-    fresh = ripe[families]
-    return Arrivals(
-        Means(sums[ripe] / counts[ripe, None], counts[ripe], levels[ripe]),
-        Means(used.means[fresh], used.counts[fresh], used.levels[fresh]),
-        (np.cumsum(ripe) - 1)[families[fresh]],
-    )
+    return Means(used.means, used.counts, used.levels)
+
+
+def _stacked(parts: list[Means]) -> Means:
+    return Means._make(np.concatenate(part) for part in zip(*parts, strict=True))

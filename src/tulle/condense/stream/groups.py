@@ -66,6 +66,22 @@ class Groups:
         self.arrays.families[first:last] = UNPUBLISHED
         self.size = last
 
+    def taken(self, rows: Ints) -> Groups:
+        """A copy of some groups, of the same families."""
+        other = Groups(self.dimensions, capacity=max(1, len(rows)))
+        other.size = len(rows)
+        for new, old in zip(other.arrays, self.arrays, strict=True):
+            new[: len(rows)] = old[rows]
+        return other
+
+    def extend(self, other: Groups) -> None:
+        """Adds groups of another list, of the families that it says."""
+        first, last = self.size, self.size + len(other)
+        self.reserve(last)
+        for mine, theirs in zip(self.arrays, other.view(), strict=True):
+            mine[first:last] = theirs
+        self.size = last
+
     def moved(self, way: Affine) -> Groups:
         """The same groups in other dimensions, of the same families."""
         moments = way.moved(self.moments())

@@ -8,13 +8,12 @@ from sklearn.exceptions import NotFittedError
 
 from tulle.checks import check_int
 from tulle.condense.joint import JointEncoder
-from tulle.condense.stream.arrivals import arrivals
 from tulle.condense.stream.described import Described
 from tulle.condense.stream.drawing import draw
 from tulle.condense.stream.feeding import DRAWING, Feeding
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.ranges import confined, next_ranges
-from tulle.condense.stream.snapshots import Change, publish
+from tulle.condense.stream.snapshots import Change
 from tulle.errors import PrivacyError
 
 
@@ -38,19 +37,16 @@ class Releasing(Feeding, Described):
         """New records that may leave beside earlier snapshots, as many as are shown or so many.
 
         A group's statistics are shown anew only when as many records have joined it, or what has
-        split off it, as the largest level in it asks for: the difference between two snapshots
-        then speaks of a valid group of newcomers, never of one of them. While records are held
-        back, ranges of numbers grow only as far as the means of groups shown anew. Where there is
-        nothing new to show, the records are the very ones of the snapshot before.
+        split off it, as the largest level in it asks for; then their sum is added to what was
+        shown, and the result is split anew. The difference between two snapshots speaks of a valid
+        group of newcomers, never of one of them. While records are held back, ranges of numbers
+        grow only as far as the means of groups shown anew. Where there is nothing new to show, the
+        records are the very ones of the snapshot before.
         """
         self._require_groups()
         _check_size("snapshot", n_samples)
-        shown, arrived, changes = [], [], []
-        for state in self._states.values():
-            arrived.append(arrivals(state.groups, state.published))
-            state.published, change = publish(state.groups, state.published)
-            shown.append(state.published)
-            changes.append(change)
+        parts = [state.publish() for state in self._states.values()]
+        shown, arrived, changes = (list(part) for part in zip(*parts, strict=True))
         self.last_change_ = Change.total(changes)
         before = self._shown_ranges
         known = before if self.last_change_.held_back else None

@@ -19,6 +19,7 @@ from tulle.condense.stream.archive import Arrays, from_bytes, seal, to_bytes, un
 from tulle.condense.stream.batches import Batch, encode
 from tulle.condense.stream.groups import GroupArrays, Groups
 from tulle.condense.stream.history import History
+from tulle.condense.stream.published import Published
 from tulle.condense.stream.ranges import Range, seen_ranges
 from tulle.condense.stream.state import StreamState
 from tulle.condense.stream.waiting import Aside
@@ -93,7 +94,8 @@ def state_to_bytes(
     for place, state in enumerate(condenser._states.values()):
         _put(arrays, f"{place}.groups", state.groups)
         if state.published is not None:
-            _put(arrays, f"{place}.published", state.published)
+            _put(arrays, f"{place}.published", state.published.shown)
+            _put(arrays, f"{place}.behind", state.published.behind)
     records = _waiting_arrays(condenser)
     if records and waiting == "plain":
         arrays |= records
@@ -213,7 +215,11 @@ def _state(entries: dict[str, Any], arrays: Arrays, place: int, dimensions: int)
     state = StreamState(dimensions, strict=entries["strict"])
     state.groups = _get(arrays, f"{place}.groups", dimensions)
     if f"{place}.published.counts" in arrays:
-        state.published = _get(arrays, f"{place}.published", dimensions)
+        behind = "behind" if f"{place}.behind.counts" in arrays else "published"  # before 3
+        state.published = Published(
+            _get(arrays, f"{place}.published", dimensions),
+            _get(arrays, f"{place}.{behind}", dimensions),
+        )
     state.history = History(**entries["history"])
     state.seen = entries["seen"]
     return state

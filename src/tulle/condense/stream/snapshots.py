@@ -1,19 +1,24 @@
 """Which groups a snapshot may show anew.
 
 Whoever holds two snapshots can subtract them. If one record arrived in between and its group's
-new statistics are shown, the difference *is* that record. So a published group, with all that has
-split off it since (its family), keeps showing its old statistics until at least as many records
-have joined the family as the largest level in it asks for. Then the difference of two snapshots
-is a sum over a valid group of newcomers.
+new statistics are shown, the difference *is* that record. So a group that was shown keeps showing
+its old statistics until at least as many records have joined its family (it, and what has split off
+it) as the largest level in it asks for. Then the difference of two snapshots is a sum over a valid
+group of newcomers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from tulle.condense.stream.arrivals import Arrivals, arrivals
+from tulle.condense.stream.engines import Engine
+from tulle.condense.stream.families import Renewed, renew
 from tulle.condense.stream.groups import UNPUBLISHED, GroupArrays, Groups
+from tulle.condense.stream.published import Published
 from tulle.errors import PrivacyError
 from tulle.moments import Ints
 
@@ -38,45 +43,59 @@ class Change(NamedTuple):
         )
 
 
-def publish(groups: Groups, published: Groups | None) -> tuple[Groups, Change]:
-    """What the next snapshot shows; ``groups`` remember which published group they come from."""
+def publish(
+    groups: Groups, published: Published | None, engine_of: Callable[[Groups], Engine]
+) -> tuple[Published, Arrivals, Change]:
+    """What the next snapshot shows; ``groups`` remember behind which group shown they are."""
     used = groups.view()
     if published is None:
         used.families[:] = UNPUBLISHED
-        published = Groups(groups.dimensions)
+        published = Published.nothing(groups.dimensions)
     newcomers, levels = _newcomers(used, published)
-    ripe = newcomers >= np.maximum(levels, 1)
-    kept = np.flatnonzero(~ripe)
-    places = np.full(len(published) + 1, UNPUBLISHED)  # the last entry serves family -1
-    places[kept] = np.arange(len(kept))
-    used.families[:] = places[used.families]
-    fresh = np.flatnonzero(used.families == UNPUBLISHED)
-    used.families[fresh] = len(kept) + np.arange(len(fresh))
-    shown = _joined(groups.dimensions, published.view(), kept, used, fresh)
-    held_back = int(used.counts.sum() - shown.view().counts.sum())
-    if held_back != newcomers[kept].sum():
+    ripe = newcomers >= levels
+    renewed = renew(
+        groups,
+        published.taken(np.flatnonzero(ripe)),
+        _numbered(ripe)[used.families],
+        engine_of,
+    )
+    new = np.flatnonzero(used.families == UNPUBLISHED)
+    kept = published.taken(np.flatnonzero(~ripe))
+    used.families[:] = _numbered(~ripe)[used.families]
+    used.families[renewed.rows] = len(kept) + renewed.places
+    used.families[new] = len(kept) + len(renewed.published) + np.arange(len(new))
+    first = groups.taken(new)
+    arrived = arrivals(renewed.newcomers, renewed.published.shown, first)
+    descent = [np.flatnonzero(~ripe), np.flatnonzero(ripe)[renewed.published.shown.view().families]]
+    kept.extend(renewed.published)
+    kept.extend(Published(first, first))
+    kept.shown.view().families[:] = np.concatenate([*descent, np.full(len(new), UNPUBLISHED)])
+    change = _change(renewed, newcomers[~ripe], fresh=len(renewed.published) + len(new))
+    if used.counts.sum() - kept.shown.view().counts.sum() != change.held_back:
         raise PrivacyError("the snapshot does not add up to the groups: nothing is released")
-    changed = newcomers[ripe]
-    fewest = int(changed.min()) if len(changed) else None
-    return shown, Change(len(changed), fewest, held_back, len(fresh))
+    return kept, arrived, change
 
 
-def _newcomers(used: GroupArrays, published: Groups) -> tuple[Ints, Ints]:
-    """For each published group, who joined its family since, and the largest level in it."""
+def _newcomers(used: GroupArrays, published: Published) -> tuple[Ints, Ints]:
+    """For each group shown, who joined its family since, and the largest level in it."""
     families = len(published)
     known = used.families >= 0
     totals = np.bincount(
         used.families[known], weights=used.counts[known], minlength=families
     ).astype(np.int64)
-    levels = np.zeros(families, dtype=np.int64)
+    levels = np.ones(families, dtype=np.int64)
     np.maximum.at(levels, used.families[known], used.levels[known])
-    return totals - published.view().counts, levels
+    return totals - published.behind.view().counts, levels
 
 
-def _joined(dimensions: int, old: GroupArrays, kept: Ints, new: GroupArrays, fresh: Ints) -> Groups:
-    joined = Groups(dimensions, capacity=max(1, len(kept) + len(fresh)))
-    joined.size = len(kept) + len(fresh)
-    for target, before, now in zip(joined.arrays, old, new, strict=True):
-        target[: len(kept)] = before[kept]
-        target[len(kept) : joined.size] = now[fresh]
-    return joined
+def _numbered(chosen: np.ndarray) -> Ints:
+    """The chosen ones as 0, 1, ..., all others as -1; one entry more serves family -1."""
+    numbers = np.full(len(chosen) + 1, UNPUBLISHED)
+    numbers[:-1][chosen] = np.arange(np.count_nonzero(chosen))
+    return numbers
+
+
+def _change(renewed: Renewed, held_back: Ints, fresh: int) -> Change:
+    joined = renewed.newcomers.counts
+    fewest = int(joined.min()) if len(joined) else None
+    return Change(len(joined), fewest, int(held_back.sum()), fresh)

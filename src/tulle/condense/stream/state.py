@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tulle.condense.stream.arrivals import Arrivals
 from tulle.condense.stream.engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.history import History
+from tulle.condense.stream.published import Published
+from tulle.condense.stream.snapshots import Change, publish
 from tulle.condense.stream.waiting import Waiting
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Floats, GroupMoments, Ints
@@ -41,7 +44,7 @@ class StreamState:
         self.groups = Groups(dimensions)
         self.waiting = Waiting()
         self.history = History()
-        self.published: Groups | None = None
+        self.published: Published | None = None
         self.seen = 0
         self._engine: Engine | None = None
 
@@ -83,9 +86,8 @@ class StreamState:
         self.groups.append(other.groups.moments())
         self.groups.view().families[known:] = families
         if other.published is not None:
-            if self.published is None:
-                self.published = Groups(self.groups.dimensions)
-            self.published.append(other.published.moments())
+            self.published = self.published or Published.nothing(self.groups.dimensions)
+            self.published.extend(other.published)
         self.history.add(other.history)
         self._engine = None
         records, levels, numbers = self.waiting.arrays(self.groups.dimensions)
@@ -95,6 +97,11 @@ class StreamState:
         for waiting in ((records, levels, numbers), more):
             self._run(*waiting)
         self.seen += other.seen
+
+    def publish(self) -> tuple[Groups, Arrivals, Change]:
+        """What the next snapshot shows, who comes with it, and what it changes."""
+        self.published, arrived, change = publish(self.groups, self.published, self._engine_for)
+        return self.published.shown, arrived, change
 
     def moved(self, way: Affine, after: int) -> StreamState:
         """A copy in other dimensions, as of a stream that came ``after`` so many records."""
@@ -120,10 +127,13 @@ class StreamState:
 
     def _choose_engine(self, coming: int) -> None:
         small = self.seen + coming <= SMALL or not len(self.groups)
-        if small and self._engine is None:
-            self._engine = PlainEngine(self.groups, strict=self.strict)
-        elif not small and not isinstance(self._engine, TreeEngine):
-            self._engine = TreeEngine(self.groups, strict=self.strict)
+        if self._engine is None or not (small or isinstance(self._engine, TreeEngine)):
+            self._engine = self._engine_for(self.groups, coming)
+
+    def _engine_for(self, groups: Groups, coming: int = 0) -> Engine:
+        """NumPy while the stream is small; the index needs a first group."""
+        small = self.seen + coming <= SMALL or not len(groups)
+        return (PlainEngine if small else TreeEngine)(groups, strict=self.strict)
 
     def _run(self, records: Floats, levels: Ints, numbers: Ints) -> None:
         engine = self._engine

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
-UNTOUCHED = {**OPTIONS, "snapshots": "all"}  # bounded snapshots put split groups together again
 
 
 def rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -42,7 +41,7 @@ def write_csv(path: Path, records: list[dict[str, Any]]) -> Path:
 
 
 def groups(state: Path) -> dict[str, np.ndarray]:
-    """What is in the state of the groups; families tell what snapshots have shown."""
+    """What is in the state of the groups; families depend on when snapshots were taken."""
     with np.load(state) as arrays:
         names = [n for n in arrays.files if ".groups." in n and not n.endswith("families")]
         return {name: arrays[name] for name in names}

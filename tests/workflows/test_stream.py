@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from tests.reference.streams import OPTIONS, UNTOUCHED, rows, same_groups, write_csv, write_ndjson
+from tests.reference.streams import OPTIONS, rows, same_groups, write_csv, write_ndjson
 from tulle import SecretKey
 from tulle.cli import tulle
 from tulle.errors import KeyMaterialError
@@ -164,7 +164,7 @@ def test_stopping_anywhere_and_going_on_gives_the_same_groups(
     monkeypatch.setattr(running, "BATCH", 20)
     made = rows(300)
     source = tmp_path / "in.ndjson"
-    options = {**UNTOUCHED, "state": tmp_path / "st", "target": "kind"}
+    options = {**OPTIONS, "state": tmp_path / "st", "target": "kind"}
     if waiting == "sealed":
         options["key"] = SecretKey.generate()
     options["plain_waiting"] = waiting == "plain"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.reference.streams import OPTIONS, UNTOUCHED, groups, rows, same_groups, write_ndjson
+from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_ndjson
 from tulle import SecretKey
 from tulle.errors import DataError, TulleError
 from tulle.workflows.stream import stream
@@ -27,7 +27,7 @@ def test_standard_input_replayed_and_continued(
     def piped(records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         text = "".join(json.dumps(record) + "\n" for record in records)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        options = {**UNTOUCHED, "state": tmp_path / "st", "kind": "ndjson", **more}
+        options = {**OPTIONS, "state": tmp_path / "st", "kind": "ndjson", **more}
         return stream("-", tmp_path / "out", **options).summary
 
     assert piped(made[:200])["seen"] == 200
@@ -35,7 +35,7 @@ def test_standard_input_replayed_and_continued(
         piped(made)
     assert piped(made, restart="replayed")["seen"] == 300
     whole = write_ndjson(tmp_path / "whole.ndjson", made)
-    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **UNTOUCHED)
+    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **OPTIONS)
     same_groups(tmp_path / "st", tmp_path / "st2")
     # the record that waits is neither in the state nor in the new lines
     with pytest.raises(DataError, match="--key"):

@@ -13,15 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.reference.streams import (
-    OPTIONS,
-    UNTOUCHED,
-    groups,
-    rows,
-    same_groups,
-    write_csv,
-    write_ndjson,
-)
+from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_csv, write_ndjson
 from tulle import SecretKey
 from tulle.errors import DataError
 from tulle.workflows.stream import Streamed, stream
@@ -50,17 +42,12 @@ def test_a_growing_file_is_followed_until_asked_to_stop(tmp_path: Path) -> None:
     grower = threading.Thread(target=grow)
     grower.start()
     done = stream(
-        str(source),
-        tmp_path / "out",
-        state=tmp_path / "st",
-        follow=True,
-        checkpoint=0.0,
-        **UNTOUCHED,
+        str(source), tmp_path / "out", state=tmp_path / "st", follow=True, checkpoint=0.0, **OPTIONS
     )
     grower.join()
     assert (done.summary["seen"], done.summary["rejected"]) == (300, 0)
     whole = write_ndjson(tmp_path / "whole.ndjson", made)
-    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **UNTOUCHED)
+    stream(str(whole), tmp_path / "out2", state=tmp_path / "st2", **OPTIONS)
     same_groups(tmp_path / "st", tmp_path / "st2")
 
 
@@ -69,7 +56,7 @@ def test_a_folder_of_arriving_files(tmp_path: Path) -> None:
     folder.mkdir()
     write_csv(folder / "1.csv", made[:120])
     write_csv(folder / "3.csv.part", made[200:])
-    options = {**UNTOUCHED, "state": tmp_path / "st"}
+    options = {**OPTIONS, "state": tmp_path / "st"}
     first = stream(str(folder), tmp_path / "out", **options)
     assert first.summary["seen"] == 120
     write_csv(folder / "2.csv", made[120:200])
@@ -262,8 +249,8 @@ def test_positions_of_earlier_versions_are_read(
     old_folder = property(lambda self: {"done": ["1.csv"], "file": None, "first": "1.csv"})
     monkeypatch.setattr(FileSource, "position", old_file)
     monkeypatch.setattr(FolderSource, "position", old_folder)
-    stream(str(source), tmp_path / "o1", state=tmp_path / "st1", **UNTOUCHED)
-    stream(str(folder), tmp_path / "o2", state=tmp_path / "st2", **UNTOUCHED)
+    stream(str(source), tmp_path / "o1", state=tmp_path / "st1", **OPTIONS)
+    stream(str(folder), tmp_path / "o2", state=tmp_path / "st2", **OPTIONS)
     monkeypatch.undo()
     assert stream(str(folder), tmp_path / "o2", state=tmp_path / "st2").summary["seen"] == 120
     write_ndjson(source, made[120:], "a")

@@ -99,9 +99,7 @@ class GroupMoments:
         scatters = self.scatters - part.scatters
         scatters += (here * self.counts[:, None])[:, :, None] * here[:, None, :]
         scatters -= (there * part.counts[:, None])[:, :, None] * there[:, None, :]
-        return GroupMoments(
-            counts, means, scatters, self.levels, self.level_sums - part.level_sums
-        )
+        return GroupMoments(counts, means, scatters, self.levels, self.level_sums - part.level_sums)
 
     def pooled(self) -> GroupMoments:
         """All groups merged into one: the statistics of the whole data."""

@@ -67,7 +67,8 @@ class StreamState:
         check_reach(records)
         records = np.ascontiguousarray(records, dtype=np.float64)
         levels = np.ascontiguousarray(levels, dtype=np.int64)
-        self._choose_engine(len(records))
+        if len(records):
+            self._choose_engine(max(self.seen + len(records), int(numbers[-1]) + 1))
         start = 0
         while start < len(records):
             stop = min(len(records), start + self.history.until_next(self.seen))
@@ -93,7 +94,7 @@ class StreamState:
         records, levels, numbers = self.waiting.arrays(self.groups.dimensions)
         more = other.waiting.arrays(self.groups.dimensions)
         self.waiting = Waiting()
-        self._choose_engine(0)
+        self._choose_engine(self.seen + other.seen)
         for waiting in ((records, levels, numbers), more):
             self._run(*waiting)
         self.seen += other.seen
@@ -125,15 +126,16 @@ class StreamState:
         if self.strict and small:
             raise PrivacyError(f"{small} groups are smaller than a level in them: not released")
 
-    def _choose_engine(self, coming: int) -> None:
-        small = self.seen + coming <= SMALL or not len(self.groups)
-        if self._engine is None or not (small or isinstance(self._engine, TreeEngine)):
-            self._engine = self._engine_for(self.groups, coming)
+    def _choose_engine(self, reached: int) -> None:
+        """Takes the index once the stream is large, of which this may be one class of many."""
+        large = reached > SMALL and len(self.groups) > 0
+        if self._engine is None or (large and not isinstance(self._engine, TreeEngine)):
+            self._engine = self._engine_for(self.groups, reached)
 
-    def _engine_for(self, groups: Groups, coming: int = 0) -> Engine:
+    def _engine_for(self, groups: Groups, reached: int = 0) -> Engine:
         """NumPy while the stream is small; the index needs a first group."""
-        small = self.seen + coming <= SMALL or not len(groups)
-        return (PlainEngine if small else TreeEngine)(groups, strict=self.strict)
+        large = max(self.seen, reached) > SMALL and len(groups) > 0
+        return (TreeEngine if large else PlainEngine)(groups, strict=self.strict)
 
     def _run(self, records: Floats, levels: Ints, numbers: Ints) -> None:
         engine = self._engine

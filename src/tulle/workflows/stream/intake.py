@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from tulle.condense.stream import StreamCondenser
+from tulle.condense.stream.misfits import misfits
 from tulle.condense.stream.saving import resupply
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
 from tulle.tables.number_facts import EXACT
 from tulle.workflows.stream.fields import Reasons
 from tulle.workflows.stream.lines import Lines
-from tulle.workflows.stream.misfits import misfits
 from tulle.workflows.stream.records import RecordReader, Records, Row
 from tulle.workflows.stream.rejects import MOST_PENDING, Rejects
 from tulle.workflows.stream.settings import Settings

@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tulle.condense.stream import StreamCondenser
+from tulle.condense.stream.condenser import StreamCondenser
 from tulle.condense.stream.state import FARTHEST
 from tulle.errors import DataError
 from tulle.tables.categories import CategoryCodec
 from tulle.tables.kinds import Codec
 from tulle.tables.number_facts import EXACT
-from tulle.workflows.stream.fields import Reasons
+
+Reasons = dict[int, str]  # by the row of the record
 
 
 def misfits(condenser: StreamCondenser, features: pl.DataFrame) -> Reasons:

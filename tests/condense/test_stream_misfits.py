@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.reference.streams import OPTIONS, rows, same_groups, write_ndjson
 from tulle import StreamCondenser
+from tulle.condense.stream.misfits import misfits
 from tulle.errors import DataError
 from tulle.workflows.stream import run as running
 from tulle.workflows.stream import stream
-from tulle.workflows.stream.misfits import misfits
 
 INITIAL = pl.DataFrame(
     {

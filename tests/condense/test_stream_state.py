@@ -391,6 +391,11 @@ def test_snapshots_depend_on_newcomers_through_their_sums_only(
         assert change.held_back == (0 if coming >= level else coming)
         state.check()
         view = groups.view()
+        assert (change.small, change.smallest) == (
+            (view.counts < view.levels).sum(),
+            view.counts.min(),
+        )
+        assert not (strict and change.small)
         place = np.lexsort(view.means.T)
         shown.append([view.counts[place], view.means[place], view.scatters[place]])
     for part, other in zip(*shown, strict=True):

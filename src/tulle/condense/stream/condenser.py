@@ -81,7 +81,8 @@ class StreamCondenser(Releasing, BaseEstimator):
     last_change_ : Change
         What the last ``snapshot`` showed beyond the one before: ``changed`` groups, the
         ``fewest`` newcomers behind one of them, the records ``held_back`` until later, and the
-        groups whose statistics are ``fresh``.
+        groups whose statistics are ``fresh``; and of all groups shown the ``smallest``, and how
+        many are ``small``, ``verbatim`` and ``degenerate``, as above.
     history_ : list of dict
         How it went: ``seen``, ``groups``, ``waiting`` and ``drift`` (the distance of recent
         records from the first, in standard deviations) every thousand records or more.

@@ -48,6 +48,11 @@ class Releasing(Feeding, Described):
         parts = [state.publish() for state in self._states.values()]
         shown, arrived, changes = (list(part) for part in zip(*parts, strict=True))
         self.last_change_ = Change.total(changes)
+        if self.split == "strict" and self.last_change_.small:
+            raise PrivacyError(
+                f"{self.last_change_.small} groups of the snapshot are smaller than a level in "
+                "them: not released"
+            )
         before = self._shown_ranges
         known = before if self.last_change_.held_back else None
         self._shown_ranges = next_ranges(self._encoder, known, arrived, self._location)

@@ -19,28 +19,36 @@ from tulle.condense.stream.engines import Engine
 from tulle.condense.stream.families import Renewed, renew
 from tulle.condense.stream.groups import UNPUBLISHED, GroupArrays, Groups
 from tulle.condense.stream.published import Published
+from tulle.condense.synthesis import count_degenerate
 from tulle.errors import PrivacyError
-from tulle.moments import Ints
+from tulle.moments import GroupMoments, Ints
 
 
 class Change(NamedTuple):
-    """What a snapshot shows beyond the one before; the first shows everything."""
+    """What a snapshot shows beyond the one before (the first shows everything), and in all."""
 
     changed: int  # published groups that are shown anew
     fewest: int | None  # the fewest newcomers behind such a change
     held_back: int  # condensed records that are not shown yet
     fresh: int  # groups whose statistics were never shown before
+    smallest: int | None  # members of the smallest group shown
+    small: int  # groups shown with fewer members than a level in them: they were split
+    verbatim: int  # groups shown of one record, of level 1
+    degenerate: int  # groups shown whose records are all alike
 
     @classmethod
     def total(cls, parts: list[Change]) -> Change:
         """The changes of several classes together."""
-        fewest = [part.fewest for part in parts if part.fewest is not None]
-        return cls(
-            sum(part.changed for part in parts),
-            min(fewest, default=None),
-            sum(part.held_back for part in parts),
-            sum(part.fresh for part in parts),
+        fewest, smallest = (
+            min((value for value in values if value is not None), default=None)
+            for values in zip(*((part.fewest, part.smallest) for part in parts), strict=True)
         )
+        sums = {
+            name: sum(getattr(part, name) for part in parts)
+            for name in cls._fields
+            if name not in ("fewest", "smallest")
+        }
+        return cls(**sums, fewest=fewest, smallest=smallest)
 
 
 def publish(
@@ -70,7 +78,8 @@ def publish(
     kept.extend(renewed.published)
     kept.extend(Published(first, first))
     kept.shown.view().families[:] = np.concatenate([*descent, np.full(len(new), UNPUBLISHED)])
-    change = _change(renewed, newcomers[~ripe], fresh=len(renewed.published) + len(new))
+    fresh = len(renewed.published) + len(new)
+    change = _change(renewed, newcomers[~ripe], fresh, kept.shown.moments())
     if used.counts.sum() - kept.shown.view().counts.sum() != change.held_back:
         raise PrivacyError("the snapshot does not add up to the groups: nothing is released")
     return kept, arrived, change
@@ -95,7 +104,15 @@ def _numbered(chosen: np.ndarray) -> Ints:
     return numbers
 
 
-def _change(renewed: Renewed, held_back: Ints, fresh: int) -> Change:
+def _change(renewed: Renewed, held_back: Ints, fresh: int, shown: GroupMoments) -> Change:
     joined = renewed.newcomers.counts
-    fewest = int(joined.min()) if len(joined) else None
-    return Change(len(joined), fewest, int(held_back.sum()), fresh)
+    return Change(
+        changed=len(joined),
+        fewest=int(joined.min()) if len(joined) else None,
+        held_back=int(held_back.sum()),
+        fresh=fresh,
+        smallest=int(shown.counts.min()) if len(shown.counts) else None,
+        small=int((shown.counts < shown.levels).sum()),
+        verbatim=int((shown.counts == 1).sum()),
+        degenerate=count_degenerate(shown),
+    )

@@ -17,6 +17,12 @@ from tulle.tables.schema import Column
 from tulle.tables.writing import put_table
 from tulle.workflows.stream.settings import Settings
 
+_FACTS = (
+    "smallest group",
+    "groups smaller than a level in them (their statistics were split)",
+    "records alone in their group (level 1), released as they are",
+    "groups whose records are all alike",
+)
 _NAME = re.compile(r"snapshot-(\d{6,})\.parquet")
 
 
@@ -65,13 +71,8 @@ def write_snapshot(
         verified={
             "seen = condensed + waiting": condenser.n_seen_
             == int(sizes.sum()) + condenser.n_waiting_,
-            "smallest group": int(sizes.min()),
-            "groups smaller than a level in them (their statistics were split)": (
-                condenser.n_small_
-            ),
-            "records alone in their group (level 1), released as they are": condenser.n_verbatim_,
-            "groups whose records are all alike": condenser.n_degenerate_,
         }
+        | _facts(condenser, policy)
         | {f"since the last snapshot, {name}": count for name, count in change.items()},
         counts={**counts, "released": table.height},
         columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
@@ -82,6 +83,20 @@ def write_snapshot(
     path.parent.mkdir(exist_ok=True)
     write_release(path, lambda file: put_table(table, file, path), manifest, force=True)
     return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
+
+
+def _facts(condenser: StreamCondenser, policy: str) -> dict[str, Any]:
+    """What is verified of the groups that are shown."""
+    facts: tuple[int | None, ...] = (
+        int(condenser.counts_.min()),
+        condenser.n_small_,
+        condenser.n_verbatim_,
+        condenser.n_degenerate_,
+    )
+    if policy == "bounded":
+        shown = condenser.last_change_
+        facts = shown.smallest, shown.small, shown.verbatim, shown.degenerate
+    return dict(zip(_FACTS, facts, strict=True))
 
 
 def _change(condenser: StreamCondenser) -> dict[str, Any]:

@@ -327,6 +327,41 @@ def peers(quick: bool) -> None:
     )
 
 
+def feed(stream: StreamCondenser, parts: list[Any]) -> None:
+    for part in parts:
+        stream.partial_fit(part)
+
+
+def batches(quick: bool) -> None:
+    """``partial_fit`` by the size of its batches, one record included."""
+    first = 5_000 if quick else 20_000
+    rng = np.random.default_rng(SEED)
+    records = mixture(first + 40_000, 10, rng)
+    frame = pl.DataFrame(records, schema=[f"c{place}" for place in range(10)])
+    rows = []
+    for size in (1, 10, 100, 1_000, 10_000):
+        row: list[Any] = [size]
+        for table in (records, frame):
+            stream = StreamCondenser(k=18, init_size=FIRST, random_state=0)
+            stream.partial_fit(table[:first])
+            stop = min(len(table), first + 300 * size)
+            parts = [table[at : at + size] for at in range(first, stop, size)]
+            _, seconds = timed(partial(feed, stream, parts))
+            row.append(round((stop - first) / seconds))
+        rows.append(row)
+    write_table(
+        "stream_batches",
+        "Streams: records a second by the size of batches",
+        ["records in a batch", "NumPy", "polars"],
+        rows,
+        notes="10 columns, k = 18, after 20,000 records; with all checks of the input. One thread, "
+        "CPU seconds.",
+        packages=(*PACKAGES, "polars"),
+        seed=SEED,
+        quick=quick,
+    )
+
+
 def commands(quick: bool) -> None:
     """The whole way of ``tulle stream``: lines to types, groups, checkpoints and a snapshot."""
     count = 5_000 if quick else 200_000
@@ -363,6 +398,7 @@ def main(quick: bool) -> None:
     growing(quick)
     kinds(quick)
     peers(quick)
+    batches(quick)
     commands(quick)
     print(f"{time.process_time() - start:.0f} CPU seconds")
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.tables.frames import Cells, as_series
+from tulle.tables.frames import Cells, as_series, filled, is_missing
 from tulle.tables.quotas import Floats, Grouped, Ints, among_present, choose_states
 from tulle.tables.schema import Kind
 
@@ -121,15 +121,15 @@ class CategoryCodec:
             codes = series.replace_strict(self.domain, places, default=None, return_dtype=pl.Int64)
         else:
             codes = pl.Series([None] * len(series), dtype=pl.Int64)
-        absent = as_series(self.name, cells).is_null().to_numpy()
-        unknown = int((codes.is_null().to_numpy() & ~absent).sum())
+        absent = is_missing(as_series(self.name, cells))
+        unknown = int((is_missing(codes) & ~absent).sum())
         if unknown or (absent.any() and not self.missing):
             what = f"{unknown} values" if unknown else f"{int(absent.sum())} missing values"
             raise DataError(
                 f"column '{self.name}' holds {what} that did not occur in the data that the "
                 "encoder was fitted on: fit on all the data, or map them to known categories"
             )
-        return codes.fill_null(0).to_numpy(), absent
+        return filled(codes, 0), absent
 
     def _ranks(self, code: Floats, elsewhere: Floats, grouped: Grouped | None) -> Ints:
         """The place among the rarer categories that a code stands for."""
@@ -202,13 +202,13 @@ class BooleanCodec:
     def encode(self, cells: Cells, out: Floats) -> None:
         """Writes the dimensions of a column into ``out``, (n, width)."""
         series = as_series(self.name, cells)
-        null = series.is_null().to_numpy()
+        null = is_missing(series)
         if null.any() and not self.missing:
             raise DataError(
                 f"column '{self.name}' is missing in {int(null.sum())} records, but was never "
                 "missing in the data that the encoder was fitted on"
             )
-        out[:, 0] = series.cast(pl.Float64).fill_null(0.5).to_numpy()
+        out[:, 0] = filled(series.cast(pl.Float64), 0.5)
         if self.missing:
             out[:, 1] = null
 

@@ -88,6 +88,18 @@ def as_series(name: str, cells: Cells) -> pl.Series:
     return cells if isinstance(cells, pl.Series) else pl.Series(name, cells)
 
 
+def is_missing(series: pl.Series) -> NDArray[np.bool_]:
+    """Which values are missing. Asking polars for it plans a query: too long for one record."""
+    if not series.null_count():
+        return np.zeros(len(series), dtype=bool)
+    return series.is_null().to_numpy()
+
+
+def filled(series: pl.Series, value: Any) -> NDArray[Any]:
+    """The values as an array, with ``value`` for those that are missing."""
+    return (series.fill_null(value) if series.null_count() else series).to_numpy()
+
+
 def count_rows(columns: Columns) -> int:
     """The number of rows of an opened table."""
     return len(next(iter(columns.values())))

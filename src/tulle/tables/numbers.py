@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tulle.errors import DataError, ParameterError
 from tulle.tables.clipping import clip_keeping_means
-from tulle.tables.frames import Cells
+from tulle.tables.frames import Cells, filled, is_missing
 from tulle.tables.number_facts import (
     EXACT,
     decimals_of,
@@ -154,14 +154,10 @@ class NumberCodec:
         """Values as floats and the state of each record."""
         states = np.zeros(len(cells), dtype=np.int8)
         if isinstance(cells, pl.Series):
-            if cells.null_count():
-                states[cells.is_null().to_numpy()] = _NULL
+            states[is_missing(cells)] = _NULL
             if self.kind is Kind.DATETIME:
                 return self._to_ticks(cells), states
-            if cells.dtype.is_integer():
-                cells = cells.fill_null(0).to_numpy()
-            else:
-                cells = cells.cast(pl.Float64).fill_null(0.0).to_numpy()
+            cells = filled(cells if cells.dtype.is_integer() else cells.cast(pl.Float64), 0)
         if cells.dtype.kind in "iu":
             refuse_beyond(self.name, cells)
         values = np.asarray(cells, dtype=np.float64)
@@ -197,7 +193,7 @@ class NumberCodec:
             )
 
     def _to_ticks(self, series: pl.Series) -> Floats:
-        ticks = series.to_physical().cast(pl.Int64).fill_null(self.origin).to_numpy()
+        ticks = filled(series.to_physical().cast(pl.Int64), self.origin)
         whole = ticks // self.tick - self.origin // self.tick  # divided first: no overflow
         rest = ticks % self.tick - self.origin % self.tick
         return np.asarray(whole, dtype=np.float64) + rest / self.tick

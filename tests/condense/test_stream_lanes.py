@@ -76,5 +76,8 @@ def test_sets_of_lanes_are_those_of_numpy(seed: int) -> None:
         raised = np.where(enough, np.maximum(distances, limit), np.inf)
         found = _nearest(distances, limit, sizes, row, need)
         assert found == _bits((raised == raised.min()) & enough)
+        for many in (2**31, 2**32, 2**40):  # members: no group has them
+            assert _within(distances, limit, sizes, row, need + many) == 0
+            assert _nearest(distances, limit, sizes, row, need + many) == 0
         if found:
             assert _lowest(found) == (found & -found).bit_length() - 1

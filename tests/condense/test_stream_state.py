@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.reference import stream as reference
 from tulle.condense.stream import state as machine
+from tulle.condense.stream.engines import PlainEngine, TreeEngine
 from tulle.condense.stream.groups import GroupArrays, Groups, pack, unpack
 from tulle.condense.stream.state import StreamState
 from tulle.condense.stream.steps import split, splits
@@ -178,6 +179,16 @@ def test_compiled_and_plain_give_the_same_bits(
     same_bits(plain, compiled)
 
 
+def test_wide_streams_take_the_index_sooner() -> None:
+    engines = []
+    for dimensions in (50, 500):
+        state = StreamState(dimensions)
+        state.start(first_group(np.eye(8, dimensions), np.full(8, 8)))
+        state.absorb(np.zeros((100, dimensions)), np.full(100, 8), np.arange(8, 108))
+        engines.append(type(state._engine))
+    assert engines == [PlainEngine, TreeEngine]
+
+
 @pytest.mark.parametrize("kind", ["clusters", "isotropic", "duplicates", "drift", "wide levels"])
 def test_index_finds_the_nearest_among_thousands(
     kind: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -250,6 +261,18 @@ def test_a_demanding_record_waits_for_a_group_that_can_hold_it() -> None:
     state.absorb(records[7:9], levels[7:9], np.array([7, 8]))
     # the group has reached 8 members: the waiting record joins before the group may split
     assert (len(state.waiting), state.condensed) == (0, 9)
+
+
+@pytest.mark.parametrize("small", [0, 10**9])
+@pytest.mark.parametrize("level", [100, 2**31, 2**32 + 5, 2**53])
+def test_a_level_may_be_larger_than_any_group(
+    level: int, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "SMALL", small)
+    state = StreamState(2)
+    state.start(first_group(np.eye(2).repeat(3, axis=0), np.full(6, 4)))
+    state.absorb(np.zeros((1, 2)), np.array([level]), np.array([6]))
+    assert (len(state.waiting), state.condensed) == (1, 6)
 
 
 def test_waiting_records_form_a_group_of_their_own() -> None:

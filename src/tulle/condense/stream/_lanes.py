@@ -19,6 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 32
+MOST = 2**31 - 1  # no group ever gets that large
 CACHE_LINE = 64  # bytes
 
 _FLOAT, _INT, _LONG = ir.FloatType(), ir.IntType(32), ir.IntType(64)
@@ -146,6 +147,8 @@ def _squares(builder: Any, record: Any, row: Any, offset: Callable[[Any, Any], A
 
 
 def _enough(builder: Any, sizes: Any, row: Any, need: Any) -> Any:
+    most = _LONG(MOST)  # cut to 32 bits, a larger need would become a small one
+    need = builder.select(builder.icmp_signed(">", need, most), most, need)
     there = _load(builder, sizes, builder.mul(row, _LONG(LANES)), _INTS)
     return builder.icmp_signed(">=", there, _spread(builder, builder.trunc(need, _INT)))
 

@@ -21,7 +21,9 @@ import numpy as np
 from tulle.condense.stream.engines import Engine
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.published import Published
-from tulle.moments import GroupMoments, Ints
+from tulle.moments import Floats, GroupMoments, Ints
+
+FEW = 16  # groups shown of one family: up to here it is quicker to look at all
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,34 @@ def _nearest(live: Groups, owners: Ints, shown: Groups) -> Ints:
     order = np.argsort(families, kind="stable")
     sizes = np.bincount(families, minlength=1)
     starts = np.cumsum(sizes) - sizes
+    points, means = live.view().means, shown.view().means
+    places = np.empty(len(owners), dtype=np.int64)
+    rows = np.flatnonzero(sizes[owners] <= FEW)
+    places[rows] = order[_nearest_of_few(points[rows], means[order], starts, sizes, owners[rows])]
+    for family in np.unique(owners[sizes[owners] > FEW]):
+        rows = np.flatnonzero(owners == family)
+        mine = order[starts[family] : starts[family] + sizes[family]]
+        places[rows] = mine[_nearest_of_many(points[rows], means[mine])]
+    return places
+
+
+def _nearest_of_few(points: Floats, means: Floats, starts: Ints, sizes: Ints, owners: Ints) -> Ints:
+    """For each point the nearest mean of its owner's, all pairs at once."""
     pairs = sizes[owners]
-    group = np.repeat(np.arange(len(owners)), pairs)
-    within = np.arange(len(group)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
-    candidate = order[starts[owners][group] + within]
-    offsets = live.view().means[group] - shown.view().means[candidate]
+    point = np.repeat(np.arange(len(owners)), pairs)
+    within = np.arange(len(point)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+    candidate = starts[owners][point] + within
+    offsets = points[point] - means[candidate]
     away = np.einsum("ij,ij->i", offsets, offsets)
-    by_distance = np.lexsort((candidate, away, group))
+    by_distance = np.lexsort((candidate, away, point))
     return candidate[by_distance[np.cumsum(pairs) - pairs]]
+
+
+def _nearest_of_many(points: Floats, means: Floats) -> Ints:
+    """The same for one owner: a stream that has grown a thousandfold has too many pairs."""
+    from scipy.spatial import KDTree
+
+    return np.asarray(KDTree(means).query(points)[1], dtype=np.int64)
 
 
 def _behind(moments: GroupMoments, places: Ints, number: int) -> Groups:

@@ -23,6 +23,7 @@ from tulle.moments import Floats, GroupMoments, Ints
 from tulle.tables.merging import Affine
 
 SMALL = 10_000  # records: below, NumPy is faster than loading compiled code
+WIDE = 50  # dimensions: above, splits take most of the time, and more the wider the records are
 FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
 
 
@@ -128,14 +129,17 @@ class StreamState:
 
     def _choose_engine(self, reached: int) -> None:
         """Takes the index once the stream is large, of which this may be one class of many."""
-        large = reached > SMALL and len(self.groups) > 0
+        large = self._is_large(self.groups, reached)
         if self._engine is None or (large and not isinstance(self._engine, TreeEngine)):
             self._engine = self._engine_for(self.groups, reached)
 
     def _engine_for(self, groups: Groups, reached: int = 0) -> Engine:
         """NumPy while the stream is small; the index needs a first group."""
-        large = max(self.seen, reached) > SMALL and len(groups) > 0
+        large = self._is_large(groups, max(self.seen, reached))
         return (TreeEngine if large else PlainEngine)(groups, strict=self.strict)
+
+    def _is_large(self, groups: Groups, reached: int) -> bool:
+        return len(groups) > 0 and reached * max(1.0, groups.dimensions / WIDE) ** 2 > SMALL
 
     def _run(self, records: Floats, levels: Ints, numbers: Ints) -> None:
         engine = self._engine

@@ -22,6 +22,7 @@ from tulle.moments import Floats, Ints
 
 HOT, COLD = 0.8, 0.03  # first and last temperature, as shares of a record's mean error
 ROUNDS = 600  # of cooling from there; fewer begin colder
+ENOUGH = 60  # rounds for each group: beyond, a few groups only move to and fro
 GREEDY = 30
 
 
@@ -46,8 +47,9 @@ def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Gene
 
 
 def _rounds(n: int, level: float) -> int:
-    """Small groups need more rounds; large inputs pay more for each."""
-    return int(np.clip(2000 / level, 100, ROUNDS) * min(2.0, 1500 / n))
+    """Small groups need more rounds, few groups fewer; large inputs pay more for each."""
+    rounds = np.clip(2000 / level, 100, ROUNDS) * min(2.0, 1500 / n)
+    return int(min(rounds, ENOUGH * n / level))
 
 
 def matched(state: PaddedGroups, neighbours: Ints, rng: np.random.Generator) -> Ints:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tulle import __version__
-from tulle.cli import tulle
+from tulle.cli import output, tulle
 from tulle.releases import Manifest, write_release
 
 
@@ -106,3 +106,18 @@ def test_progress_is_shown_on_a_terminal_only() -> None:
     os.close(theirs)
     assert b"Grouping" in os.read(ours, 65536)
     os.close(ours)
+
+
+def test_a_narrow_terminal_breaks_headings_before_names_and_numbers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"snapshot": "snapshot-000001.parquet", "seen": 600_000, "released": 600_000}
+    rows = [row | {"fewest_newcomers": fewest, "held_back": 0} for fewest in (None, 12)]
+    for width, heading in ((80, "fewest newcomers"), (56, "newcomers")):
+        monkeypatch.setenv("COLUMNS", str(width))
+        output.show({"seen": 600_000}, title="Stream", tables={"releases": rows})
+        shown = capsys.readouterr().out
+        assert heading in shown
+        assert "snapshot-000001" in shown
+        assert "600,000" in shown
+    assert "fewest newcomers" not in shown

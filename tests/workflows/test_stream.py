@@ -54,9 +54,9 @@ def test_snapshots_come_with_verified_manifests(tmp_path: Path) -> None:
         table = pl.read_parquet(path)
         assert table.columns == ["age", "income", "city", "kind"]
         assert table.height == told["released"]
-        held = told["held back"]
+        held = told["held_back"]
         assert manifest.counts["condensed"] == table.height + held
-        fewest = told["fewest newcomers"]
+        fewest = told["fewest_newcomers"]
         assert fewest is None or fewest >= 3
 
 
@@ -225,6 +225,7 @@ def test_command_line_prints_a_summary_and_ends_with_codes(tmp_path: Path) -> No
     told = json.loads(result.output)
     assert (told["seen"], told["waiting"], told["snapshots"]) == (200, 1, 1)
     assert told["releases"][0]["snapshot"] == "snapshot-000001.parquet"
+    assert all(name.isidentifier() for name in [*told, *told["releases"][0]])
     wrong = CliRunner().invoke(tulle, [*arguments, "--split", "sometimes"])
     assert wrong.exit_code == 2
 
@@ -286,3 +287,21 @@ def test_policy_gives_roles_and_options(tmp_path: Path) -> None:
     assert read_manifest(tmp_path / "out" / "snapshot-000001.parquet").parameters["split"] == (
         "strict"
     )
+
+
+def test_a_report_says_how_it_was_made_and_what_was_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(200))
+    with source.open("a") as file:
+        file.write("{broken\n")
+    words = ["stream", str(source), "-o", str(tmp_path / "out"), "--state", str(tmp_path / "st")]
+    words += ["--report", str(tmp_path / "report.md"), "--init", "60", "--seed", "7"]
+    monkeypatch.setattr("sys.argv", ["tulle", *words])
+    assert CliRunner().invoke(tulle, words).exit_code == 0
+    told = (tmp_path / "report.md").read_text()
+    assert "1 malformed lines were refused" in told
+    assert "| Successive snapshots, totals |" in told
+    assert "fewest newcomers" in told
+    assert f"tulle stream {source}" in told
+    assert "--seed ..." in told

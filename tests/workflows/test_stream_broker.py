@@ -19,7 +19,7 @@ from nats.js.api import RetentionPolicy, StreamConfig
 
 from tests.reference.killing import run_and_kill
 from tulle.errors import DataError, TulleError
-from tulle.workflows.stream import stream
+from tulle.workflows.stream import broker, stream
 from tulle.workflows.stream.broker import NatsSource
 from tulle.workflows.stream.lines import NO_LINES
 
@@ -204,6 +204,17 @@ def test_what_cannot_be_read_exactly_once_is_refused(server: str, tmp_path: Path
         stream("nats://127.0.0.1:9/PEOPLE", tmp_path / "out", **options)
 
 
+@pytest.mark.parametrize("path", ["", "/PEOPLE"])
+def test_passwords_and_tokens_are_not_told(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker, "_ATTEMPTS", 0.1)
+    for login in ("hunter2", "ann:hunter2"):
+        with pytest.raises(TulleError, match=r"nats://127\.0\.0\.1:9") as told:
+            stream(f"nats://{login}@127.0.0.1:9{path}", tmp_path / "out", state=tmp_path / "st")
+        assert "hunter2" not in str(told.value)
+
+
 def test_a_restarted_server_is_found_again(machine: Server) -> None:
     sent = messages(60)
     publish(machine.address, sent[:40])
@@ -221,3 +232,17 @@ def test_a_restarted_server_is_found_again(machine: Server) -> None:
         assert source.position["sequence"] == 60
     finally:
         source.close()
+
+
+def test_a_server_that_went_away_needs_no_farewell(machine: Server) -> None:
+    publish(machine.address, messages(40))
+    source = NatsSource(f"{machine.address}/PEOPLE", follow=True, position=None)
+    try:
+        assert len(source.read(30) or NO_LINES) == 30
+        machine.stop()
+        source._wait(asyncio.sleep(0.2))  # the client notices
+        with pytest.raises(nats.errors.TimeoutError):
+            source._wait(source.subscription.fetch(1, timeout=0.2))
+    finally:
+        source.close()
+    assert source.loop.is_closed()

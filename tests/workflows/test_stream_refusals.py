@@ -217,3 +217,24 @@ def test_a_folder_does_not_read_what_its_stream_writes(tmp_path: Path) -> None:
     for _ in range(3):
         done = stream(str(tmp_path), tmp_path, **options)
         assert (done.summary["seen"], done.summary["rejected"]) == (120, 1)
+
+
+def test_a_packed_file_is_told_from_an_unknown_one(tmp_path: Path) -> None:
+    (tmp_path / "in.csv.gz").write_bytes(b"")
+    with pytest.raises(DataError, match=r"in\.csv\.gz is packed: unpack it first, or pipe it in"):
+        stream(str(tmp_path / "in.csv.gz"), tmp_path / "out", state=tmp_path / "st")
+
+
+def test_what_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    source = write_csv(tmp_path / "in.csv", rows(100))
+    long = "s" * 252  # its lock has a longer name
+    with pytest.raises(DataError, match=f"cannot write .*/{long}: File name too long"):
+        stream(str(source), tmp_path / "out", state=tmp_path / long, **OPTIONS)
+    monkeypatch.setattr("tulle.report.save", full)
+    report = tmp_path / "r.json"
+    with pytest.raises(TulleError, match=r"cannot write .*r\.json: No space"):
+        stream(str(source), tmp_path / "out", state=tmp_path / "st", report=report, **OPTIONS)
+    assert (tmp_path / "out" / "snapshot-000001.parquet").exists()

@@ -258,3 +258,16 @@ def test_positions_of_earlier_versions_are_read(
     assert stream(str(source), tmp_path / "o1", state=tmp_path / "st1").summary["seen"] == 300
     assert stream(str(folder), tmp_path / "o2", state=tmp_path / "st2").summary["seen"] == 300
     same_groups(tmp_path / "st1", tmp_path / "st2")
+
+
+def test_files_of_a_folder_that_nobody_reads_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "arriving"
+    folder.mkdir()
+    write_csv(folder / "a.csv", rows(100))
+    for name in ("b.csv.gz", "c.dat", ".hidden", "d.csv.part"):
+        (folder / name).write_bytes(b"")
+    done = stream(str(folder), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
+    assert done.summary["seen"] == 100
+    told = [note for note in done.notes if "left alone" in note]
+    assert len(told) == 1
+    assert told[0].endswith("do not end in .csv, .tsv or .txt: 2")

@@ -44,7 +44,7 @@ def show(
     console.print(_pairs(title, summary))
     for name, rows in (tables or {}).items():
         if rows:
-            console.print(_rows(name, rows))
+            console.print(_rows(name, rows, console.width))
     for note in notes:
         console.print(note, highlight=False, soft_wrap=True)
 
@@ -81,18 +81,20 @@ def _pairs(title: str, summary: Mapping[str, Any]) -> Any:
     return table
 
 
-def _rows(title: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+def _rows(title: str, rows: Sequence[Mapping[str, Any]], width: int) -> Any:
     from rich.table import Table
 
+    columns = [[name, *(_text(row[name]) for row in rows)] for name in rows[0]]
+    narrow = sum(max(map(len, column)) + 2 for column in columns) - 2 > width
     table = Table(
         title="\n" + title.replace("_", " "), title_justify="left", box=None, pad_edge=False
     )
     for name in rows[0]:
-        numeric = isinstance(rows[0][name], int | float)
+        numeric = any(isinstance(row[name], int | float) for row in rows)
         # a narrow terminal wraps sentences, not words and numbers
         short = all(len(_text(row[name])) <= _WORD for row in rows)
         table.add_column(
-            name.replace("_", " "),
+            name.replace("_", "\n" if narrow else " "),
             justify="right" if numeric else "left",
             no_wrap=short,
             overflow="fold",

@@ -135,6 +135,8 @@ ATTACKS = {
     "membership": "Membership",
     "singling_out": "Singling out",
     "snapshots": "Successive snapshots",
+    "snapshots_totals": "Successive snapshots, totals",
+    "snapshots_fresh_rows": "Successive snapshots, new rows",
     "rule_recovery": "Recovery of hidden rules",
 }
 

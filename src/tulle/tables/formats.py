@@ -88,9 +88,11 @@ def display_name(source: Source) -> str:
     'postgresql://ann@db.example/clinic#visits'
     >>> display_name("sqlite:///clinic.db#SELECT * FROM visits WHERE name = 'Smith'")
     'sqlite:///clinic.db#query'
+    >>> display_name("nats://token@broker.example:4222/VISITS")
+    'nats://broker.example:4222/VISITS'
     """
     if not is_sql(source):
-        return os.fspath(source)
+        return re.sub(r"^(\w+://).*@", r"\1", os.fspath(source))
     uri, _, selection = str(source).partition("#")
     scheme, _, rest = uri.partition("?")[0].partition("://")
     user, at, place = rest.rpartition("@")

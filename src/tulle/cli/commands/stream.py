@@ -44,7 +44,11 @@ from tulle.cli import options, output
 @click.option(
     "--checkpoint", type=click.FloatRange(min=0), help="Seconds between saves.  [default: 5]"
 )
-@click.option("--key", metavar="FILE", help="A key file: seals records that wait in the state.")
+@click.option(
+    "--key",
+    metavar="FILE",
+    help="Seals records that wait in the state: a file of SecretKey.generate().save(FILE).",
+)
 @click.option("--plain-waiting", is_flag=True, help="Write records that wait as they are.")
 @click.option(
     "--restart",
@@ -69,7 +73,7 @@ def command(source: str, key: str | None, as_json: bool, **given: Any) -> None:
 
     opened = None if key is None else SecretKey.load(key)
     with output.working():
-        done = stream(source, key=opened, **given)
+        done = stream(source, key=opened, command=output.command_line(), **given)
     output.show(
         done.summary,
         title="Stream",

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from tulle.errors import DataError, TulleError, missing_extra
+from tulle.tables.formats import display_name
 from tulle.workflows.stream.lines import LONGEST, NO_LINES, Lines
 from tulle.workflows.stream.sources import Position
 
@@ -40,7 +42,9 @@ class NatsSource:
         parts = urlsplit(address)
         names = [name for name in parts.path.split("/") if name]
         if not names or len(names) > 2 or not parts.hostname:
-            raise TulleError(f"{address} must be nats://host:port/STREAM or .../STREAM/subject")
+            raise TulleError(
+                f"{display_name(address)} must be nats://host:port/STREAM or .../STREAM/subject"
+            )
         self.name = names[0]
         self.subject = names[1] if len(names) > 1 else None
         self.follow = follow
@@ -55,7 +59,9 @@ class NatsSource:
             self.connection: Any = self._wait(asyncio.wait_for(first, _ATTEMPTS))
         except (OSError, TimeoutError, nats.errors.Error) as error:
             self.loop.close()
-            raise DataError(f"cannot reach {server}: {type(error).__name__}") from None
+            raise DataError(
+                f"cannot reach {display_name(server)}: {type(error).__name__}"
+            ) from None
         self.streams = self.connection.jetstream()
         try:
             self._begin(position, continued=continued)
@@ -105,8 +111,15 @@ class NatsSource:
         return [_text(message.data) for message in found]
 
     def close(self) -> None:
+        import nats
+
         if not self.connection.is_closed:
-            self._wait(self.connection.close())
+            with suppress(OSError, nats.errors.Error):  # a server that is gone hears no farewell
+                self._wait(self.connection.close())
+        left = asyncio.all_tasks(self.loop)
+        for task in left:
+            task.cancel()
+        self._wait(asyncio.wait(left) if left else asyncio.sleep(0))
         self.loop.close()
 
     def _more_to_come(self) -> bool:

@@ -28,7 +28,10 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     lock = Path(path).with_name(f".{Path(path).name}.lock")
     if not lock.parent.is_dir():
         raise DataError(f"the folder {lock.parent} does not exist")
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

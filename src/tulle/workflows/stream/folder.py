@@ -105,6 +105,17 @@ class FolderSource:
                 "it back, or seal waiting records in the state with --key from the start"
             ) from None
 
+    def notes(self) -> list[str]:
+        """Files that nobody reads are counted, so that none is missed in silence."""
+        left = [name for name in self._complete() if not name.endswith(self.endings)]
+        if not left:
+            return []
+        *others, last = self.endings
+        return [
+            f"Files of {self.name} that were left alone, because their names do not end in "
+            f"{', '.join(others)} or {last}: {len(left)}"
+        ]
+
     def close(self) -> None:
         if self.current is not None:
             self.current.close()
@@ -132,11 +143,14 @@ class FolderSource:
 
     def _arrived(self) -> list[str]:
         """The files that were not read yet."""
-        names = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
-        return sorted(
-            name
-            for name in names - self.done
-            if not name.startswith(".")
-            and not name.endswith(_UNFINISHED + _WRITTEN)
-            and name.endswith(self.endings)
-        )
+        return sorted(name for name in self._complete() - self.done if name.endswith(self.endings))
+
+    def _complete(self) -> set[str]:
+        """All files but those that are being written, and what Tulle wrote itself."""
+        return {
+            entry.name
+            for entry in os.scandir(self.folder)
+            if entry.is_file()
+            and not entry.name.startswith(".")
+            and not entry.name.endswith(_UNFINISHED + _WRITTEN)
+        }

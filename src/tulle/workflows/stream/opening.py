@@ -14,6 +14,7 @@ _BROKERS = ("nats://", "tls://")
 _PIPE = "standard input"
 _KINDS = {"offset": "a file", "done": "a folder", "sequence": "a broker"}  # by what they save
 _ENDINGS = {"csv": (".csv", ".tsv", ".txt"), "ndjson": (".ndjson", ".jsonl", ".json")}
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 def format_of_source(address: str) -> str:
@@ -27,6 +28,8 @@ def format_of_source(address: str) -> str:
         for kind, endings in _ENDINGS.items():
             if name.endswith(endings):
                 return kind
+    if address.endswith(_PACKED):
+        raise DataError(f"{address} is packed: unpack it first, or pipe it in with - as the source")
     raise TulleError(f"cannot tell whether {address} is CSV or NDJSON: say --format csv or ndjson")
 
 

@@ -73,7 +73,11 @@ def write_snapshot(
             == int(sizes.sum()) + condenser.n_waiting_,
         }
         | _facts(condenser, policy)
-        | {f"since the last snapshot, {name}": count for name, count in change.items()},
+        | {
+            f"since the last snapshot, {name.replace('_', ' ')}": count
+            for name, count in change.items()
+            if count is not None
+        },
         counts={**counts, "released": table.height},
         columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
         source={"name": source, "records": condenser.n_seen_},
@@ -103,8 +107,8 @@ def _change(condenser: StreamCondenser) -> dict[str, Any]:
     change = condenser.last_change_
     return {
         "changed": change.changed,
-        "fewest newcomers": change.fewest,
-        "held back": change.held_back,
+        "fewest_newcomers": change.fewest,
+        "held_back": change.held_back,
     }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tulle.attacks.result import AttackResult
 from tulle.condense.stream import StreamCondenser
+from tulle.report.words import attack_label
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.watching import watch
 
@@ -38,7 +39,8 @@ def stream_result(
     return {
         "title": f"Stream condensed from {source}",
         "summary": f"{counts['seen']:,} records were seen: {counts['condensed']:,} are condensed "
-        f"in {counts['groups']:,} groups, {counts['waiting']:,} wait.",
+        f"in {counts['groups']:,} groups, {counts['waiting']:,} wait. "
+        f"{counts['rejected']:,} malformed lines were refused.",
         "guarantee": {
             "text": "Every record joined a group of at least its level, itself included.",
             "rows": _promises(condenser, settings, counts),
@@ -101,7 +103,7 @@ def _intersection(
         (LEVEL, other): watch(condenser, other, rng, together=True),
     }
     rows = [
-        [arrived, attack.name, f"{shown} (used)" if shown == policy else shown]
+        [arrived, attack_label(attack.name), f"{shown} (used)" if shown == policy else shown]
         + [attack.rate, attack.baseline]
         for (arrived, shown), attacks in found.items()
         for attack in attacks
@@ -133,7 +135,7 @@ def _table(name: str, title: str, text: str, rows: Sequence[Mapping[str, Any]]) 
         "blocks": [
             {
                 "type": "table",
-                "columns": columns,
+                "columns": [column.replace("_", " ") for column in columns],
                 "rows": [[row[column] for column in columns] for row in rows],
             }
         ],

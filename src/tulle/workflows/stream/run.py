@@ -15,6 +15,7 @@ from tulle.keys import SecretKey
 from tulle.progress import bar
 from tulle.random import seed_policy
 from tulle.workflows.stream.checkpoints import Checkpoint, locked
+from tulle.workflows.stream.folder import FolderSource
 from tulle.workflows.stream.intake import Intake
 from tulle.workflows.stream.lines import Lines
 from tulle.workflows.stream.opening import format_of_source, open_source
@@ -52,6 +53,7 @@ def stream(
     plain_waiting: bool = False,
     report: str | os.PathLike[str] | None = None,
     force: bool = False,
+    command: str = "",
     **options: Any,
 ) -> Streamed:
     """Condenses a stream until it ends, or until the process is asked to stop.
@@ -68,11 +70,11 @@ def stream(
         run = _Run(checkpoint, Path(output), settings, force=force)
         try:
             run.open(source, kind, follow=follow, restart=restart)
-            with asked_to_stop() as stop, bar("Condensing", 1.0) as advance:
+            with asked_to_stop() as stop, bar("Condensing", None) as advance:
                 run.loop(stop, lambda: advance(0.0, note=f"{run.intake.seen:,} records"))
                 done = run.finish()
             if report is not None:
-                run.report(report)
+                run.report(report, command)
             return done
         finally:
             run.close()
@@ -161,11 +163,13 @@ class _Run:
         notes = ["stopped before the initial records were complete: nothing was written"]
         if self.intake.condenser is not None:
             notes = list(self.intake.condenser.notes_)
+        if isinstance(self.source, FolderSource):
+            notes += self.source.notes()
         if self.intake.rejects.count:
             notes.append(f"Refused lines, with reasons: {self.intake.rejects.path}")
         return Streamed(summary, self.written, notes)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def report(self, path: str | os.PathLike[str], command: str) -> None:
         """Writes the report of the stream so far."""
         from tulle.report import save
 
@@ -175,7 +179,8 @@ class _Run:
         result = stream_result(
             self.intake.condenser, self.settings, self._counts(), self.written, self.source.name
         )
-        save(result, path, force=self.force)
+        with _written(Path(path)):
+            save({**result, "command": command}, path, force=self.force)
 
     def _read(self) -> Lines | None:
         """The next lines; what was condensed is saved before a source that fails ends the run."""
@@ -280,5 +285,5 @@ def _written(path: Path) -> Iterator[None]:
     except OSError as error:
         raise TulleError(
             f"cannot write {path}: {error.strerror}. The last checkpoint holds: start again once "
-            "there is room"
+            "it can be written"
         ) from None

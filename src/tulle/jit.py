@@ -14,18 +14,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
+from numba.extending import is_jitted
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def kernel(function: Kernel) -> Kernel:
     """Compiles on first use, caches on disk, releases the lock of the interpreter."""
-    forget_outdated(Path(function.__code__.co_filename).parent)
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled: Any = _compiled(function)
+    if is_jitted(compiled) and compiled.stats.cache_path:
+        sources = Path(function.__code__.co_filename).parent
+        forget_outdated(sources, Path(compiled.stats.cache_path))
+    return cast(Kernel, compiled)
 
 
 def inlined(function: Kernel) -> Kernel:
@@ -34,28 +38,29 @@ def inlined(function: Kernel) -> Kernel:
     A call copies address, shape and strides of every array, which for a tuple of many arrays
     takes longer than a short loop over them.
     """
-    return numba.njit(
-        cache=True,
-        nogil=True,
-        error_model="numpy",
-        forceinline=True,
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-    )(function)
+    return _compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _compiled(function: Kernel, **options: bool) -> Kernel:
+    options |= {"nogil": True}
+    try:
+        return numba.njit(cache=True, error_model="numpy", **options)(function)
+    except RuntimeError:  # no folder can be written, neither beside the file nor at home
+        return numba.njit(error_model="numpy", **options)(function)
 
 
 @cache
-def forget_outdated(folder: Path) -> None:
-    """Deletes what was compiled before a file of the folder last changed.
+def forget_outdated(sources: Path, kept: Path) -> None:
+    """Deletes what was compiled, and is ``kept``, from before a file of ``sources`` last changed.
 
     Numba looks at the age of a kernel's own file only. But a kernel holds parts and constants of
     the files beside it, and would go on with old ones.
     """
     now = time.time()
     with suppress(OSError):  # not ours to delete: nothing was compiled here either
-        changes = [path.stat().st_mtime for path in folder.glob("*.py")]
+        changes = [path.stat().st_mtime for path in sources.glob("*.py")]
         changed = max((when for when in changes if when <= now), default=0.0)
-        for compiled in folder.glob("__pycache__/*.nb[ic]"):
+        for compiled in kept.glob("*.nb[ic]"):
             if compiled.stat().st_mtime < changed:
                 compiled.unlink(missing_ok=True)
 

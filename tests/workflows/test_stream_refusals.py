@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tulle.files import OutputExists, digest
 from tulle.releases import write_release
 from tulle.workflows.stream import run as running
 from tulle.workflows.stream import stream
+from tulle.workflows.stream.intake import Intake
 from tulle.workflows.stream.run import _Run
 
 
@@ -238,3 +240,24 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(TulleError, match=r"cannot write .*r\.json: No space"):
         stream(str(source), tmp_path / "out", state=tmp_path / "st", report=report, **OPTIONS)
     assert (tmp_path / "out" / "snapshot-000001.parquet").exists()
+
+
+def test_stopped_before_its_first_groups_a_stream_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_csv(tmp_path / "in.csv", rows(100))
+    taken = Intake.take
+    asked: list[int] = []
+
+    def take_and_stop(intake: Intake, lines: Any) -> None:
+        taken(intake, lines)
+        asked.append(15)
+
+    monkeypatch.setattr(Intake, "take", take_and_stop)
+    monkeypatch.setattr(running, "asked_to_stop", lambda: nullcontext(asked))
+    done = stream(str(source), tmp_path / "out", state=tmp_path / "st", init=1_000)
+    assert done.notes == [
+        "Stopped when 100 of the first 1,000 records (--init) had come: nothing was written, and "
+        "the next run begins anew"
+    ]
+    assert not (tmp_path / "st").exists()

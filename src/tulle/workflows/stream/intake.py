@@ -39,6 +39,13 @@ class Intake:
         """Records that the condenser has taken."""
         return 0 if self.condenser is None else int(self.condenser.n_seen_)
 
+    def progress(self) -> str:
+        """How far it is, in a few words."""
+        if self.condenser is None:
+            wanted = self.settings.wanted["init"]
+            return f"{len(self.initial.rows):,} of the first {wanted:,} records"
+        return f"{self.seen:,} records"
+
     def resume(
         self,
         condenser: StreamCondenser,
@@ -144,7 +151,7 @@ class Intake:
             self.condenser.partial_fit(self._features(frame), self._classes(frame))
         except DataError as error:
             if frame.height == 1:
-                refused[int(places[0])] = str(error)
+                refused[int(places[0])] = _plainly(str(error))
                 return
             for rest in self._without_misfits(frame, places, refused):
                 self._insert(*rest, lines, refused)
@@ -160,7 +167,7 @@ class Intake:
         if not wrong:
             half = frame.height // 2
             return [(frame[:half], places[:half]), (frame[half:], places[half:])]
-        refused |= {int(places[row]): reason for row, reason in wrong.items()}
+        refused |= {int(places[row]): _plainly(reason) for row, reason in wrong.items()}
         fine = np.ones(frame.height, dtype=bool)
         fine[list(wrong)] = False
         return [(frame.filter(fine), places[fine])]
@@ -181,6 +188,12 @@ class Intake:
     def _classes(self, frame: pl.DataFrame) -> pl.Series | None:
         classes = self.settings.class_column
         return None if classes is None else frame[classes]
+
+
+def _plainly(reason: str) -> str:
+    """A refusal for the list of lines: of initial records, where the library speaks of fitting."""
+    told = reason.partition(": fit on ")[0]
+    return told.replace("the data that the encoder was fitted on", "the initial records")
 
 
 class _Initial:

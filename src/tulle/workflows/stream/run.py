@@ -71,7 +71,7 @@ def stream(
         try:
             run.open(source, kind, follow=follow, restart=restart)
             with asked_to_stop() as stop, bar("Condensing", None) as advance:
-                run.loop(stop, lambda: advance(0.0, note=f"{run.intake.seen:,} records"))
+                run.loop(stop, lambda: advance(0.0, note=run.intake.progress()))
                 done = run.finish()
             if report is not None:
                 run.report(report, command)
@@ -160,7 +160,10 @@ class _Run:
             "snapshots": self.made,
             "state": str(self.checkpoint.path),
         }
-        notes = ["stopped before the initial records were complete: nothing was written"]
+        notes = [
+            f"Stopped when {self.intake.progress()} (--init) had come: nothing was written, and "
+            "the next run begins anew"
+        ]
         if self.intake.condenser is not None:
             notes = list(self.intake.condenser.notes_)
         if isinstance(self.source, FolderSource):

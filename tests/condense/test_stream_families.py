@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial import KDTree
 
+from tulle import StreamCondenser
 from tulle.condense.stream.families import FEW, _nearest
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.state import StreamState
@@ -45,3 +47,40 @@ def test_a_stream_may_grow_a_thousandfold_between_two_snapshots() -> None:
     assert len(shown) > 1_000
     assert shown.view().counts.sum() == 3_003
     assert len(np.unique(state.groups.view().families)) > 500  # they stand behind many of them
+
+
+def test_many_snapshots_go_on_looking_like_the_stream() -> None:
+    """What is shown is made of sums over newcomers, time and again, and stays near the records."""
+    rng = np.random.default_rng(0)
+    centres = 6 * rng.normal(size=(20, 3))
+    stream, records = StreamCondenser(k=10, random_state=0), []
+    for _ in range(40):
+        records.append(centres[rng.integers(20, size=150)] + rng.normal(size=(150, 3)) / 2)
+        shown = stream.partial_fit(records[-1]).snapshot()
+    near = KDTree(np.concatenate(records))
+    away, at_best = (near.query(drawn)[0].mean() for drawn in (shown, stream.sample()))
+    assert away < 1.25 * at_best
+    published = stream._states[None].published
+    assert (published.behind.view().counts == 0).mean() < 0.15  # few can get no newcomers any more
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_rounding_does_not_pile_up_over_many_snapshots(strict: bool) -> None:
+    """Also where a column is constant, in all records or in most, and far from zero."""
+    rng = np.random.default_rng(1)
+    state = StreamState(3, strict=strict)
+    came = 0
+    for turn in range(80):
+        records = np.full((20, 3), 1e6 / 3)
+        records[:, 1] = rng.choice([0.1, 0.1, 7.0], size=20)
+        records[:, 2] = rng.normal(size=20)
+        state.absorb(records, rng.choice([3, 5], size=20), np.arange(came, came + 20))
+        came += 20
+        shown, _, change = state.publish()
+        moments = shown.moments()
+        assert moments.counts.sum() + change.held_back + len(state.waiting) == came, turn
+        np.testing.assert_allclose(moments.means[:, 0], 1e6 / 3, rtol=1e-12)
+        values = np.linalg.eigvalsh(moments.covariances)
+        assert values.min() > -1e-9
+        assert np.all(np.abs(moments.covariances[:, 0, 0]) < 1e-12)
+    assert not (strict and change.small)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import signal
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -261,3 +262,14 @@ def test_stopped_before_its_first_groups_a_stream_says_what_is_missing(
         "the next run begins anew"
     ]
     assert not (tmp_path / "st").exists()
+
+
+def test_ctrl_c_while_the_report_is_made_does_not_say_that_nothing_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_csv(tmp_path / "in.csv", rows(100))
+    monkeypatch.setattr("tulle.report.save", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    done = stream(
+        str(source), tmp_path / "out", state=tmp_path / "st", report=tmp_path / "r.json", **OPTIONS
+    )
+    assert done.summary["snapshots"] == 1

@@ -70,11 +70,13 @@ def stream(
         run = _Run(checkpoint, Path(output), settings, force=force)
         try:
             run.open(source, kind, follow=follow, restart=restart)
-            with asked_to_stop() as stop, bar("Condensing", None) as advance:
-                run.loop(stop, lambda: advance(0.0, note=run.intake.progress()))
-                done = run.finish()
-            if report is not None:
-                run.report(report, command)
+            with asked_to_stop() as stop:
+                with bar("Condensing", None) as advance:
+                    run.loop(stop, lambda: advance(0.0, note=run.intake.progress()))
+                    done = run.finish()
+                if report is not None:
+                    with bar("Auditing", None):
+                        run.report(report, command)
             return done
         finally:
             run.close()

@@ -60,3 +60,20 @@ def test_copies_are_the_same_key() -> None:
     key = SecretKey.generate()
     assert copy.deepcopy(key) == key
     assert len({key, copy.deepcopy(key)}) == 1
+
+
+def test_what_is_sealed_opens_with_the_same_key_use_and_content_only() -> None:
+    key = SecretKey.generate()
+    sealed = key.seal(b"somebody", "test/one", b"a record")
+    assert b"somebody" not in sealed
+    assert sealed != key.seal(b"somebody", "test/one", b"a record")
+    assert key.unseal(sealed, "test/one", b"a record") == b"somebody"
+    changed = sealed[:-1] + bytes([sealed[-1] ^ 1])
+    for opener, content, use, bound in (
+        (SecretKey.generate(), sealed, "test/one", b"a record"),
+        (key, changed, "test/one", b"a record"),
+        (key, sealed, "test/two", b"a record"),
+        (key, sealed, "test/one", b"a table"),
+    ):
+        with pytest.raises(KeyMaterialError, match="another key"):
+            opener.unseal(content, use, bound)

@@ -16,6 +16,7 @@ from tulle.errors import KeyMaterialError
 from tulle.files import atomic_write
 
 _HEADER = "tulle-secret-key-v1:"
+_NONCE = 12  # bytes
 
 
 class SecretKey:
@@ -79,6 +80,23 @@ class SecretKey:
 
         info = b"tulle/v1/" + use.encode()
         return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(self._secret)
+
+    def seal(self, plain: bytes, use: str, bound: bytes) -> bytes:
+        """Bytes that only this key opens, for one use (AES-256-GCM), bound to what they are."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce = secrets.token_bytes(_NONCE)
+        return nonce + AESGCM(self.derive(use)).encrypt(nonce, plain, bound)
+
+    def unseal(self, sealed: bytes, use: str, bound: bytes) -> bytes:
+        """What was sealed for the same use and bound to the same."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        try:
+            return AESGCM(self.derive(use)).decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
+        except InvalidTag:
+            raise KeyMaterialError("sealed with another key, or changed since") from None
 
     def fingerprint(self) -> str:
         """Eight groups of hex that two owners can compare by phone; tells nothing of the key."""

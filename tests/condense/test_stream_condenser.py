@@ -466,7 +466,7 @@ def test_a_pickle_holds_waiting_records_sealed_for_this_process(
     again = [pickle.loads(content) for content in stored]
     assert [stream.n_waiting_ for stream in again] == [1, 1]
     same_groups(again[1].partial_fit(secret), waiting.partial_fit(secret))
-    monkeypatch.setattr(sealing, "_key", lambda: b"the key of another process ....."[:32])
+    monkeypatch.setattr(sealing, "_key", SecretKey.generate)
     for content in stored:
         with pytest.raises(KeyMaterialError, match="save"):
             pickle.loads(content)

@@ -51,11 +51,6 @@ class Edits:
         unknown = baskets.keeping(self.blocked).adding(self.open_rows, self.open_items)
         return Transactions(sure.indptr, sure.items, sure.names, unknown)
 
-    @property
-    def n_removed(self) -> int:
-        """Cells that were taken away."""
-        return int(np.count_nonzero(~self.kept))
-
     def n_touched(self, baskets: Transactions) -> int:
         """Baskets in which any cell changed."""
         touched = np.zeros(len(baskets), dtype=bool)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tulle.checks import check_choice, check_int, check_real
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.gcd import approximate_gcd
+from tulle.condense.joint import takes_any_table
 from tulle.errors import DataError, ParameterError
 from tulle.random import RandomState, as_generator
 from tulle.tuning.choice import Limits, Point, choose
@@ -238,10 +239,7 @@ class GroupSizeSearch(BaseEstimator):
         return None
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        tags = takes_any_table(super().__sklearn_tags__())
         tags.target_tags.required = True
         return tags
 

@@ -134,12 +134,6 @@ def _release(
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
-def _at_least(wanted: dict[str, Any]) -> int | None:
-    """With neither size given, some multiple of ten is chosen."""
-    given = wanted["k"] is not None or wanted["min_group"] is not None
-    return wanted["min_group"] if given else 10
-
-
 def is_class(column: Column, table: pl.DataFrame) -> bool:
     """Whether a target names classes; a quantity is condensed with the other columns."""
     if column.kind is Kind.INTEGER:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +25,7 @@ FORMAT = "tulle-stream-state"
 # and had waiting records standardised
 VERSION = 3
 _HEADER = "header.json"
+_USE = "stream/waiting"
 _BOUND = b"tulle-stream-waiting-v1"  # what a sealed part is bound to
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same state is the same bytes
 
@@ -71,25 +71,17 @@ def from_bytes(content: bytes, *, origin: str) -> tuple[dict[str, Any], Arrays]:
 
 
 def seal(arrays: Arrays, key: SecretKey) -> NDArray[np.uint8]:
-    """Arrays that only the key opens (AES-256-GCM), as bytes."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
+    """Arrays that only the key opens, as bytes."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    nonce = os.urandom(12)
-    sealed = AESGCM(key.derive("stream/waiting")).encrypt(nonce, buffer.getvalue(), _BOUND)
-    return np.frombuffer(nonce + sealed, dtype=np.uint8)
+    return np.frombuffer(key.seal(buffer.getvalue(), _USE, _BOUND), dtype=np.uint8)
 
 
 def unseal(sealed: NDArray[np.uint8], key: SecretKey) -> Arrays:
     """The arrays again."""
-    from cryptography.exceptions import InvalidTag
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    content = sealed.tobytes()
     try:
-        opened = AESGCM(key.derive("stream/waiting")).decrypt(content[:12], content[12:], _BOUND)
-    except InvalidTag:
+        opened = key.unseal(sealed.tobytes(), _USE, _BOUND)
+    except KeyMaterialError:
         raise KeyMaterialError("the waiting records were sealed with another key") from None
     with np.load(io.BytesIO(opened), allow_pickle=False) as arrays:
         return dict(arrays)

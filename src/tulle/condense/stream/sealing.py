@@ -6,7 +6,6 @@ sealed form: a copy in this process opens it, any other process is told to use a
 
 from __future__ import annotations
 
-import os
 import pickle
 from functools import cache
 from typing import Any
@@ -14,8 +13,8 @@ from typing import Any
 from tulle.errors import KeyMaterialError
 from tulle.keys import SecretKey
 
+_USE = "stream/pickle"
 _BOUND = b"tulle-stream-pickle-v1"  # what the sealed bytes are bound to
-_NONCE = 12
 
 
 class Sealed:
@@ -32,24 +31,18 @@ class Sealed:
 
 
 @cache
-def _key() -> bytes:
-    return SecretKey.generate().derive("stream/pickle")
+def _key() -> SecretKey:
+    return SecretKey.generate()
 
 
 def _locked(content: dict[str, Any]) -> bytes:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    nonce = os.urandom(_NONCE)
-    return nonce + AESGCM(_key()).encrypt(nonce, pickle.dumps(content), _BOUND)
+    return _key().seal(pickle.dumps(content), _USE, _BOUND)
 
 
 def _opened(sealed: bytes) -> Any:
-    from cryptography.exceptions import InvalidTag
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
     try:
-        content = AESGCM(_key()).decrypt(sealed[:_NONCE], sealed[_NONCE:], _BOUND)
-    except InvalidTag:
+        content = _key().unseal(sealed, _USE, _BOUND)
+    except KeyMaterialError:
         raise KeyMaterialError(
             "the pickle of a stream holds waiting records, which only the process that made it "
             "can open: keep a stream with save(path, key=...)"

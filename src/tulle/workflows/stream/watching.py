@@ -9,8 +9,6 @@ watcher's work easier than it is.
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 
 from tulle.attacks.result import AttackResult
@@ -35,8 +33,7 @@ def watch(
     pairs = []
     for _ in range(TRIALS):
         state = states[rng.choice(len(states), p=sizes / sizes.sum())]
-        moments = state.groups.moments()
-        few = _some(moments, rng.permutation(len(moments.counts))[:GROUPS])
+        few = state.groups.taken(rng.permutation(len(state.groups))[:GROUPS]).moments()
         came, decoys, level = arrive(few, rng)
         pairs.append(_watched(few, came, decoys, level, condenser, policy, rng))
     return [snapshots_by_totals(pairs, rng), snapshots_by_fresh_rows(pairs, rng)]
@@ -83,7 +80,3 @@ def _release(
 ) -> Floats:
     groups = state.publish()[0] if policy == "bounded" else state.groups
     return synthesize(groups.moments(), rng, distribution=distribution)[0]
-
-
-def _some(moments: GroupMoments, places: np.ndarray) -> GroupMoments:
-    return GroupMoments(*(getattr(moments, part.name)[places] for part in fields(moments)))

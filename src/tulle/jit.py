@@ -1,4 +1,4 @@
-"""The one decorator of the numba kernels.
+"""The decorators of the numba kernels.
 
 Kernel files import this module; they are themselves imported only when the input is large
 enough to pay for numba's start (about 0.4 s), so small inputs never wait for a compiler. A
@@ -25,20 +25,35 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def kernel(function: Kernel) -> Kernel:
     """Compiles on first use, caches on disk, releases the lock of the interpreter."""
-    compiled: Any = _compiled(function)
-    if is_jitted(compiled) and compiled.stats.cache_path:
-        sources = Path(function.__code__.co_filename).parent
-        forget_outdated(sources, Path(compiled.stats.cache_path))
-    return cast(Kernel, compiled)
+    return _watched(function)
+
+
+def borrowing(function: Kernel) -> Kernel:
+    """A kernel that makes no arrays, so that it need not count who holds those it was given.
+
+    Numba counts for every function that takes an array, in a way that is safe among threads and
+    therefore slow. With tuples of many arrays that took a third of a stream's time.
+    """
+    return _watched(function, _nrt=False)
 
 
 def inlined(function: Kernel) -> Kernel:
-    """A part of kernels that becomes part of each of them; Python cannot call it.
+    """A part of borrowing kernels that becomes part of each of them; Python cannot call it.
 
     A call copies address, shape and strides of every array, which for a tuple of many arrays
     takes longer than a short loop over them.
     """
-    return _compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    parts = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _compiled(function, _nrt=False, **parts)
+
+
+def _watched(function: Kernel, **options: bool) -> Kernel:
+    """Compiled anew when a file beside it has changed."""
+    compiled: Any = _compiled(function, **options)
+    if is_jitted(compiled) and compiled.stats.cache_path:
+        sources = Path(function.__code__.co_filename).parent
+        forget_outdated(sources, Path(compiled.stats.cache_path))
+    return cast(Kernel, compiled)
 
 
 def _compiled(function: Kernel, **options: bool) -> Kernel:

@@ -1,10 +1,18 @@
-"""The index against a linear search, record by record, on a hundred thousand records."""
+"""The index against a linear search: a long stream, and records that are hard to tell apart."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.reference.stream_brute import absorb
+from tulle.condense.stream import steps, tree
+from tulle.condense.stream._tree import search
 from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.steps import COINCIDENT
@@ -33,7 +41,57 @@ def test_every_record_of_a_long_stream_joins_its_nearest_group() -> None:
     linear = Groups(dimensions, capacity=10_000)
     linear.append(start)
     tie = COINCIDENT * dimensions
-    linear.size = absorb(linear.arrays, records[first:], levels[first:], 10, tie)
+    work = tree.scratch(dimensions)
+    linear.size = absorb(linear.arrays, work, records[first:], levels[first:], 10, tie)
     assert len(linear) == len(indexed) > 3_500
     for one, other in zip(indexed.view(), linear.view(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@numba.njit
+def _search(index: Any, groups: Any, work: Any, record: Any, need: int, tie: float) -> int:
+    return search(index, groups, work, record, need, tie)
+
+
+@pytest.mark.parametrize("kind", ["spread", "lattice", "far from zero", "in the middle", "equal"])
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dimensions=st.integers(1, 12),
+    count=st.integers(1, 400),
+    power=st.integers(-6, 6),
+)
+def test_rounding_never_decides(
+    kind: str, seed: int, dimensions: int, count: int, power: int
+) -> None:
+    """Equal and nearly equal distances, seen from where single precision cannot tell them."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(count, dimensions))
+    records = rng.normal(size=(30, dimensions))
+    if kind == "lattice":
+        means, records = np.rint(means * 2), np.rint(records * 4) / 2
+    if kind == "far from zero":
+        means, records = means * 1e-3 + 1e4, records * 1e-3 + 1e4
+        means[0] = 0.0
+    if kind == "in the middle":
+        pairs = rng.integers(count, size=(2, 30))
+        records = means[pairs].mean(axis=0) + records * 10.0 ** rng.integers(-17, -5, size=(30, 1))
+    if kind == "equal":
+        means = means[rng.integers(count, size=count) // 8]
+        records[:20] = means[rng.integers(count, size=20)] + records[:20] * 1e-6
+    scale = 10.0**power
+    groups = _groups_at(means * scale, rng.integers(1, 6, size=count))
+    index, work = tree.build(groups), tree.scratch(dimensions)
+    tie = steps.COINCIDENT * dimensions
+    for record in records * scale:
+        for level in (1, 5, 7):
+            expected = steps.nearest(groups, record, level)
+            assert _search(index, groups.arrays, work, record, level - 1, tie) == expected
+
+
+def _groups_at(means: Any, sizes: Any) -> Groups:
+    groups = Groups(means.shape[1])
+    labels = np.repeat(np.arange(len(means)), sizes)
+    groups.append(GroupMoments.of(means[labels], labels, np.ones(len(labels), dtype=np.int64)))
+    groups.arrays.means[: len(means)] = means
+    return groups

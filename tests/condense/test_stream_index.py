@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.condense.stream import _kernels, steps
+from tulle.condense.stream import _kernels, steps, tree
 from tulle.condense.stream._lanes import LANES
 from tulle.condense.stream._tree import LEAVES, ROOT
 from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
@@ -17,27 +17,27 @@ from tulle.moments import GroupMoments
 
 def _check(engine: TreeEngine) -> None:
     """Every group is in one lane, and in every box on its way to the root."""
-    tree, groups = engine.tree, engine.groups.view()
-    assert tree.used[: tree.marks[LEAVES]].sum() == len(engine.groups)
+    index, groups = engine.tree, engine.groups.view()
+    assert index.used[: index.marks[LEAVES]].sum() == len(engine.groups)
     for group in range(len(engine.groups)):
-        leaf, lane = divmod(int(tree.home[group]), LANES)
-        assert lane < tree.used[leaf] < LANES
-        assert tree.ids[leaf, lane] == group
-        assert tree.sizes[leaf, lane] == groups.counts[group]
-        point = tree.points[leaf, :, lane]
-        np.testing.assert_array_equal(point, np.float32(groups.means[group] - tree.origin))
-        child, (node, slot) = ~leaf, tree.leaf_parent[leaf]
+        leaf, lane = divmod(int(index.home[group]), LANES)
+        assert lane < index.used[leaf] < LANES
+        assert index.ids[leaf, lane] == group
+        assert index.sizes[leaf, lane] == groups.counts[group]
+        point = index.points[leaf, :, lane]
+        np.testing.assert_array_equal(point, np.float32(groups.means[group] - index.origin))
+        child, (node, slot) = ~leaf, index.leaf_parent[leaf]
         while node >= 0:
-            assert slot < tree.fill[node]
-            assert tree.children[node, slot] == child
-            assert np.all(tree.low[node, :, slot] <= point)
-            assert np.all(tree.high[node, :, slot] >= point)
-            assert tree.largest[node, slot] >= tree.sizes[leaf, lane]
-            assert tree.oldest[node, slot] <= group
-            child, (node, slot) = node, tree.node_parent[node]
-        assert child == tree.marks[ROOT]
-    empty = np.arange(LANES) >= tree.used[: tree.marks[LEAVES], None]
-    assert np.all(tree.sizes[: tree.marks[LEAVES]][empty] == -1)
+            assert slot < index.fill[node]
+            assert index.children[node, slot] == child
+            assert np.all(index.low[node, :, slot] <= point)
+            assert np.all(index.high[node, :, slot] >= point)
+            assert index.largest[node, slot] >= index.sizes[leaf, lane]
+            assert index.oldest[node, slot] <= group
+            child, (node, slot) = node, index.node_parent[node]
+        assert child == index.marks[ROOT]
+    empty = np.arange(LANES) >= index.used[: index.marks[LEAVES], None]
+    assert np.all(index.sizes[: index.marks[LEAVES]][empty] == -1)
 
 
 @pytest.mark.parametrize("kind", ["mixed", "drifting", "repeated"])
@@ -72,9 +72,10 @@ def test_the_longest_axis_is_the_first_eigenvector(seed: int, dimensions: int, r
     np.testing.assert_allclose(
         covariance @ axis, variance * axis, atol=1e-5 * max(variance, 1e-300)
     )
-    compiled = np.empty(dimensions)
-    assert _kernels._longest_axis(covariance, compiled) == variance
-    np.testing.assert_array_equal(compiled, axis)
+    work = tree.scratch(dimensions)
+    work.matrices[0] = covariance
+    assert _kernels._longest_axis(work) == variance
+    np.testing.assert_array_equal(work.axis, axis)
 
 
 def test_a_group_without_extent_has_an_axis_too() -> None:

@@ -10,7 +10,7 @@ from tulle.condense.stream._kernels import _split, add
 
 
 @numba.njit
-def absorb(groups: Any, records: Any, levels: Any, size: int, tie: float) -> int:
+def absorb(groups: Any, work: Any, records: Any, levels: Any, size: int, tie: float) -> int:
     """Condenses all records, for which the arrays must have room; the number of groups."""
     for row in range(len(records)):
         best, best_distance = -1, 1e300
@@ -28,6 +28,6 @@ def absorb(groups: Any, records: Any, levels: Any, size: int, tie: float) -> int
         add(groups, best, records[row], levels[row])
         count = groups.counts[best]
         if count * count >= 2 * groups.level_sums[best]:
-            _split(groups, best, size)
+            _split(groups, work, best, size)
             size += 1
     return size

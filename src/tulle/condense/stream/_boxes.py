@@ -9,7 +9,7 @@ import numpy as np
 from tulle.condense.stream._lanes import LANES
 from tulle.condense.stream._tree import LEAVES, Tree
 from tulle.condense.stream.groups import GroupArrays
-from tulle.jit import inlined, kernel
+from tulle.jit import borrowing, inlined
 
 RETIGHTEN = 64  # updates of a leaf before its boxes are shrunk again
 
@@ -39,12 +39,14 @@ def insert(tree: Tree, group: int, sibling: int) -> int:
     return leaf if tree.used[leaf] == LANES else -1
 
 
-@kernel
-def halve(tree: Tree, leaf: int) -> None:
-    """Moves the upper half of a full leaf into a new one; their parent has a free slot."""
+@borrowing
+def halve(tree: Tree, leaf: int, order: Any) -> None:
+    """Moves the second half of a full leaf's lanes, in this order, into a new leaf.
+
+    Their parent has a free slot.
+    """
     new = tree.marks[LEAVES]
     tree.marks[LEAVES] += 1
-    order = _along_widest(tree, leaf)
     for rank in range(LANES // 2, LANES):
         _carry(tree, leaf, order[rank], new, rank - LANES // 2)
     # those that stay close the gaps: a lane in the lower half is free as soon as it was carried
@@ -77,39 +79,6 @@ def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
 
 
 @inlined
-def _along_widest(tree: Tree, leaf: int) -> Any:
-    """The lanes of a full leaf in order along the axis of largest variance, then of age."""
-    widest = 0
-    largest = -1.0
-    for k in range(tree.points.shape[1]):
-        total = 0.0
-        squares = 0.0
-        for lane in range(LANES):
-            offset = np.float64(tree.points[leaf, k, lane]) - tree.points[leaf, k, 0]
-            total += offset
-            squares += offset * offset
-        variance = squares - total * total / LANES
-        if variance > largest:
-            largest = variance
-            widest = k
-    order = np.empty(LANES, dtype=np.int64)
-    for lane in range(LANES):
-        value = tree.points[leaf, widest, lane]
-        place = lane
-        while place > 0 and (
-            tree.points[leaf, widest, order[place - 1]] > value
-            or (
-                tree.points[leaf, widest, order[place - 1]] == value
-                and tree.ids[leaf, order[place - 1]] > tree.ids[leaf, lane]
-            )
-        ):
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = lane
-    return order
-
-
-@inlined
 def _widen(tree: Tree, leaf: int, lane: int) -> None:
     """Lets the boxes above a lane hold it, upward until nothing changes."""
     node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
@@ -130,7 +99,7 @@ def _widen(tree: Tree, leaf: int, lane: int) -> None:
         node, slot = tree.node_parent[node, 0], tree.node_parent[node, 1]
 
 
-@kernel
+@borrowing
 def _tighten(tree: Tree, leaf: int) -> None:
     """Shrinks the boxes above a leaf to what they hold."""
     tree.touched[leaf] = 0

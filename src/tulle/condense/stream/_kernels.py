@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from tulle.condense.stream._boxes import insert, move
 from tulle.condense.stream._tree import Scratch, Tree, search
 from tulle.condense.stream.groups import GroupArrays
 from tulle.condense.stream.steps import CONVERGED, SQUARINGS
-from tulle.jit import inlined, kernel
+from tulle.jit import borrowing, inlined
 
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
 
 
-@kernel
+@borrowing
 def absorb(
     groups: GroupArrays,
     tree: Tree,
@@ -44,7 +42,7 @@ def absorb(
             parts, changed = (group, size), 1
             crowded = -1
             if _due(groups, group, strict):
-                _split(groups, group, size)
+                _split(groups, work, group, size)
                 crowded = insert(tree, size, group)
                 size += 1
                 changed = 2
@@ -94,22 +92,21 @@ def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
     return due and (not strict or count // 2 >= groups.levels[group])
 
 
-@kernel
-def _split(groups: GroupArrays, group: int, new: int) -> None:
+@borrowing
+def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
     """Halves a group along its longest axis, as ``steps.split`` does."""
     dimensions = groups.means.shape[1]
     count = groups.counts[group]
     larger = (count + 1) // 2
     fraction = larger / count
-    covariance = np.empty((dimensions, dimensions))
+    covariance, axis = work.matrices[0], work.axis
     entry = 0
     for i in range(dimensions):
         for j in range(i, dimensions):
             covariance[i, j] = groups.scatters[group, entry] / float(count)
             covariance[j, i] = covariance[i, j]
             entry += 1
-    axis = np.empty(dimensions)
-    variance = _longest_axis(covariance, axis)
+    variance = _longest_axis(work)
     width = math.sqrt(12.0 * variance)
     rest = 1.0 - fraction
     for i in range(dimensions):
@@ -137,9 +134,11 @@ def _split(groups: GroupArrays, group: int, new: int) -> None:
     groups.families[new] = groups.families[group]
 
 
-@kernel
-def _longest_axis(covariance: Any, axis: Any) -> float:
-    """Writes the first eigenvector into ``axis``, as ``steps.longest_axis``; its eigenvalue."""
+@borrowing
+def _longest_axis(work: Scratch) -> float:
+    """Finds the first eigenvector of a matrix, as ``steps.longest_axis``; its eigenvalue."""
+    covariance, power, square = work.matrices[0], work.matrices[1], work.matrices[2]
+    axis = work.axis
     dimensions = len(axis)
     for i in range(dimensions):
         axis[i] = 1.0 if i == 0 else 0.0
@@ -148,16 +147,9 @@ def _longest_axis(covariance: Any, axis: Any) -> float:
         trace += covariance[i, i]
     if not trace > 0.0:
         return 0.0
-    power = np.empty((dimensions, dimensions))
-    square = np.empty((dimensions, dimensions))
     _divide(covariance, trace, power)
     for _ in range(SQUARINGS):
-        for i in range(dimensions):
-            for j in range(dimensions):
-                square[i, j] = 0.0
-            for k in range(dimensions):
-                for j in range(dimensions):
-                    square[i, j] += power[k, i] * power[k, j]
+        _square(power, square)
         trace = 0.0
         for i in range(dimensions):
             trace += square[i, i]
@@ -181,6 +173,24 @@ def _longest_axis(covariance: Any, axis: Any) -> float:
             along += covariance[i, j] * axis[j]
         variance += along * axis[i]
     return max(variance, 0.0)
+
+
+@inlined
+def _square(matrix: Any, out: Any) -> None:
+    """A symmetric matrix times itself; entries are added in order, four at a time for speed."""
+    dimensions = len(matrix)
+    whole = dimensions - dimensions % 4
+    for i in range(dimensions):
+        for j in range(dimensions):
+            out[i, j] = 0.0
+        for k in range(0, whole, 4):
+            a, b, c, d = matrix[k, i], matrix[k + 1, i], matrix[k + 2, i], matrix[k + 3, i]
+            for j in range(dimensions):
+                total = out[i, j] + a * matrix[k, j] + b * matrix[k + 1, j]
+                out[i, j] = total + c * matrix[k + 2, j] + d * matrix[k + 3, j]
+        for k in range(whole, dimensions):
+            for j in range(dimensions):
+                out[i, j] += matrix[k, i] * matrix[k, j]
 
 
 @inlined

@@ -85,7 +85,10 @@ def nearest(context: Any, distances: Any, floor: Any, sizes: Any, row: Any, need
         shown = _load(builder, distances, _LONG(0), _FLOATS)
         shown = _larger(builder, shown, _spread(builder, floor))
         shown = builder.select(enough, shown, _INFINITE)
-        least = _call(builder, f"llvm.vector.reduce.fmin.v{LANES}f32", _FLOAT, shown)
+        numbers = ("nnan",)  # all of them are: their order is plain
+        least = _call(
+            builder, f"llvm.vector.reduce.fmin.v{LANES}f32", _FLOAT, shown, fastmath=numbers
+        )
         closest = builder.fcmp_ordered("<=", shown, _spread(builder, least))
         return _bits(builder, builder.and_(closest, enough))
 
@@ -177,7 +180,10 @@ def _bits(builder: Any, flags: Any) -> Any:
     return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), _LONG)
 
 
-def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+def _call(
+    builder: Any, name: str, result: Any, *arguments: Any, fastmath: tuple[str, ...] = ()
+) -> Any:
     """Calls a function that every LLVM brings along."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), list(arguments))
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.call(function, list(arguments), fastmath=fastmath)

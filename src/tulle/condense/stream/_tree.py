@@ -2,14 +2,18 @@
 
 Leaves hold up to ``LANES`` means as columns of float32, inner nodes as many boxes of their
 children (``_boxes.py`` keeps them up to date, ``tree.py`` builds and splits them). Single
-precision only decides what need not be looked at: every candidate within :func:`_threshold` is
-computed again in double precision, so the answer is that of a linear search.
+precision decides only what it can decide for certain: means that may be equally near are
+compared again in double precision, so the answer is that of a linear search.
 
-Why the threshold is safe: with u = 2**-24, rounding record and mean to float32 moves each offset
-by at most u (2 |x_k| + 2 |t_k|), and adding d squares by a factor of at most 1 + (d + 3) u. So a
-mean within the distance r of the record has a float32 distance of at most
-((1 + 4 u) r + 4 u |x|) times the square root of 1 + (2 d + 8) u. A box's bound is computed by the
-same operations on smaller offsets, hence is never above the distance of a mean inside it.
+Why that is certain: with u = 2**-24, rounding record and mean to float32 moves each offset by at
+most u (2 |x_k| + 2 |t_k|), and adding d squares changes their sum by a factor of 1 +- (d + 3) u
+at most. So a mean at the distance r shows a distance s in single precision with
+
+    s <= ((1 + 4 u) r + 4 u |x|) times the square root of 1 + (2 d + 8) u   (``_threshold``),
+    r <= (1 + (d + 8) u) (1 + 4 u) s + (1 + 4 u) 4 u |x|                    (``_farthest``).
+
+A box's bound is computed by the same operations on smaller offsets, hence is never above the
+distance that a mean inside it shows.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from tulle.jit import inlined
 
 ROOT, LEAVES, NODES = 0, 1, 2  # entries of `marks`
 UNIT = 2.0**-24
+UNKNOWN = -1.0
 
 
 class Tree(NamedTuple):
@@ -63,14 +68,25 @@ class Scratch(NamedTuple):
     path: Any  # int32 (levels, 2): node, slot
     stack: Any  # int32 (depth, 2): child, oldest group below
     bounds: Any  # float32 (depth,)
+    matrices: Any  # float64 (3, d, d), for the axis of a split
+    axis: Any  # float64 (d,)
+
+
+class Rounding(NamedTuple):
+    """What single precision cannot tell about a record."""
+
+    slack: float  # what rounding may add to a distance
+    tie: float  # squared distance within which groups count as coincident with the record
+    coincident: Any  # float32, the largest that such a group can show
 
 
 class Best(NamedTuple):
-    """The nearest group so far, and how far away in single precision a better one may seem."""
+    """The nearest group so far."""
 
     group: Any  # int64, -1 at first
-    distance: float
-    limit: Any
+    shown: Any  # float32, its squared distance in single precision
+    distance: float  # in double precision; UNKNOWN as long as nobody needs it
+    limit: Any  # float32, the largest that a group as near can show
 
 
 @inlined
@@ -78,17 +94,12 @@ def search(
     tree: Tree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
 ) -> int:
     """The nearest group with at least ``need`` members, oldest first among coincident; or -1."""
-    slack = _place(tree, work, record)
-    leaf, levels = _descend(tree, work, need, _threshold(tie, slack, len(record)))
+    rounding = _place(tree, work, record, tie)
+    leaf, levels = _descend(tree, work, need, rounding.coincident)
     if levels == 0:
         return -1
-    best = Best(-1, np.inf, np.float32(np.inf))
-    distances = work.distances[levels]
-    point_distances(tree.points, leaf, work.y, distances)
-    lanes = nearest(distances, np.float32(0.0), tree.sizes, leaf, need)
-    best = _compare(tree, groups, record, leaf, lanes, best, slack, tie)
-    lanes = within(distances, best.limit, tree.sizes, leaf, need)
-    best = _compare(tree, groups, record, leaf, lanes, best, slack, tie)
+    best = Best(-1, np.float32(np.inf), np.inf, np.float32(np.inf))
+    best = _look(tree, groups, work, record, leaf, need, best, rounding)
     depth = 0
     for level in range(levels):
         node, slot = work.path[level, 0], work.path[level, 1]
@@ -101,21 +112,18 @@ def search(
             continue
         if best.distance == 0.0 and work.stack[depth, 1] > best.group:
             continue  # only an older group could still win
-        if child >= 0:
-            box_distances(tree.low, tree.high, child, work.y, distances)
-            slots = within(distances, best.limit, tree.largest, child, need)
+        if child < 0:
+            best = _look(tree, groups, work, record, ~child, need, best, rounding)
+        else:
+            box_distances(tree.low, tree.high, child, work.y, work.distances[levels])
+            slots = within(work.distances[levels], best.limit, tree.largest, child, need)
             depth = _push(tree, work, child, slots, levels, depth)
-            continue
-        point_distances(tree.points, ~child, work.y, distances)
-        lanes = within(distances, best.limit, tree.sizes, ~child, need)
-        if lanes != 0:
-            best = _compare(tree, groups, record, ~child, lanes, best, slack, tie)
     return best.group
 
 
 @inlined
-def _place(tree: Tree, work: Scratch, record: Any) -> float:
-    """Rounds a record for the search; what rounding may add to a distance."""
+def _place(tree: Tree, work: Scratch, record: Any, tie: float) -> Rounding:
+    """Rounds a record for the search."""
     norm = 0.0
     shift = 0.0
     for k in range(len(record)):
@@ -123,7 +131,8 @@ def _place(tree: Tree, work: Scratch, record: Any) -> float:
         work.y[k] = np.float32(offset)
         norm += offset * offset
         shift += record[k] * record[k] + tree.origin[k] * tree.origin[k]
-    return 4.0 * UNIT * math.sqrt(norm) + 1e-15 * math.sqrt(shift)
+    slack = 4.0 * UNIT * math.sqrt(norm) + 1e-15 * math.sqrt(shift)
+    return Rounding(slack, tie, _threshold(tie, slack, len(record)))
 
 
 @inlined
@@ -131,6 +140,14 @@ def _threshold(distance: float, slack: float, dimensions: int) -> Any:
     """The largest float32 distance that a mean within ``distance`` (squared) can show."""
     reach = math.sqrt(distance) * (1.0 + 4.0 * UNIT) + slack
     return np.float32(reach * reach * (1.0 + (2.0 * dimensions + 12.0) * UNIT))
+
+
+@inlined
+def _farthest(shown: Any, slack: float, dimensions: int) -> float:
+    """The largest distance (squared) of a mean that shows this one in single precision."""
+    reach = math.sqrt(np.float64(shown)) * (1.0 + (dimensions + 12.0) * UNIT)
+    reach += slack * (1.0 + 12.0 * UNIT)
+    return reach * reach
 
 
 @inlined
@@ -177,36 +194,58 @@ def _push(tree: Tree, work: Scratch, node: int, slots: int, level: int, depth: i
 
 
 @inlined
-def _compare(
+def _look(
     tree: Tree,
     groups: GroupArrays,
+    work: Scratch,
     record: Any,
     leaf: int,
-    lanes: int,
+    need: int,
     best: Best,
-    slack: float,
-    tie: float,
+    rounding: Rounding,
 ) -> Best:
-    """The better of the best so far and some lanes of a leaf, in double precision."""
+    """The better of the best so far and the groups of a leaf."""
+    slack, tie, coincident = rounding
+    distances = work.distances[-1]
+    point_distances(tree.points, leaf, work.y, distances)
+    if within(distances, best.limit, tree.sizes, leaf, need) == 0:
+        return best
+    first = lowest(nearest(distances, np.float32(0.0), tree.sizes, leaf, need))
+    shown = distances[first]
+    limit = _threshold(max(_farthest(shown, slack, len(record)), tie), slack, len(record))
+    lanes = within(distances, limit, tree.sizes, leaf, need)
+    if lanes & (lanes - 1) == 0 and limit < best.shown and shown > coincident:
+        group = np.int64(tree.ids[leaf, first])
+        _expect(tree, groups, group)
+        return Best(group, shown, UNKNOWN, limit)
+    if best.distance == UNKNOWN:
+        best = Best(best.group, best.shown, _exact(groups, record, best.group, tie), best.limit)
     while lanes != 0:
-        group = np.int64(tree.ids[leaf, lowest(lanes)])
+        lane = lowest(lanes)
         lanes &= lanes - 1
-        distance = 0.0
-        for k in range(len(record)):
-            offset = record[k] - groups.means[group, k]
-            distance += offset * offset
-        if distance <= tie:
-            distance = 0.0
+        group = np.int64(tree.ids[leaf, lane])
+        distance = _exact(groups, record, group, tie)
         if distance < best.distance or (distance == best.distance and group < best.group):
             limit = _threshold(max(distance, tie), slack, len(record))
-            best = Best(group, distance, limit)
+            best = Best(group, distances[lane], distance, limit)
             _expect(tree, groups, group)
     return best
 
 
 @inlined
+def _exact(groups: GroupArrays, record: Any, group: Any, tie: float) -> float:
+    """The squared distance in double precision; 0 for a coincident group."""
+    distance = 0.0
+    for k in range(len(record)):
+        offset = record[k] - groups.means[group, k]
+        distance += offset * offset
+    return 0.0 if distance <= tie else distance
+
+
+@inlined
 def _expect(tree: Tree, groups: GroupArrays, group: Any) -> None:
     """Fetches what a record touches that joins this group: with many groups it is far away."""
+    fetch(groups.means, group)
     fetch(groups.scatters, group)
     fetch(groups.counts, group)
     fetch(groups.levels, group)

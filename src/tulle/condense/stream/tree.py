@@ -6,11 +6,14 @@ the same depth, however the stream drifts, because a full node hands one half up
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tulle.condense.stream._boxes import halve
-from tulle.condense.stream._lanes import LANES
+from tulle.condense.stream._lanes import CACHE_LINE, LANES
 from tulle.condense.stream._tree import LEAVES, NODES, ROOT, Scratch, Tree
 from tulle.condense.stream.groups import Groups
 
@@ -49,10 +52,12 @@ def scratch(dimensions: int) -> Scratch:
     """Working memory for searches; the stack is deeper than any tree can make it."""
     return Scratch(
         np.zeros(dimensions, dtype=np.float32),
-        np.zeros((DEEPEST + 1, LANES), dtype=np.float32),
+        _aligned(DEEPEST + 2, LANES, kind=np.float32),
         np.zeros((DEEPEST, 2), dtype=np.int32),
         np.zeros((DEEPEST * LANES, 2), dtype=np.int32),
         np.zeros(DEEPEST * LANES, dtype=np.float32),
+        np.zeros((3, dimensions, dimensions)),
+        np.zeros(dimensions),
     )
 
 
@@ -61,7 +66,8 @@ def split_leaf(tree: Tree, leaf: int) -> bool:
     if tree.marks[LEAVES] == len(tree.used) or tree.marks[NODES] + DEEPEST > len(tree.fill):
         return False
     _make_room(tree, int(tree.leaf_parent[leaf, 0]))
-    halve(tree, leaf)
+    widest = tree.points[leaf].var(axis=1, dtype=np.float64).argmax()
+    halve(tree, leaf, np.lexsort((tree.ids[leaf], tree.points[leaf, widest])))
     return True
 
 
@@ -69,22 +75,31 @@ def _halved(points: Singles, cuts: int) -> tuple[Numbers, Numbers]:
     """Cuts points in halves, so many times, always across the widest axis of a part.
 
     Returns the points in order of parts, and where each part begins and ends. The axis is that of
-    the largest variance: outliers shall not decide where to cut. Coincident points stay together
-    by age, which lets the search skip younger ones.
+    the largest variance: outliers shall not decide where to cut. Coincident points are cut by
+    age, which lets the search skip younger ones.
     """
+    columns = np.ascontiguousarray(points.T)
     order = np.arange(len(points))
     edges = np.array([0, len(points)])
     for _ in range(cuts):
         sizes = np.diff(edges)
         for size in np.unique(sizes):  # two at most
             rows = edges[:-1][sizes == size, None] + np.arange(size)
-            inside = points[order[rows]]
-            widest = inside.var(axis=1, dtype=np.float64).argmax(axis=1)
-            along = np.take_along_axis(inside, widest[:, None, None], axis=2)[..., 0]
-            ranks = along.argsort(axis=1, kind="stable")
-            order[rows] = np.take_along_axis(order[rows], ranks, axis=1)
+            inside = columns[:, order[rows]]
+            inside -= np.einsum("kpm->kp", inside)[..., None] / np.float32(size)
+            widest = np.einsum("kpm,kpm->kp", inside, inside).argmax(axis=0)
+            along = inside[widest, np.arange(len(rows))]
+            keys = (_ranked(along) << 32) | order[rows]
+            keys.partition(size // 2, axis=1)
+            order[rows] = keys & (2**32 - 1)
         edges = np.sort(np.concatenate([edges, edges[:-1] + sizes // 2]))
     return order, edges
+
+
+def _ranked(values: Singles) -> Numbers:
+    """Whole numbers in the order of the values: their bits, but for the sign."""
+    bits = values.view(np.int32)
+    return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
 
 
 def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edges: Numbers) -> None:
@@ -204,17 +219,28 @@ def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
         np.zeros(3, dtype=np.int64),
         origin,
         np.zeros(capacity, dtype=np.int32),
-        np.zeros((leaves, wide, LANES), dtype=np.float32),
+        _aligned(leaves, wide, LANES, kind=np.float32),
         np.zeros((leaves, LANES), dtype=np.int32),
-        np.full((leaves, LANES), -1, dtype=np.int32),
+        _aligned(leaves, LANES, kind=np.int32, value=-1),
         np.zeros(leaves, dtype=np.int32),
         np.zeros(leaves, dtype=np.int32),
         np.full((leaves, 2), -1, dtype=np.int32),
-        np.zeros((nodes, wide, LANES), dtype=np.float32),
-        np.zeros((nodes, wide, LANES), dtype=np.float32),
+        _aligned(nodes, wide, LANES, kind=np.float32),
+        _aligned(nodes, wide, LANES, kind=np.float32),
         np.zeros((nodes, LANES), dtype=np.int32),
-        np.full((nodes, LANES), -1, dtype=np.int32),
+        _aligned(nodes, LANES, kind=np.int32, value=-1),
         np.zeros((nodes, LANES), dtype=np.int32),
         np.zeros(nodes, dtype=np.int32),
         np.full((nodes, 2), -1, dtype=np.int32),
     )
+
+
+def _aligned(*shape: int, kind: type[np.float32] | type[np.int32], value: int = 0) -> Any:
+    """An array that begins with a cache line, as vectors then do: read across two, they wait."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    memory = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    array = memory[start : start + size].view(kind).reshape(shape)
+    if value != 0:
+        array[...] = value
+    return array

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tulle.condense.groupings._cell_kernels import Cells, measure_member, move
-from tulle.jit import kernel
+from tulle.jit import borrowing, kernel
 from tulle.moments import Floats, Ints
 
 
-@kernel
+@borrowing
 def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float:
     """What member x of group a adds to the error of a group with that centroid and size."""
     at = len(centre) * cells.start[a] + x
@@ -21,7 +21,7 @@ def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float
     return cost * size / (size + 1.0)
 
 
-@kernel
+@borrowing
 def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
     """Lists the groups nearest to the members, not to the centre, of some groups.
 
@@ -47,7 +47,7 @@ def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
             near[a, i] = -1
 
 
-@kernel
+@borrowing
 def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, least: float) -> float:
     """Sends every member to the best group near, if the error falls; returns the gain.
 
@@ -83,7 +83,7 @@ def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, lea
     return gain
 
 
-@kernel
+@borrowing
 def split(cells: Cells, a: int, b: int) -> float:
     """Parts a group into two valid ones, the second in the free place b; returns the gain.
 

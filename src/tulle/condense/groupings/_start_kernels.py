@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tulle.jit import kernel
+from tulle.jit import borrowing, kernel
 from tulle.moments import Floats, Ints
 
 SAMPLE = 256  # records of a block that show its principal direction
 CHUNK = 512  # records that are looked at before the search asks whether it may stop
 
 
-@kernel
+@borrowing
 def random_unit(state: Any) -> float:
     """The next number in [0, 1) of a xorshift generator with one word of state."""
     word = state[0]
@@ -29,7 +29,7 @@ def random_unit(state: Any) -> float:
     return float(mixed >> np.uint64(11)) / 9007199254740992.0
 
 
-@kernel
+@borrowing
 def select(keys: Floats, rows: Ints, low: int, high: int, middle: int) -> None:
     """Reorders ``[low, high)`` so that no key before ``middle`` is above one after it."""
     high -= 1
@@ -54,7 +54,7 @@ def select(keys: Floats, rows: Ints, low: int, high: int, middle: int) -> None:
             return
 
 
-@kernel
+@borrowing
 def spread_axis(
     points: Floats, rows: Ints, low: int, high: int, axis: Floats, turned: Floats
 ) -> None:
@@ -121,7 +121,7 @@ def cut_blocks(
     return found
 
 
-@kernel
+@borrowing
 def push(heap: Floats, places: Ints, size: int, value: float, place: int) -> None:
     """Replaces the root of a full max-heap by a smaller value."""
     parent = 0
@@ -140,7 +140,7 @@ def push(heap: Floats, places: Ints, size: int, value: float, place: int) -> Non
     places[parent] = place
 
 
-@kernel
+@borrowing
 def distances(columns: Floats, point: Floats, low: int, high: int, out: Floats) -> None:
     """Squared distances of the records ``low..high`` (columns of the array) to a point."""
     for i in range(low, high):
@@ -153,7 +153,7 @@ def distances(columns: Floats, point: Floats, low: int, high: int, out: Floats) 
             out[i] += difference * difference
 
 
-@kernel
+@borrowing
 def farthest_of_top(away: Floats, levels: Ints, count: int) -> int:
     """The farthest of the records with the highest level."""
     best = 0
@@ -163,7 +163,7 @@ def farthest_of_top(away: Floats, levels: Ints, count: int) -> int:
     return best
 
 
-@kernel
+@borrowing
 def take(
     columns: Floats,
     levels: Ints,

@@ -34,7 +34,7 @@ from tulle.condense.stream._lanes import (
 from tulle.condense.stream.groups import GroupArrays
 from tulle.jit import inlined
 
-ROOT, LEAVES, NODES = 0, 1, 2  # entries of `marks`
+ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
 UNIT = 2.0**-24
 UNKNOWN = -1.0
 
@@ -42,7 +42,7 @@ UNKNOWN = -1.0
 class Tree(NamedTuple):
     """The arrays of the index; rows beyond the marks are spare."""
 
-    marks: Any  # int64 (3,): root, leaves in use, nodes in use
+    marks: Any  # int64 (4,): root, leaves in use, nodes in use, leaves when it was packed
     origin: Any  # float64 (d,), subtracted before rounding to float32
     home: Any  # int32 (groups,), leaf * LANES + lane
     points: Any  # float32 (leaves, d, LANES)

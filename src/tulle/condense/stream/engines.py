@@ -134,8 +134,9 @@ class TreeEngine:
 
     def _relieve(self, leaf: int) -> None:
         if not self.index.split_leaf(self.tree, leaf):
-            self.tree = self.index.build(self.groups)
+            self._grow()
 
     def _grow(self) -> None:
-        self.groups.reserve(self.groups.size + 1)
+        """Packs the index anew, with so much room that it will be worn before it is full."""
+        self.groups.reserve(self.groups.size + self.groups.size // 2 + 1)
         self.tree = self.index.build(self.groups)

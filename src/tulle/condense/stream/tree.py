@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from tulle.condense.stream._boxes import halve
 from tulle.condense.stream._lanes import CACHE_LINE, LANES
-from tulle.condense.stream._tree import LEAVES, NODES, ROOT, Scratch, Tree
+from tulle.condense.stream._tree import LEAVES, NODES, PACKED, ROOT, Scratch, Tree
 from tulle.condense.stream.groups import Groups
 
-LEAF_FILL = 30  # of 32 lanes at most: a new leaf has room to grow
-NODE_CUTS = 4  # a new node has 2**4 children, of 32 at most
+LEAF_FILL = 21  # of 32 lanes at most: a new leaf has room to grow
+NODE_FILL = 28  # of 32 leaves at most, likewise
+WORN = 9 / 8  # times the leaves of a packed tree; then it is worth while to pack anew
 DEEPEST = 32  # more levels than memory could hold
 Numbers = NDArray[np.int64]
 Singles = NDArray[np.float32]
@@ -27,14 +28,16 @@ Singles = NDArray[np.float32]
 def build(groups: Groups) -> Tree:
     """A packed tree over all groups, with as much room as their arrays have.
 
-    When these are full it is time to pack the groups anew: a new one goes where that one is from
-    which it came, and by and by boxes overlap.
+    When these are full, or many leaves were split, it is time to pack the groups anew: a new one
+    goes where that one is from which it came, and by and by boxes overlap.
     """
     used = groups.view()
     origin = used.means.mean(axis=0)
     points = (used.means - origin).astype(np.float32)
-    cuts = max(0, int(np.ceil(np.log2(groups.size / LEAF_FILL))))
-    order, edges = _halved(points, cuts)
+    leaves = math.ceil(groups.size / LEAF_FILL)
+    nodes = 2 ** max(0, math.ceil(math.log2(leaves / NODE_FILL)))
+    fill = math.ceil(leaves / nodes)
+    order, edges = _halved(points, nodes * fill)
     tree = _empty(origin, groups.capacity)
     _fill_leaves(tree, points[order], order, used.counts[order], edges)
     starts = edges[:-1]
@@ -44,6 +47,7 @@ def build(groups: Groups) -> Tree:
         np.maximum.reduceat(points[order], starts),
         np.maximum.reduceat(used.counts[order], starts),
         np.minimum.reduceat(order, starts),
+        fill,
     )
     return tree
 
@@ -62,8 +66,9 @@ def scratch(dimensions: int) -> Scratch:
 
 
 def split_leaf(tree: Tree, leaf: int) -> bool:
-    """Moves half of a full leaf into a new one; False if the arrays have no room."""
-    if tree.marks[LEAVES] == len(tree.used) or tree.marks[NODES] + DEEPEST > len(tree.fill):
+    """Moves half of a full leaf into a new one; False if it is time to pack the groups anew."""
+    worn = tree.marks[LEAVES] > WORN * tree.marks[PACKED] + LANES
+    if worn or tree.marks[LEAVES] == len(tree.used) or tree.marks[NODES] + DEEPEST > len(tree.fill):
         return False
     _make_room(tree, int(tree.leaf_parent[leaf, 0]))
     widest = tree.points[leaf].var(axis=1, dtype=np.float64).argmax()
@@ -71,28 +76,35 @@ def split_leaf(tree: Tree, leaf: int) -> bool:
     return True
 
 
-def _halved(points: Singles, cuts: int) -> tuple[Numbers, Numbers]:
-    """Cuts points in halves, so many times, always across the widest axis of a part.
+def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
+    """Cuts points in halves, again and again, always across the widest axis of a part.
 
-    Returns the points in order of parts, and where each part begins and ends. The axis is that of
+    Returns the points in order of leaves, and where each leaf begins and ends. The axis is that of
     the largest variance: outliers shall not decide where to cut. Coincident points are cut by
     age, which lets the search skip younger ones.
     """
     columns = np.ascontiguousarray(points.T)
     order = np.arange(len(points))
     edges = np.array([0, len(points)])
-    for _ in range(cuts):
+    shares = np.array([leaves])  # of each part
+    while shares.max() > 1:
         sizes = np.diff(edges)
-        for size in np.unique(sizes):  # two at most
-            rows = edges[:-1][sizes == size, None] + np.arange(size)
+        lower = (shares + 1) // 2
+        cuts = sizes * lower // shares  # the whole size for a single leaf
+        alike = sizes * (len(points) + 1) + cuts
+        for kind in np.unique(alike[shares > 1]).tolist():  # a few
+            size, cut = divmod(kind, len(points) + 1)
+            rows = edges[:-1][alike == kind, None] + np.arange(size)
             inside = columns[:, order[rows]]
             inside -= np.einsum("kpm->kp", inside)[..., None] / np.float32(size)
             widest = np.einsum("kpm,kpm->kp", inside, inside).argmax(axis=0)
             along = inside[widest, np.arange(len(rows))]
             keys = (_ranked(along) << 32) | order[rows]
-            keys.partition(size // 2, axis=1)
+            keys.partition(cut, axis=1)
             order[rows] = keys & (2**32 - 1)
-        edges = np.sort(np.concatenate([edges, edges[:-1] + sizes // 2]))
+        edges = np.unique(np.concatenate([edges, edges[:-1] + cuts]))
+        shares = np.stack([lower, shares - lower], axis=1).ravel()
+        shares = shares[shares > 0]
     return order, edges
 
 
@@ -107,7 +119,7 @@ def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edge
     used = np.diff(edges)
     leaf = np.repeat(np.arange(len(used)), used)
     lane = np.arange(len(ids)) - edges[leaf]
-    tree.marks[LEAVES] = len(used)
+    tree.marks[LEAVES] = tree.marks[PACKED] = len(used)
     tree.used[: len(used)] = used
     tree.points[leaf, :, lane] = points
     tree.ids[leaf, lane] = ids
@@ -116,12 +128,14 @@ def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edge
 
 
 def _stack_nodes(
-    tree: Tree, low: Singles, high: Singles, largest: Numbers, oldest: Numbers
+    tree: Tree, low: Singles, high: Singles, largest: Numbers, oldest: Numbers, fill: int
 ) -> None:
-    """Builds level upon level of nodes over the boxes of all leaves, up to the root."""
+    """Builds level upon level of nodes over the boxes of all leaves, up to the root.
+
+    The lowest have ``fill`` leaves each; those above hold as many as they can.
+    """
     children, parents = ~np.arange(len(low)), tree.leaf_parent
     while True:
-        fill = min(len(low), 2**NODE_CUTS)
         nodes = tree.marks[NODES] + np.arange(len(low) // fill)
         tree.marks[NODES] += len(nodes)
         parents[np.where(children < 0, ~children, children)] = np.stack(
@@ -142,6 +156,7 @@ def _stack_nodes(
         low, high = low.min(axis=1), high.max(axis=1)
         largest, oldest = largest.max(axis=1), oldest.min(axis=1)
         children, parents = nodes, tree.node_parent
+        fill = min(len(nodes), LANES)
 
 
 def _make_room(tree: Tree, node: int) -> None:
@@ -216,7 +231,7 @@ def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
     leaves = 8 + capacity // 8  # a leaf in use holds 12 means or more, but for the first
     nodes = 2 * DEEPEST + leaves // 8
     return Tree(
-        np.zeros(3, dtype=np.int64),
+        np.zeros(4, dtype=np.int64),
         origin,
         np.zeros(capacity, dtype=np.int32),
         _aligned(leaves, wide, LANES, kind=np.float32),

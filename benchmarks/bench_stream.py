@@ -23,7 +23,6 @@ from benchmarks.results import save_chart, timed, write_table
 from tulle import StreamCondenser
 from tulle.condense.stream import _boxes, _tree
 from tulle.condense.stream._kernels import add
-from tulle.condense.stream._lanes import point_distances, within
 from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.steps import COINCIDENT
@@ -65,20 +64,17 @@ def run(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:
 # -- the linear search of the same build --------------------------------------------------------
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", _nrt=False)
 def _nearest_linear(tree: Any, groups: Any, work: Any, record: Any, need: int, tie: float) -> int:
-    """All leaves in single precision, candidates again in double."""
-    slack = _tree._place(tree, work, record)
-    best = _tree.Best(-1, np.inf, np.float32(np.inf))
-    distances = work.distances[0]
+    """All leaves in single precision, double where that cannot tell."""
+    rounding = _tree._place(tree, work, record, tie)
+    best = _tree.Best(-1, np.float32(np.inf), np.inf, np.float32(np.inf))
     for leaf in range(tree.marks[_tree.LEAVES]):
-        point_distances(tree.points, leaf, work.y, distances)
-        lanes = within(distances, best.limit, tree.sizes, leaf, need)
-        best = _tree._compare(tree, groups, record, leaf, lanes, best, slack, tie)
+        best = _tree._look(tree, groups, work, record, leaf, need, best, rounding)
     return best.group
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", _nrt=False)
 def _absorb_linear(
     tree: Any, groups: Any, work: Any, records: Any, levels: Any, tie: float
 ) -> None:

@@ -7,35 +7,40 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from tulle.condense.stream import _lanes
 from tulle.condense.stream._lanes import LANES
-from tulle.jit import kernel
 
 
-@kernel
+@njit
 def _point_distances(points: Any, leaf: int, record: Any, out: Any) -> None:
     _lanes.point_distances(points, leaf, record, out)
 
 
-@kernel
+@njit
 def _box_distances(low: Any, high: Any, node: int, record: Any, out: Any) -> None:
     _lanes.box_distances(low, high, node, record, out)
 
 
-@kernel
+@njit
 def _within(distances: Any, limit: Any, sizes: Any, row: int, need: int) -> int:
     return _lanes.within(distances, limit, sizes, row, need)
 
 
-@kernel
+@njit
 def _nearest(distances: Any, floor: Any, sizes: Any, row: int, need: int) -> int:
     return _lanes.nearest(distances, floor, sizes, row, need)
 
 
-@kernel
+@njit
 def _lowest(lanes: int) -> int:
     return _lanes.lowest(lanes)
+
+
+@njit
+def _highest(lanes: int) -> int:
+    return _lanes.highest(lanes)
 
 
 def _bits(flags: np.ndarray) -> int:
@@ -81,3 +86,4 @@ def test_sets_of_lanes_are_those_of_numpy(seed: int) -> None:
             assert _nearest(distances, limit, sizes, row, need + many) == 0
         if found:
             assert _lowest(found) == (found & -found).bit_length() - 1
+            assert _highest(found) == found.bit_length() - 1

@@ -106,6 +106,16 @@ def lowest(context: Any, lanes: Any) -> Any:
 
 
 @intrinsic
+def highest(context: Any, lanes: Any) -> Any:
+    """The last lane of a set that is not empty."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.sub(_LONG(63), builder.ctlz(values[0], ir.IntType(1)(1)))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
 def fetch(context: Any, table: Any, row: Any) -> Any:
     """Asks for a row of a matrix (C order) that will be needed soon, so that nobody waits."""
 

@@ -26,6 +26,7 @@ import numpy as np
 from tulle.condense.stream._lanes import (
     box_distances,
     fetch,
+    highest,
     lowest,
     nearest,
     point_distances,
@@ -182,10 +183,14 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
 
 @inlined
 def _push(tree: Tree, work: Scratch, node: int, slots: int, level: int, depth: int) -> int:
-    """Puts children of a node on the stack; its new height."""
+    """Puts children of a node on the stack, the first last: it is looked at first.
+
+    Coincident groups are packed by age; once an old one is found, younger ones are skipped.
+    Returns the new height.
+    """
     while slots != 0:
-        slot = lowest(slots)
-        slots &= slots - 1
+        slot = highest(slots)
+        slots ^= 1 << slot
         work.bounds[depth] = work.distances[level, slot]
         work.stack[depth, 0] = tree.children[node, slot]
         work.stack[depth, 1] = tree.oldest[node, slot]

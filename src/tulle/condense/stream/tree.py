@@ -99,9 +99,9 @@ def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
             inside -= np.einsum("kpm->kp", inside)[..., None] / np.float32(size)
             widest = np.einsum("kpm,kpm->kp", inside, inside).argmax(axis=0)
             along = inside[widest, np.arange(len(rows))]
-            keys = (_ranked(along) << 32) | order[rows]
-            keys.partition(cut, axis=1)
-            order[rows] = keys & (2**32 - 1)
+            keys = (_ranked(along) << 32) | np.arange(size)
+            keys.sort(axis=1)
+            order[rows] = np.take_along_axis(order[rows], keys & (2**32 - 1), axis=1)
         edges = np.unique(np.concatenate([edges, edges[:-1] + cuts]))
         shares = np.stack([lower, shares - lower], axis=1).ravel()
         shares = shares[shares > 0]

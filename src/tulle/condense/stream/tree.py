@@ -89,12 +89,8 @@ def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
     shares = np.array([leaves])  # of each part
     while shares.max() > 1:
         sizes = np.diff(edges)
-        lower = (shares + 1) // 2
-        cuts = sizes * lower // shares  # the whole size for a single leaf
-        alike = sizes * (len(points) + 1) + cuts
-        for kind in np.unique(alike[shares > 1]).tolist():  # a few
-            size, cut = divmod(kind, len(points) + 1)
-            rows = edges[:-1][alike == kind, None] + np.arange(size)
+        for size in np.unique(sizes[shares > 1]):  # a few
+            rows = edges[:-1][(sizes == size) & (shares > 1), None] + np.arange(size)
             inside = columns[:, order[rows]]
             inside -= np.einsum("kpm->kp", inside)[..., None] / np.float32(size)
             widest = np.einsum("kpm,kpm->kp", inside, inside).argmax(axis=0)
@@ -102,7 +98,8 @@ def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
             keys = (_ranked(along) << 32) | np.arange(size)
             keys.sort(axis=1)
             order[rows] = np.take_along_axis(order[rows], keys & (2**32 - 1), axis=1)
-        edges = np.unique(np.concatenate([edges, edges[:-1] + cuts]))
+        lower = (shares + 1) // 2
+        edges = np.union1d(edges, edges[:-1] + sizes * lower // shares)
         shares = np.stack([lower, shares - lower], axis=1).ravel()
         shares = shares[shares > 0]
     return order, edges

@@ -59,6 +59,59 @@ def test_every_group_is_in_the_boxes_above_it(kind: str) -> None:
     assert len(groups) > 32 * LANES  # nodes were split too
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 300),
+    leaves=st.integers(1, 40),
+    decimals=st.integers(0, 6),
+)
+def test_packing_cuts_across_the_widest_axis(
+    seed: int, count: int, leaves: int, decimals: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    leaves = min(leaves, count)
+    scales = np.exp([0.0, 0.3, 0.5])  # no two axes are equally wide by chance
+    points = (rng.normal(size=(count, 3)).round(decimals) * scales).astype(np.float32)
+    order, edges = tree._halved(points, leaves)
+    expected = _halves(points, np.arange(count), leaves)
+    assert edges.tolist() == [0, *np.cumsum([len(leaf) for leaf in expected])]
+    np.testing.assert_array_equal(order, np.concatenate(expected))
+
+
+def _halves(points: np.ndarray, rows: np.ndarray, leaves: int) -> list[np.ndarray]:
+    """Of each leaf the rows; sorted by value, then by age, and cut in proportion."""
+    if leaves == 1:
+        return [rows]
+    lower = (leaves + 1) // 2
+    along = points[rows, points[rows].astype(np.float64).var(axis=0).argmax()]
+    first = np.zeros(len(rows), dtype=bool)
+    first[np.lexsort((rows, along))[: len(rows) * lower // leaves]] = True
+    return _halves(points, rows[first], lower) + _halves(points, rows[~first], leaves - lower)
+
+
+def test_boxes_hold_nothing_but_where_their_groups_have_been() -> None:
+    rng = np.random.default_rng(2)
+    side = np.where(rng.random(30_000) < 0.5, -50.0, 50.0)
+    records = rng.normal(size=(30_000, 3)) + side[:, None]
+    levels = rng.integers(2, 7, size=len(records))
+    groups = Groups(3)
+    labels = (side[:40] > 0).astype(np.int64)
+    groups.append(GroupMoments.of(records[:40], labels, levels[:40]))
+    engine = TreeEngine(groups, strict=False)
+    for start in range(40, len(records), 1_000):
+        part = slice(start, start + 1_000)
+        assert engine.absorb(records[part], levels[part], 0, NOBODY)[1] is Event.DONE
+        index = engine.tree
+        for leaf in range(index.marks[LEAVES]):
+            points = index.points[leaf][:, : index.used[leaf]]
+            node, slot = index.leaf_parent[leaf]
+            for one_side in (-1.0, 1.0):
+                if np.all(points * one_side > 0.0):
+                    assert np.all(index.low[node, :, slot] * one_side > 0.0)
+                    assert np.all(index.high[node, :, slot] * one_side > 0.0)
+
+
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), dimensions=st.integers(1, 12), rank=st.integers(0, 12))
 def test_the_longest_axis_is_the_first_eigenvector(seed: int, dimensions: int, rank: int) -> None:

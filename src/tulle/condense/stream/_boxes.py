@@ -11,16 +11,14 @@ from tulle.condense.stream._tree import LEAVES, Tree
 from tulle.condense.stream.groups import GroupArrays
 from tulle.jit import borrowing, inlined
 
-RETIGHTEN = 64  # updates of a leaf before its boxes are shrunk again
+RETIGHTEN = 32
 
 
 @inlined
 def move(tree: Tree, groups: GroupArrays, group: int) -> None:
     """Takes over a group's new mean and size."""
     leaf, lane = divmod(tree.home[group], LANES)
-    tree.sizes[leaf, lane] = groups.counts[group]
-    for k in range(groups.means.shape[1]):
-        tree.points[leaf, k, lane] = np.float32(groups.means[group, k] - tree.origin[k])
+    _write(tree, groups, group, leaf, lane)
     tree.touched[leaf] += 1
     if tree.touched[leaf] >= RETIGHTEN:
         _tighten(tree, leaf)
@@ -29,11 +27,22 @@ def move(tree: Tree, groups: GroupArrays, group: int) -> None:
 
 
 @inlined
-def insert(tree: Tree, group: int, sibling: int) -> int:
-    """Gives a new group a lane beside the one that it came from; the leaf, if it is full now."""
+def _write(tree: Tree, groups: GroupArrays, group: int, leaf: int, lane: int) -> None:
+    tree.sizes[leaf, lane] = groups.counts[group]
+    for k in range(groups.means.shape[1]):
+        tree.points[leaf, k, lane] = np.float32(groups.means[group, k] - tree.origin[k])
+
+
+@inlined
+def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
+    """Gives a new group a lane beside the one that it came from; the leaf, if it is full now.
+
+    Both are still to be moved. But the lane is filled at once: the boxes may be tightened before.
+    """
     leaf = tree.home[sibling] // LANES
     lane = tree.used[leaf]
     tree.used[leaf] += 1
+    _write(tree, groups, group, leaf, lane)
     tree.ids[leaf, lane] = group
     tree.home[group] = leaf * LANES + lane
     return leaf if tree.used[leaf] == LANES else -1

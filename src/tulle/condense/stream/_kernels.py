@@ -43,7 +43,7 @@ def absorb(
             crowded = -1
             if _due(groups, group, strict):
                 _split(groups, work, group, size)
-                crowded = insert(tree, size, group)
+                crowded = insert(tree, groups, size, group)
                 size += 1
                 changed = 2
             for part in range(changed):

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from tulle.condense.stream._boxes import halve
 from tulle.condense.stream._lanes import CACHE_LINE, LANES
+from tulle.condense.stream._packing import halve_all
 from tulle.condense.stream._tree import LEAVES, NODES, PACKED, ROOT, Scratch, Tree
 from tulle.condense.stream.groups import Groups
 
-LEAF_FILL = 21  # of 32 lanes at most: a new leaf has room to grow
+LEAF_FILL = 24  # of 32 lanes at most: a new leaf has room to grow
 NODE_FILL = 28  # of 32 leaves at most, likewise
 WORN = 9 / 8  # times the leaves of a packed tree; then it is worth while to pack anew
 DEEPEST = 32  # more levels than memory could hold
@@ -38,14 +39,14 @@ def build(groups: Groups) -> Tree:
     nodes = 2 ** max(0, math.ceil(math.log2(leaves / NODE_FILL)))
     fill = math.ceil(leaves / nodes)
     order, edges = _halved(points, nodes * fill)
+    points, counts, starts = points[order], used.counts[order], edges[:-1]
     tree = _empty(origin, groups.capacity)
-    _fill_leaves(tree, points[order], order, used.counts[order], edges)
-    starts = edges[:-1]
+    _fill_leaves(tree, points, order, counts, edges)
     _stack_nodes(
         tree,
-        np.minimum.reduceat(points[order], starts),
-        np.maximum.reduceat(points[order], starts),
-        np.maximum.reduceat(used.counts[order], starts),
+        np.minimum.reduceat(points, starts),
+        np.maximum.reduceat(points, starts),
+        np.maximum.reduceat(counts, starts),
         np.minimum.reduceat(order, starts),
         fill,
     )
@@ -77,38 +78,13 @@ def split_leaf(tree: Tree, leaf: int) -> bool:
 
 
 def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
-    """Cuts points in halves, again and again, always across the widest axis of a part.
-
-    Returns the points in order of leaves, and where each leaf begins and ends. The axis is that of
-    the largest variance: outliers shall not decide where to cut. Coincident points are cut by
-    age, which lets the search skip younger ones.
-    """
-    columns = np.ascontiguousarray(points.T)
+    """The points in order of leaves, and where each leaf begins and ends."""
     order = np.arange(len(points))
-    edges = np.array([0, len(points)])
-    shares = np.array([leaves])  # of each part
-    while shares.max() > 1:
-        sizes = np.diff(edges)
-        for size in np.unique(sizes[shares > 1]):  # a few
-            rows = edges[:-1][(sizes == size) & (shares > 1), None] + np.arange(size)
-            inside = columns[:, order[rows]]
-            inside -= np.einsum("kpm->kp", inside)[..., None] / np.float32(size)
-            widest = np.einsum("kpm,kpm->kp", inside, inside).argmax(axis=0)
-            along = inside[widest, np.arange(len(rows))]
-            keys = (_ranked(along) << 32) | np.arange(size)
-            keys.sort(axis=1)
-            order[rows] = np.take_along_axis(order[rows], keys & (2**32 - 1), axis=1)
-        lower = (shares + 1) // 2
-        edges = np.union1d(edges, edges[:-1] + sizes * lower // shares)
-        shares = np.stack([lower, shares - lower], axis=1).ravel()
-        shares = shares[shares > 0]
+    edges = np.zeros(leaves + 1, dtype=np.int64)
+    values, spare = np.empty(len(points), dtype=np.float32), np.empty_like(order)
+    sums, parts = np.empty((2, points.shape[1])), np.empty((2 * DEEPEST, 3), dtype=np.int64)
+    halve_all(points, order, edges, values, spare, sums, parts)
     return order, edges
-
-
-def _ranked(values: Singles) -> Numbers:
-    """Whole numbers in the order of the values: their bits, but for the sign."""
-    bits = values.view(np.int32)
-    return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
 
 
 def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edges: Numbers) -> None:
@@ -166,22 +142,33 @@ def _make_room(tree: Tree, node: int) -> None:
 
 
 def _split_node(tree: Tree, node: int) -> None:
-    """Moves the upper half of a full node's children into a new node beside it."""
+    """Moves some of a full node's children into a new node beside it."""
     if tree.node_parent[node, 0] < 0:
         tree.marks[ROOT] = _add_node(tree)
         _adopt(tree, int(tree.marks[ROOT]), node)
-    centres = tree.low[node] + tree.high[node]
-    axis = np.argmax(np.ptp(centres, axis=1))
-    order = np.lexsort((tree.oldest[node], centres[axis]))
+    lower, upper = _parted(tree.low[node], tree.high[node])
     new = _add_node(tree)
     columns = [
         array[node].copy()
         for array in (tree.low, tree.high, tree.largest, tree.oldest, tree.children)
     ]
-    for place, slots in ((node, order[: LANES // 2]), (new, order[LANES // 2 :])):
+    for place, slots in ((node, lower), (new, upper)):
         _hang(tree, place, [column[..., slots] for column in columns])
     _fit(tree, node)
     _adopt(tree, int(tree.node_parent[node, 0]), new)
+
+
+def _parted(low: Singles, high: Singles) -> tuple[Numbers, Numbers]:
+    """Two sets of boxes, a quarter of them or more, that overlap least along some axis."""
+    order = np.argsort(low + high, axis=1, kind="stable")
+    tops = np.maximum.accumulate(np.take_along_axis(high, order, axis=1), axis=1)
+    lows = np.take_along_axis(low, order, axis=1)[:, ::-1]
+    bottoms = np.minimum.accumulate(lows, axis=1)[:, ::-1]
+    extent = np.maximum(tops[:, -1] - bottoms[:, 0], np.finfo(np.float32).tiny)
+    cuts = np.arange(LANES // 4, LANES * 3 // 4)
+    overlaps = (tops[:, cuts - 1] - bottoms[:, cuts]) / extent[:, None]
+    axis, place = np.unravel_index(overlaps.argmin(), overlaps.shape)
+    return order[axis, : cuts[place]], order[axis, cuts[place] :]
 
 
 def _hang(tree: Tree, node: int, columns: list[NDArray[np.generic]]) -> None:

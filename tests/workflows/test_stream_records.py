@@ -35,6 +35,7 @@ def learnt(kind: str, separator: str = ",") -> RecordReader:
 
 def same(together: Records, one_by_one: Records) -> None:
     assert together.refused == one_by_one.refused
+    assert together.surplus == one_by_one.surplus
     np.testing.assert_array_equal(together.places, one_by_one.places)
     assert_frame_equal(together.frame, one_by_one.frame, check_exact=True)
 

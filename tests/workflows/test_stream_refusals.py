@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import signal
 from contextlib import nullcontext
 from pathlib import Path
@@ -220,6 +221,22 @@ def test_a_folder_does_not_read_what_its_stream_writes(tmp_path: Path) -> None:
     for _ in range(3):
         done = stream(str(tmp_path), tmp_path, **options)
         assert (done.summary["seen"], done.summary["rejected"]) == (120, 1)
+
+
+def test_late_keys_are_counted_and_doubled_ones_refused(tmp_path: Path) -> None:
+    made = rows(130)
+    late = [{**row, "late": 1} for row in made[120:]]
+    source = write_ndjson(tmp_path / "in.ndjson", [*made[:120], *late[:4]])
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    assert stream(str(source), tmp_path / "out", **options).summary["surplus_keys"] == 4
+    write_ndjson(source, late[4:], "a")
+    with open(source, "a") as file:
+        file.write(json.dumps(made[0])[:-1] + ', "age": 1}\n')
+    done = stream(str(source), tmp_path / "out", **options)
+    assert (done.summary["seen"], done.summary["surplus_keys"]) == (130, 10)
+    assert any("10 records have keys that the initial records lack" in note for note in done.notes)
+    entry = json.loads((tmp_path / "st.rejects.ndjson").read_text())
+    assert entry["reason"] == "a key comes twice"
 
 
 def test_a_packed_file_is_told_from_an_unknown_one(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Intake:
         self.initial = _Initial()
         self.places: dict[int, Any] = {}  # of the waiting records, by their number
         self.read = 0
+        self.surplus = 0  # lines with keys that are no columns
 
     @property
     def seen(self) -> int:
@@ -93,6 +94,7 @@ class Intake:
 
     def _condense(self, lines: Lines, records: Records) -> None:
         """Takes typed records; refusals are listed in the order of the lines."""
+        self.surplus += records.surplus
         refused = dict(records.refused)
         frame, places = self._allowed(records.frame, records.places, refused)
         if self.condenser is None:

@@ -39,13 +39,15 @@ class Records(NamedTuple):
     frame: pl.DataFrame
     places: Ints
     refused: Reasons
+    surplus: int = 0  # lines with keys that are no columns
 
     def with_others(self, other: Records) -> Records:
         """Both, in the order of the lines."""
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places)
         frame = pl.concat([self.frame, other.frame])[order]
-        return Records(frame, places[order], self.refused | other.refused)
+        refused, surplus = self.refused | other.refused, self.surplus + other.surplus
+        return Records(frame, places[order], refused, surplus)
 
 
 class RecordReader:
@@ -158,7 +160,8 @@ class RecordReader:
             else:
                 columns.append(kind.check(name, values, reasons))
         raw = pl.DataFrame(columns)
-        return self._finished(raw, np.array(places, dtype=np.int64), refused, reasons)
+        records = self._finished(raw, np.array(places, dtype=np.int64), refused, reasons)
+        return records._replace(surplus=sum(not row.keys() <= self.types.keys() for row in rows))
 
     def _usual(self, texts: Texts) -> np.ndarray:
         """Which lines have the usual form."""
@@ -253,16 +256,29 @@ def _quoted_fields(text: str, separator: str) -> list[str] | None:
 
 def _parse_json(text: str) -> tuple[Row | None, str]:
     try:
-        row = json.loads(text, parse_constant=_refuse)
+        row = json.loads(text, parse_constant=_refuse, object_pairs_hook=_keys_once)
         if "\\u" in text:
             json.dumps(row, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         return None, "half a surrogate pair in a text"
+    except _KeyTwice:
+        return None, "a key comes twice"
     except (ValueError, RecursionError):
         return None, "not valid JSON"
     if not isinstance(row, dict) or not row:
         return None, "not a JSON object with a key for each column"
     return row, ""
+
+
+class _KeyTwice(Exception):
+    """Nobody knows which of its values is meant."""
+
+
+def _keys_once(pairs: list[tuple[str, Any]]) -> Row:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise _KeyTwice
+    return row
 
 
 def _refuse(constant: str) -> None:

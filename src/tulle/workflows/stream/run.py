@@ -128,6 +128,7 @@ class _Run:
         places = {int(number): place for number, place in extra["waiting"].items()}
         self.intake.resume(condenser, owed, places, self.source)
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
+        self.intake.surplus = extra.get("surplus_keys", 0)
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
         """Reads, condenses, saves and releases until the source ends or somebody says stop."""
@@ -170,6 +171,11 @@ class _Run:
             notes = list(self.intake.condenser.notes_)
         if isinstance(self.source, FolderSource):
             notes += self.source.notes()
+        if self.intake.surplus:
+            notes.append(
+                f"{self.intake.surplus:,} records have keys that the initial records lack: these "
+                "keys were left out"
+            )
         if self.intake.rejects.count:
             notes.append(f"Refused lines, with reasons: {self.intake.rejects.path}")
         return Streamed(summary, self.written, notes)
@@ -230,6 +236,7 @@ class _Run:
             "settings": self.settings.to_json(),
             "waiting": {str(number): place for number, place in self.intake.places.items()},
             "read": self.intake.read,
+            "surplus_keys": self.intake.surplus,
             "snapshots": self.made,
             "shown": self.shown,
             "owes_snapshot": self.owes_snapshot,
@@ -279,7 +286,10 @@ class _Run:
                 "smallest_group": int(sizes.min()),
                 "largest_group": int(sizes.max()),
             }
-        return counts | {"rejected": self.intake.rejects.count}
+        return counts | {
+            "rejected": self.intake.rejects.count,
+            "surplus_keys": self.intake.surplus,
+        }
 
 
 @contextmanager

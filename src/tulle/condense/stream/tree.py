@@ -146,7 +146,10 @@ def _split_node(tree: Tree, node: int) -> None:
     if tree.node_parent[node, 0] < 0:
         tree.marks[ROOT] = _add_node(tree)
         _adopt(tree, int(tree.marks[ROOT]), node)
-    lower, upper = _parted(tree.low[node], tree.high[node])
+    ages = tree.oldest[node].argsort()
+    lower, upper = (
+        ages[part] for part in _parted(tree.low[node, :, ages], tree.high[node, :, ages])
+    )
     new = _add_node(tree)
     columns = [
         array[node].copy()
@@ -159,16 +162,19 @@ def _split_node(tree: Tree, node: int) -> None:
 
 
 def _parted(low: Singles, high: Singles) -> tuple[Numbers, Numbers]:
-    """Two sets of boxes, a quarter of them or more, that overlap least along some axis."""
-    order = np.argsort(low + high, axis=1, kind="stable")
-    tops = np.maximum.accumulate(np.take_along_axis(high, order, axis=1), axis=1)
-    lows = np.take_along_axis(low, order, axis=1)[:, ::-1]
-    bottoms = np.minimum.accumulate(lows, axis=1)[:, ::-1]
-    extent = np.maximum(tops[:, -1] - bottoms[:, 0], np.finfo(np.float32).tiny)
-    cuts = np.arange(LANES // 4, LANES * 3 // 4)
-    overlaps = (tops[:, cuts - 1] - bottoms[:, cuts]) / extent[:, None]
-    axis, place = np.unravel_index(overlaps.argmin(), overlaps.shape)
-    return order[axis, : cuts[place]], order[axis, cuts[place] :]
+    """Two sets of boxes that overlap least along some axis, each a quarter of them or more.
+
+    Boxes come and stay in order of age where they are coincident, and are cut in the middle.
+    """
+    order = np.argsort(low + high, axis=0, kind="stable")
+    tops = np.maximum.accumulate(np.take_along_axis(high, order, axis=0))
+    bottoms = np.minimum.accumulate(np.take_along_axis(low, order, axis=0)[::-1])[::-1]
+    extent = np.maximum(tops[-1] - bottoms[0], np.finfo(np.float32).tiny)
+    cuts = np.arange(LANES // 4, LANES * 3 // 4 + 1)
+    cuts = cuts[np.abs(cuts - LANES // 2).argsort(kind="stable")]
+    overlaps = (tops[cuts - 1] - bottoms[cuts]) / extent
+    place, axis = np.unravel_index(overlaps.argmin(), overlaps.shape)
+    return order[: cuts[place], axis], order[cuts[place] :, axis]
 
 
 def _hang(tree: Tree, node: int, columns: list[NDArray[np.generic]]) -> None:

@@ -1,7 +1,7 @@
 """The decorators of the numba kernels.
 
 Kernel files import this module; they are themselves imported only when the input is large
-enough to pay for numba's start (about 0.4 s), so small inputs never wait for a compiler. A
+enough to pay for numba's start (some tenths of a second), so small inputs never wait for a compiler. A
 compilation that takes more than a second says so once on standard error.
 """
 

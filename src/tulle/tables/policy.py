@@ -30,7 +30,7 @@ from tulle.errors import PolicyError, nearest_name
 from tulle.tables.schema import Column, Kind, Role
 
 # commands whose parameters a policy may keep
-COMMANDS = ("condense", "tune", "stream", "mine", "hide", "sketch", "sites", "audit")
+COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
 _ONLY_ONE = (Role.TARGET, Role.LEVEL)
 _ENTRIES = ("kind", "role", "weight", "bounds", "reason")
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)

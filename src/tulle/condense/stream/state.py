@@ -22,7 +22,7 @@ from tulle.errors import DataError, PrivacyError
 from tulle.moments import Floats, GroupMoments, Ints
 from tulle.tables.merging import Affine
 
-SMALL = 10_000  # records: below, NumPy is faster than loading compiled code
+SMALL = 10_000  # records: below, NumPy takes no longer than loading compiled code
 WIDE = 50  # dimensions: above, splits take most of the time, and more the wider the records are
 FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
 

@@ -15,7 +15,6 @@ from tulle.keys import SecretKey
 from tulle.progress import bar
 from tulle.random import seed_policy
 from tulle.workflows.stream.checkpoints import Checkpoint, locked
-from tulle.workflows.stream.folder import FolderSource
 from tulle.workflows.stream.intake import Intake
 from tulle.workflows.stream.lines import Lines
 from tulle.workflows.stream.opening import format_of_source, open_source
@@ -26,6 +25,7 @@ from tulle.workflows.stream.reporting import stream_result
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
 from tulle.workflows.stream.stopping import asked_to_stop
+from tulle.workflows.stream.telling import counts_of, notes_of
 
 BATCH = 50_000  # lines condensed at a time, of which a source keeps a block of bytes at most
 
@@ -158,26 +158,12 @@ class _Run:
             self._show()
         elif self.dirty and self.intake.condenser is not None:
             self._save()
-        summary = self._counts() | {
+        summary = counts_of(self.intake) | {
             "resumed_after": self.resumed_at,
             "snapshots": self.made,
             "state": str(self.checkpoint.path),
         }
-        notes = [
-            f"Stopped when {self.intake.progress()} (--init) had come: nothing was written, and "
-            "the next run begins anew"
-        ]
-        if self.intake.condenser is not None:
-            notes = list(self.intake.condenser.notes_)
-        if isinstance(self.source, FolderSource):
-            notes += self.source.notes()
-        if self.intake.surplus:
-            notes.append(
-                f"{self.intake.surplus:,} records have keys that the initial records lack: these "
-                "keys were left out"
-            )
-        if self.intake.rejects.count:
-            notes.append(f"Refused lines, with reasons: {self.intake.rejects.path}")
+        notes = notes_of(self.intake, self.source)
         return Streamed(summary, self.written, notes)
 
     def report(self, path: str | os.PathLike[str], command: str) -> None:
@@ -188,7 +174,11 @@ class _Run:
         if self.intake.condenser is None:
             return
         result = stream_result(
-            self.intake.condenser, self.settings, self._counts(), self.written, self.source.name
+            self.intake.condenser,
+            self.settings,
+            counts_of(self.intake),
+            self.written,
+            self.source.name,
         )
         with _written(Path(path)):
             save({**result, "command": command}, path, force=self.force)
@@ -265,7 +255,7 @@ class _Run:
                 self.intake.condenser,
                 path,
                 settings=self.settings,
-                counts=self._counts(),
+                counts=counts_of(self.intake),
                 source=self.source.name,
                 seed=seed_policy(self.settings.wanted["seed"]),
             )
@@ -273,23 +263,6 @@ class _Run:
         self.made, self.shown, self.owes_snapshot = self.made + 1, self.intake.seen, False
         self.shown_at = time.monotonic()
         self._save()
-
-    def _counts(self) -> dict[str, Any]:
-        counts = {"read": self.intake.read, "seen": self.intake.seen}
-        condenser = self.intake.condenser
-        if condenser is not None:
-            sizes = condenser.counts_
-            counts |= {
-                "condensed": int(sizes.sum()),
-                "waiting": condenser.n_waiting_,
-                "groups": len(sizes),
-                "smallest_group": int(sizes.min()),
-                "largest_group": int(sizes.max()),
-            }
-        return counts | {
-            "rejected": self.intake.rejects.count,
-            "surplus_keys": self.intake.surplus,
-        }
 
 
 @contextmanager

@@ -123,7 +123,13 @@ class _Run:
         )
         reader = RecordReader(kind, self.source.header())
         reader.restore(extra["reader"])
-        refused = Rejects(rejects, count=extra["rejected"], length=extra["reject_bytes"])
+        with _written(rejects):
+            refused = Rejects(
+                rejects,
+                count=extra["rejected"],
+                length=extra["reject_bytes"],
+                pending=extra.get("pending_rejects", ()),
+            )
         self.intake = Intake(reader, refused, self.settings)
         places = {int(number): place for number, place in extra["waiting"].items()}
         self.intake.resume(condenser, owed, places, self.source)
@@ -230,12 +236,11 @@ class _Run:
             "snapshots": self.made,
             "shown": self.shown,
             "owes_snapshot": self.owes_snapshot,
-            "rejected": self.intake.rejects.count,
-        }
-        with _written(self.intake.rejects.path):
-            extra["reject_bytes"] = self.intake.rejects.flush()
+        } | self.intake.rejects.to_json()
         with _written(self.checkpoint.path):
             self.checkpoint.write(self.intake.condenser, extra)
+        with _written(self.intake.rejects.path):
+            self.intake.rejects.flush()  # only now: what the state does not know of is foreign
         self.saved_at, self.dirty = time.monotonic(), False
 
     def _show(self) -> None:

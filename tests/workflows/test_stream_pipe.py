@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_ndjson
+from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_csv, write_ndjson
 from tulle import SecretKey
 from tulle.errors import DataError, TulleError
 from tulle.workflows.stream import stream
@@ -47,6 +47,29 @@ def test_standard_input_replayed_and_continued(
     assert piped(made[:200], **options)["waiting"] == 1
     assert piped(made[200:], **options, restart="continued")["seen"] == 300
     same_groups(tmp_path / "st3", tmp_path / "st2")
+
+
+@pytest.mark.parametrize("steps", [(120, 200), (60, 100, 140, 240)])
+def test_a_csv_pipe_that_was_continued_is_replayed_from_the_right_line(
+    steps: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every run has a header, the replay only one; record 150 waits, and is read again."""
+    header, *lines = write_csv(tmp_path / "whole.csv", rows(300)).read_text().splitlines()
+    options = {**OPTIONS, "state": tmp_path / "st", "kind": "csv"}
+
+    def piped(start: int, stop: int, restart: str | None) -> dict[str, Any]:
+        text = "\n".join([header, *lines[start:stop], ""])
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        return stream("-", tmp_path / "out", restart=restart, **options).summary
+
+    for start, stop in zip((0, *steps), steps):
+        assert piped(start, stop, "continued" if start else None)["seen"] == stop
+    told = piped(0, 300, "replayed")
+    assert (told["seen"], told["read"], told["waiting"]) == (300, 300, 1)
+    stream(str(tmp_path / "whole.csv"), tmp_path / "o2", **{**options, "state": tmp_path / "st2"})
+    same_groups(tmp_path / "st", tmp_path / "st2")
+    again = piped(0, 300, "replayed")
+    assert (again["seen"], again["waiting"]) == (300, 1)
 
 
 def test_a_slow_pipe_is_answered_and_stopped_at_once(

@@ -37,8 +37,10 @@ class StandardInput:
                     "the same lines come again, or --restart continued if only new ones come"
                 )
             self.skip = position["line"] if self.goes_back else 0
-            self.lines.number = position["line"] - self.skip
         self._header = self.lines.first() if has_header else None
+        if position is not None and not self.goes_back:
+            # the header comes again, but only once in a replay of everything: not counted anew
+            self.lines.number = position["line"]
 
     @property
     def position(self) -> Position:

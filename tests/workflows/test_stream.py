@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.reference.streams import OPTIONS, rows, same_groups, write_csv, write_ndjson
-from tulle import SecretKey, StreamCondenser
+from tulle import SecretKey
 from tulle.cli import tulle
 from tulle.errors import KeyMaterialError
 from tulle.files import OutputExists
@@ -58,27 +58,6 @@ def test_snapshots_come_with_verified_manifests(tmp_path: Path) -> None:
         assert manifest.counts["condensed"] == table.height + held
         fewest = told["fewest_newcomers"]
         assert fewest is None or fewest >= 3
-
-
-@pytest.mark.parametrize("policy", ["bounded", "all"])
-def test_manifests_speak_of_the_groups_that_are_shown(policy: str, tmp_path: Path) -> None:
-    source = write_ndjson(tmp_path / "in.ndjson", rows(500))
-    done = stream(
-        str(source),
-        tmp_path / "out",
-        state=tmp_path / "st",
-        every=200,
-        snapshots=policy,
-        plain_waiting=True,
-        **OPTIONS,
-    )
-    state = StreamCondenser.load(tmp_path / "st")._states[None]
-    shown = state.groups if policy == "all" else state.published.shown
-    used = shown.view()
-    verified = read_manifest(tmp_path / "out" / done.snapshots[-1]["snapshot"]).verified
-    assert verified["smallest group"] == used.counts.min()
-    small = "groups smaller than a level in them (their statistics were split)"
-    assert verified[small] == (used.counts < used.levels).sum()
 
 
 @pytest.mark.parametrize("policy", ["bounded", "all"])

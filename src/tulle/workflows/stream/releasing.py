@@ -16,6 +16,7 @@ from tulle.releases import Manifest, write_release
 from tulle.tables.schema import Column
 from tulle.tables.writing import put_table
 from tulle.workflows.stream.settings import Settings
+from tulle.workflows.stream.showing import shown_sizes
 
 _FACTS = (
     "smallest group",
@@ -78,7 +79,7 @@ def write_snapshot(
             for name, count in change.items()
             if count is not None
         },
-        counts={**counts, "released": table.height},
+        counts={**counts, **shown_sizes(condenser, policy), "released": table.height},
         columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
         source={"name": source, "records": condenser.n_seen_},
         output={"records": table.height, "columns": table.columns},

@@ -11,6 +11,7 @@ from tulle.attacks.result import AttackResult
 from tulle.condense.stream import StreamCondenser
 from tulle.report.words import attack_label
 from tulle.workflows.stream.settings import Settings
+from tulle.workflows.stream.showing import shown_sizes, shown_small
 from tulle.workflows.stream.watching import watch
 
 ONE, LEVEL = "one record", "as many as its level"  # who arrives between two snapshots
@@ -34,12 +35,13 @@ def stream_result(
 ) -> dict[str, Any]:
     """The result that ``tulle.report`` shows."""
     policy = settings.wanted["snapshots"]
+    shown = shown_sizes(condenser, policy)["groups"]
     rng = np.random.default_rng()
     used = watch(condenser, policy, rng)
     return {
         "title": f"Stream condensed from {source}",
-        "summary": f"{counts['seen']:,} records were seen: {counts['condensed']:,} are condensed "
-        f"in {counts['groups']:,} groups, {counts['waiting']:,} wait. "
+        "summary": f"{counts['seen']:,} records were seen: {counts['condensed']:,} are condensed, "
+        f"{counts['waiting']:,} wait. Snapshots show {shown:,} groups. "
         f"{counts['rejected']:,} malformed lines were refused.",
         "guarantee": {
             "text": "Every record joined a group of at least its level, itself included.",
@@ -62,6 +64,7 @@ def stream_result(
                 "Drift is the distance of an interval's mean record from that of the first "
                 "interval, in standard deviations.",
                 condenser.history_,
+                owner_only=policy == "bounded",  # it counts the stream's own groups
             ),
         ],
         "limits": LIMITS,
@@ -72,7 +75,7 @@ def _promises(
     condenser: StreamCondenser, settings: Settings, counts: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     strict = settings.wanted["split"] == "strict"
-    small = condenser.n_small_
+    small = shown_small(condenser, settings.wanted["snapshots"])
     return [
         {
             "name": "records seen = condensed + waiting",
@@ -81,7 +84,7 @@ def _promises(
             "holds": counts["seen"] == counts["condensed"] + counts["waiting"],
         },
         {
-            "name": "groups smaller than a level in them, after splits",
+            "name": "groups shown that are smaller than a level in them, after splits",
             "asked": 0 if strict else "allowed by split='paper'",
             "found": small,
             "holds": not (strict and small),
@@ -126,12 +129,20 @@ def _intersection(
     }
 
 
-def _table(name: str, title: str, text: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _table(
+    name: str,
+    title: str,
+    text: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    owner_only: bool = False,
+) -> dict[str, Any]:
     columns = list(rows[0]) if rows else ["none"]
     return {
         "id": name,
         "title": title,
         "text": text,
+        "owner_only": owner_only,
         "blocks": [
             {
                 "type": "table",

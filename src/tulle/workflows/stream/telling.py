@@ -6,6 +6,7 @@ from typing import Any
 
 from tulle.workflows.stream.folder import FolderSource
 from tulle.workflows.stream.intake import Intake
+from tulle.workflows.stream.showing import sizes_told
 from tulle.workflows.stream.sources import Source
 
 
@@ -18,9 +19,7 @@ def counts_of(intake: Intake) -> dict[str, Any]:
         counts |= {
             "condensed": int(sizes.sum()),
             "waiting": condenser.n_waiting_,
-            "groups": len(sizes),
-            "smallest_group": int(sizes.min()),
-            "largest_group": int(sizes.max()),
+            **sizes_told(sizes),
         }
     return counts | {"rejected": intake.rejects.count, "surplus_keys": intake.surplus}
 

@@ -254,8 +254,8 @@ def kinds(quick: bool) -> None:
         ["stream", "records", "groups", "records/s", "linear, at the end", "ratio, at the end"],
         rows,
         notes="The linear search scans all means in single precision and computes candidates "
-        "again in double, as the index does; measured on 2,000 records that come last, the index on "
-        "10,000. "
+        "again in double, as the index does; measured on 2,000 records that come last, the index "
+        "on 10,000. "
         "Isotropic data are the worst case of any index.",
         packages=PACKAGES,
         seed=SEED,

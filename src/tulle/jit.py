@@ -1,8 +1,8 @@
 """The decorators of the numba kernels.
 
 Kernel files import this module; they are themselves imported only when the input is large
-enough to pay for numba's start (some tenths of a second), so small inputs never wait for a compiler. A
-compilation that takes more than a second says so once on standard error.
+enough to pay for numba's start (some tenths of a second), so small inputs never wait for a
+compiler. A compilation that takes more than a second says so once on standard error.
 """
 
 from __future__ import annotations

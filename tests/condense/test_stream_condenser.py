@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tulle import SecretKey, StreamCondenser
 from tulle.condense.stream import sealing
+from tulle.condense.stream.saving import state_to_bytes
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.tables.schema import Column, Kind, Role
 
@@ -442,10 +443,25 @@ def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
     X = rng.normal(size=(1_000, 3))
     stream = fed(StreamCondenser(k=10, random_state=0), X, [100])
     kept = pickle.dumps(stream.__dict__)
+    written = state_to_bytes(stream, waiting="omit")
     standard = (X - stream._location) / stream._encoder.scales
     for row in (*range(0, 1_000, 50), 999):
-        assert X[row].tobytes() not in kept
-        assert standard[row].tobytes() not in kept
+        for record in (X[row], standard[row]):
+            assert record.tobytes() not in kept
+            assert record.astype(">f8").tobytes() not in kept  # as pickle writes single floats
+            assert record.tobytes() not in written
+            assert repr(float(record[0])).encode() not in written
+
+
+def test_a_column_of_levels_is_remembered(rng: np.random.Generator, tmp_path: Path) -> None:
+    table = pl.DataFrame({"x": rng.normal(size=200), "p": [5] * 199 + [300]})
+    stream = StreamCondenser(k=5, random_state=0).partial_fit(table[:150], levels="p")
+    stream.save(tmp_path / "state", waiting="plain")
+    for going_on in (stream, StreamCondenser.load(tmp_path / "state")):
+        going_on.partial_fit(table[150:])
+        assert going_on.n_waiting_ == 1
+    with pytest.raises(AttributeError, match="seen nothing yet"):
+        _ = StreamCondenser().history_
 
 
 def test_a_pickle_holds_waiting_records_sealed_for_this_process(

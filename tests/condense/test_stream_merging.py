@@ -31,6 +31,20 @@ def test_merged_streams_hold_both(rng: np.random.Generator) -> None:
     assert (drawn <= high).all()
 
 
+def test_streams_of_scales_that_are_worlds_apart_do_not_merge(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(100, 2))
+    left = StreamCondenser(k=10, random_state=0).partial_fit(X * 1e-20)
+    right = StreamCondenser(k=10, random_state=1).partial_fit(X * 1e20)
+    with pytest.raises(DataError, match="1e15 standard deviations"):
+        left.merge(right)
+
+
+def test_a_stream_does_not_merge_with_itself(rng: np.random.Generator) -> None:
+    stream = StreamCondenser(k=10, random_state=0).partial_fit(rng.normal(size=(100, 2)))
+    with pytest.raises(ParameterError, match="with itself"):
+        stream.merge(stream)
+
+
 def test_the_first_stream_keeps_its_groups_bit_by_bit(rng: np.random.Generator) -> None:
     left = StreamCondenser(k=10, random_state=0).partial_fit(rng.normal(size=(300, 3)) * 1e3)
     right = StreamCondenser(k=10, random_state=1).partial_fit(rng.normal(size=(300, 3)))

@@ -15,6 +15,7 @@ from tests.reference import stream as reference
 from tulle.condense.stream import state as machine
 from tulle.condense.stream.engines import PlainEngine, TreeEngine
 from tulle.condense.stream.groups import GroupArrays, Groups, pack, unpack
+from tulle.condense.stream.history import History
 from tulle.condense.stream.state import StreamState
 from tulle.condense.stream.steps import split, splits
 from tulle.errors import DataError, PrivacyError
@@ -292,9 +293,29 @@ def test_history_is_bounded_and_shows_drift() -> None:
     rows = state.history.rows
     assert [row["seen"] for row in rows] == list(range(1_000, 9_001, 1_000))
     assert rows[3]["drift"] < 0.5 < 9 < rows[-1]["drift"]
-    for step in range(400):
-        state.history.note(10_000 + step, np.array([1]), np.zeros((1, 2)), 0)
-    assert len(state.history.rows) <= 257
+    for step in range(1, 401):
+        state.history.note(10_000 + step, np.array([10**6 * step]), np.zeros((1, 2)), 0)
+    assert 100 < len(state.history.rows) <= 257
+
+
+def test_history_tells_no_single_record() -> None:
+    history = History()
+    record = np.array([[0.123, -2.5]])
+    history.note(1_000, np.array([1]), record, 999)
+    assert history.rows == []
+    history.note(2_000, np.array([1_500]), record, 500)
+    history.note(3_000, np.array([1_501]), record, 1_499)
+    assert len(history.rows) == 1
+    assert all(value % 10.0 == 0.0 for value in history.total)
+
+
+def test_a_class_that_is_new_gets_the_index_within_its_first_batch() -> None:
+    rng = np.random.default_rng(0)
+    state = StreamState(2)
+    numbers = 50_000 + np.arange(12_000)
+    state.absorb(rng.normal(size=(12_000, 2)), np.full(12_000, 10), numbers)
+    assert isinstance(state._engine, TreeEngine)
+    state.check()
 
 
 def test_absurd_values_and_damaged_states_are_refused() -> None:

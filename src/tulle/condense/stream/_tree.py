@@ -10,9 +10,10 @@ most u (2 |x_k| + 2 |t_k|), and adding d squares changes their sum by a factor o
 at most. So a mean at the distance r shows a distance s in single precision with
 
     s <= ((1 + 4 u) r + 4 u |x|) times the square root of 1 + (2 d + 8) u   (``_threshold``),
-    r <= (1 + (d + 8) u) (1 + 4 u) s + (1 + 4 u) 4 u |x|                    (``_farthest``).
+    r <= (1 + (d + 8) u) (1 + 4 u) s + (1 + 4 u) 4 u |x|                    (``_farthest``),
 
-A box's bound is computed by the same operations on smaller offsets, hence is never above the
+where x and t are taken about the origin of the index. The code allows a little more (12 where 8
+stands here), for the rounding of the bounds themselves. A box's bound is computed by the same operations on smaller offsets, hence is never above the
 distance that a mean inside it shows.
 """
 

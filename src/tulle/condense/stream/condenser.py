@@ -15,6 +15,7 @@ from tulle.condense.condenser import GROUPINGS
 from tulle.condense.joint import takes_any_table
 from tulle.condense.levels import locate_levels
 from tulle.condense.stream.batches import Batch
+from tulle.condense.stream.exclusive import alone, check_whole
 from tulle.condense.stream.releasing import Releasing
 from tulle.condense.synthesis import DISTRIBUTIONS
 from tulle.errors import DataError, ParameterError
@@ -140,6 +141,7 @@ class StreamCondenser(Releasing, BaseEstimator):
         self.columns = columns
         self.random_state = random_state
 
+    @alone
     def partial_fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
         """Takes more records; all of them, or none if one is refused.
 
@@ -150,10 +152,14 @@ class StreamCondenser(Releasing, BaseEstimator):
             A number to condense with the features or, with ``classwise``, the class; given in
             every batch or in none.
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
-            The smallest group that each record accepts, in place of ``k``.
+            The smallest group that each record accepts, in place of ``k``. A column that was
+            named once holds the levels of later batches too.
         """
         self._check_parameters()
         first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
+        if not first:
+            check_whole(self)
+            levels = self._level_column if levels is None else levels
         levels, columns = locate_levels(X, levels, self.columns)
         batch = Batch.of(X, y, levels, self.k, None if first else self._names)
         validate_data(self, X, skip_check_array=True, reset=first)
@@ -163,10 +169,9 @@ class StreamCondenser(Releasing, BaseEstimator):
         if not len(batch):
             return self
         if self._pending is None:
-            self._absorb(batch, self.n_seen_)
+            self._absorb(batch)
         else:
             self._collect(batch)
-        self.n_seen_ += len(batch)
         return self
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
@@ -192,6 +197,7 @@ class StreamCondenser(Releasing, BaseEstimator):
         """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
         return self.fit(X, y, levels).sample()
 
+    @alone
     def save(
         self,
         path: str | os.PathLike[str],

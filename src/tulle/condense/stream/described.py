@@ -89,6 +89,7 @@ class Described:
 
     @property
     def history_(self) -> list[dict[str, Any]]:
+        self._require_seen()
         shown = ("seen", "groups", "waiting", "drift")
         rows = []
         for label, state in self._states.items():

@@ -15,6 +15,7 @@ import numpy as np
 from tulle.condense.classes import refuse_quantity
 from tulle.condense.joint import JointEncoder
 from tulle.condense.stream.batches import Batch, encode, fit_encoder
+from tulle.condense.stream.exclusive import changing
 from tulle.condense.stream.ranges import Range
 from tulle.condense.stream.scales import fix_scales
 from tulle.condense.stream.state import StreamState, check_reach
@@ -22,7 +23,7 @@ from tulle.condense.stream.waiting import Aside
 from tulle.errors import PrivacyError
 from tulle.moments import Floats, GroupMoments, Ints
 from tulle.random import RandomState, as_generator
-from tulle.tables.schema import Column
+from tulle.tables.schema import Column, Role
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
 
@@ -41,9 +42,13 @@ class Feeding:
     n_seen_: int
     waiting_numbers: Callable[[], list[int]]
     _fresh_container = False  # loaded from a file: the kind of table is not known yet
+    _cut_off = False  # a batch was interrupted while groups changed
+    _level_column: str | None = None
 
     def _begin(self, batch: Batch, columns: Sequence[Column]) -> None:
         self._names = list(batch.cells)
+        levels = (column.name for column in columns if column.role is Role.LEVEL)
+        self._level_column = next(levels, None)
         self._has_target = batch.target is not None
         self._fixed = self.split, self.classwise
         self._labels = batch.labels(None).schema if self.classwise else None
@@ -56,6 +61,7 @@ class Feeding:
         self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
         self._draws = self._shown_draw = 0  # how many there were; that of the last snapshot
         self.n_seen_ = 0
+        self._cut_off = False
 
     def _collect(self, batch: Batch) -> None:
         """Keeps records until the initial batch is complete, then starts the groups."""
@@ -64,8 +70,10 @@ class Feeding:
         example = Batch.joined([*self._example, batch])
         if sum(len(part) for part in self._pending) + len(batch) < wanted:
             self._fitted(example, complete=False)
-            self._example = [example.part(0, 1).detached()]
-            self._pending.append(batch.detached())
+            with changing(self):
+                self._example = [example.part(0, 1).detached()]
+                self._pending.append(batch.detached())
+                self.n_seen_ += len(batch)
             return
         collected = Batch.joined([*self._pending, batch])
         initial, rest = collected.part(0, wanted), collected.part(wanted, len(collected))
@@ -77,10 +85,12 @@ class Feeding:
             check_reach(standard)
         if self._labels is not None:
             refuse_quantity(len(self._by_class(initial)), len(initial))
-        self._encoder, self._location = encoder, location
-        self._pending, self._example = None, []
-        self._start(initial, matrix, standards[0])
-        self._insert(rest, later, standards[1], wanted)
+        with changing(self):
+            self._encoder, self._location = encoder, location
+            self._pending, self._example = None, []
+            self._start(initial, matrix, standards[0])
+            self._insert(rest, later, standards[1], wanted)
+            self.n_seen_ += len(batch)
 
     def _fitted(self, initial: Batch, *, complete: bool) -> JointEncoder:
         """An encoder for initial records; a bad one is refused as soon as it comes."""
@@ -113,14 +123,16 @@ class Feeding:
             raise PrivacyError("the initial grouping is not valid: nothing is kept")
         return moments
 
-    def _absorb(self, batch: Batch, number: int) -> None:
+    def _absorb(self, batch: Batch) -> None:
         """Condenses a batch that comes after the initial records."""
         matrix = encode(self._encoder, batch)
         standard = self._standardised(matrix)
         check_reach(standard)
-        if self._fresh_container:
-            self._adopt_container(batch)
-        self._insert(batch, matrix, standard, number)
+        with changing(self):
+            if self._fresh_container:
+                self._adopt_container(batch)
+            self._insert(batch, matrix, standard, self.n_seen_)
+            self.n_seen_ += len(batch)
 
     def _adopt_container(self, batch: Batch) -> None:
         """Releases are from now on of the kind of this batch."""

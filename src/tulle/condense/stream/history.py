@@ -13,6 +13,7 @@ from tulle.tables.merging import Affine
 
 FIRST_INTERVAL = 1_000
 LONGEST = 256
+COARSE = 10.0  # standard deviations: the sum of all records is kept in steps of this
 
 
 @dataclass
@@ -22,7 +23,9 @@ class History:
 
     ``drift`` is how far the records of an interval lie from the very first, on average: the
     distance between the two means in standard deviations, divided by the root of the number of
-    dimensions. It is a mean over at least a thousand records, not a record.
+    dimensions. It is a mean over half an interval of records at least, or there is no row yet;
+    and sums are kept so coarsely that no difference of two tells a record. An interval's mean is
+    right to a hundredth of a standard deviation all the same.
     """
 
     interval: int = FIRST_INTERVAL
@@ -35,13 +38,15 @@ class History:
         return self.interval - seen % self.interval
 
     def note(self, seen: int, counts: Any, means: Floats, waiting: int) -> None:
-        """Adds a row; the first interval is the origin of the drift."""
-        condensed, total = int(counts.sum()), counts @ means
-        before = np.array(self.total) if self.total else np.zeros(len(total))
+        """Adds a row, unless most records wait; the first interval is the origin of the drift."""
+        condensed, total = int(counts.sum()), np.rint(counts @ means / COARSE) * COARSE
         fresh = condensed - self.condensed
-        mean = (total - before) / fresh if fresh else np.zeros(len(total))
+        if fresh < self.interval / 2:
+            return
+        before = np.array(self.total) if self.total else np.zeros(len(total))
+        mean = (total - before) / fresh
         first = np.array(self.rows[0]["mean"]) if self.rows else mean
-        drift = math.sqrt(float(((mean - first) ** 2).mean())) if fresh else 0.0
+        drift = math.sqrt(float(((mean - first) ** 2).mean()))
         self.rows.append(
             {
                 "seen": seen,

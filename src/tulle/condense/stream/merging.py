@@ -19,6 +19,8 @@ def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
     """A condenser that has seen both, on the scales of the first; both stay as they are."""
     if not isinstance(second, type(first)):
         raise ParameterError(f"a stream merges with another, not with a {type(second).__name__}")
+    if second is first:
+        raise ParameterError("a stream does not merge with itself: every record would count twice")
     for part in (first, second):
         part._require_groups()
     if (first._labels is None) != (second._labels is None):

@@ -10,6 +10,7 @@ from tulle.checks import check_int
 from tulle.condense.joint import JointEncoder
 from tulle.condense.stream.described import Described
 from tulle.condense.stream.drawing import draw
+from tulle.condense.stream.exclusive import alone, check_whole
 from tulle.condense.stream.feeding import DRAWING, Feeding
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.ranges import confined, next_ranges
@@ -22,6 +23,7 @@ class Releasing(Feeding, Described):
 
     synthesis: str
 
+    @alone
     def sample(self, n_samples: int | None = None) -> Any:
         """New records, in random order: as many as are condensed, or ``n_samples``.
 
@@ -33,6 +35,7 @@ class Releasing(Feeding, Described):
         shown = [state.groups for state in self._states.values()]
         return self._drawn(shown, n_samples, self._encoder, self._next_draw())
 
+    @alone
     def snapshot(self, n_samples: int | None = None) -> Any:
         """New records that may leave beside earlier snapshots, as many as are shown or so many.
 
@@ -64,6 +67,7 @@ class Releasing(Feeding, Described):
     def _require_groups(self) -> None:
         if not hasattr(self, "n_seen_"):
             raise NotFittedError("this StreamCondenser has seen nothing yet: call partial_fit")
+        check_whole(self)
         for state in self._states.values():
             state.check()
         if not any(len(state.groups) for state in self._states.values()):

@@ -17,6 +17,7 @@ from tulle.condense.classes import open_labels
 from tulle.condense.joint import JointEncoder
 from tulle.condense.stream.archive import Arrays, from_bytes, seal, to_bytes, unseal
 from tulle.condense.stream.batches import Batch, encode
+from tulle.condense.stream.exclusive import check_whole
 from tulle.condense.stream.groups import GroupArrays, Groups
 from tulle.condense.stream.history import History
 from tulle.condense.stream.published import Published
@@ -40,6 +41,7 @@ _STATE = (
     "n_features_in_",
     "_names",
     "_has_target",
+    "_level_column",
     "_seed",
     "_draws",
     "_shown_draw",
@@ -90,6 +92,7 @@ def state_to_bytes(
 
     Omitted or sealed, they are still counted, by their numbers in the stream and their levels.
     """
+    check_whole(condenser)
     arrays: Arrays = {}
     for place, state in enumerate(condenser._states.values()):
         _put(arrays, f"{place}.groups", state.groups)

@@ -68,10 +68,10 @@ class StreamState:
         check_reach(records)
         records = np.ascontiguousarray(records, dtype=np.float64)
         levels = np.ascontiguousarray(levels, dtype=np.int64)
-        if len(records):
-            self._choose_engine(max(self.seen + len(records), int(numbers[-1]) + 1))
         start = 0
         while start < len(records):
+            # again and again: a class that is new has no group at first
+            self._choose_engine(max(self.seen + len(records) - start, int(numbers[-1]) + 1))
             stop = min(len(records), start + self.history.until_next(self.seen))
             self._run(records[start:stop], levels[start:stop], numbers[start:stop])
             self.seen += stop - start
@@ -113,6 +113,8 @@ class StreamState:
         other.history = self.history.moved(way)
         other.waiting = self.waiting.moved(way, after)
         other.seen = self.seen
+        check_reach(other.groups.view().means)
+        check_reach(other.waiting.arrays(other.groups.dimensions)[0])
         return other
 
     def check(self) -> None:

@@ -1,6 +1,6 @@
 """The owner of the index: builds it from the groups' means and splits what is full.
 
-These are rare events, so they are plain NumPy, but for the halving of a leaf. All leaves have
+These are rare events, so they are plain NumPy, but for cutting means into leaves. All leaves have
 the same depth, however the stream drifts, because a full node hands one half upward.
 """
 
@@ -54,7 +54,11 @@ def build(groups: Groups) -> Tree:
 
 
 def scratch(dimensions: int) -> Scratch:
-    """Working memory for searches; the stack is deeper than any tree can make it."""
+    """Working memory for searches.
+
+    A node has eight children at least, so no tree has more than a dozen levels; each leaves no
+    more than ``LANES`` children on the stack.
+    """
     return Scratch(
         np.zeros(dimensions, dtype=np.float32),
         _aligned(DEEPEST + 2, LANES, kind=np.float32),

@@ -13,8 +13,8 @@ at most. So a mean at the distance r shows a distance s in single precision with
     r <= (1 + (d + 8) u) (1 + 4 u) s + (1 + 4 u) 4 u |x|                    (``_farthest``),
 
 where x and t are taken about the origin of the index. The code allows a little more (12 where 8
-stands here), for the rounding of the bounds themselves. A box's bound is computed by the same operations on smaller offsets, hence is never above the
-distance that a mean inside it shows.
+stands here), for the rounding of the bounds themselves. A box's bound is computed by the same
+operations on smaller offsets, hence is never above the distance that a mean inside it shows.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from tulle.workflows.stream import files
 from tulle.workflows.stream import lines as reading
 from tulle.workflows.stream.files import FileSource
 from tulle.workflows.stream.lines import LineReader, Lines
+from tulle.workflows.stream.records import RecordReader
 
 LONGEST = 12
 pieces = st.sampled_from(
@@ -103,3 +104,16 @@ def test_lines_of_several_files_are_joined() -> None:
     assert Lines.joined([one, two]) == Lines(
         [b"a", b"b", None], [0, 0, 2], [1, 1, 2], ["x", "y", "y"]
     )
+
+
+def test_lines_do_not_print_their_texts() -> None:
+    lines = Lines([b"SECRET", None], [["SECRET", 0], 7], [1, 2], ["origin"] * 2)
+    assert repr(lines) == str(lines) == "<2 lines>"
+    assert "SECRET" not in repr([lines, Lines.joined([lines, lines])])
+
+
+def test_records_do_not_print_their_values() -> None:
+    reader = RecordReader("csv", b"name,n")
+    reader.learn([{"name": "SECRET", "n": "1"}], [])
+    found = reader.records([b"SECRET,1", b"SECRET"])
+    assert repr(found) == str(found) == "<1 records, 1 lines refused>"

@@ -133,7 +133,10 @@ class FileSource:
         return check is None or check == self._check(offset)
 
     def _check(self, offset: int) -> int:
-        """Few bits, so that it says nothing of the records it is made of."""
+        """Tells another file from this one. Lines that wait have checksums of their own.
+
+        It is no secret-keeper: who holds the state, its owner, can test guesses of these bytes.
+        """
         size = min(offset, _CHECKED)
         return zlib.crc32(os.pread(self.file.fileno(), size, offset - size))
 

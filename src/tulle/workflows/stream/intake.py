@@ -20,6 +20,7 @@ from tulle.workflows.stream.records import RecordReader, Records, Row
 from tulle.workflows.stream.rejects import MOST_PENDING, Rejects
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
+from tulle.workflows.stream.whereabouts import Whereabouts, changed
 
 
 class Intake:
@@ -31,7 +32,7 @@ class Intake:
         self.settings = settings
         self.condenser: StreamCondenser | None = None
         self.initial = _Initial()
-        self.places: dict[int, Any] = {}  # of the waiting records, by their number
+        self.waiting = Whereabouts()
         self.read = 0
         self.surplus = 0  # lines with keys that are no columns
 
@@ -48,28 +49,16 @@ class Intake:
         return f"{self.seen:,} records"
 
     def resume(
-        self,
-        condenser: StreamCondenser,
-        owed: list[dict[str, Any]],
-        places: dict[int, Any],
-        source: Source,
+        self, condenser: StreamCondenser, owed: list[dict[str, Any]], source: Source
     ) -> None:
         """Goes on with a condenser; records that wait are read from the source again."""
-        wanted = [places[waiter["number"]] for waiter in owed]
-        gone = len(wanted) if not source.goes_back else wanted.count(None)
-        if gone:
-            raise DataError(
-                f"{gone} records wait and {source.name} does not bring them again: pass the --key "
-                "that sealed them in the state, or begin a new state with one"
-            )
-        texts = source.again(wanted)
+        texts = self.waiting.read_again(owed, source)
         if owed:
             records = self.reader.records(texts).frame
             if records.height != len(owed):
-                raise DataError("a record that waits reads differently now: the source changed")
+                raise changed(source)
             resupply(condenser, owed, self._features(records))
         self.condenser = condenser
-        self.places = places if source.goes_back else dict.fromkeys(places)
 
     def take(self, lines: Lines) -> None:
         """Condenses lines, or keeps them until the initial records are complete."""
@@ -77,7 +66,7 @@ class Intake:
         if self.condenser is not None:
             self._condense(lines, self.reader.records(lines.texts))
             return
-        self.initial.add(lines, self.reader)
+        self.initial.add(lines, self.reader, self.waiting)
         if len(self.initial.rows) >= self.settings.wanted["init"]:
             self.begin()
 
@@ -141,7 +130,7 @@ class Intake:
                 "written. Wait for more"
             )
         self.condenser = condenser
-        self._note_waiting(0, places, lines)
+        self.waiting.keep(condenser.waiting_numbers(), 0, places, lines)
 
     def _insert(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
         """Condenses records, but for those that are refused (a category never seen, say)."""
@@ -158,7 +147,7 @@ class Intake:
             for rest in self._without_misfits(frame, places, refused):
                 self._insert(*rest, lines, refused)
             return
-        self._note_waiting(before, places, lines)
+        self.waiting.keep(self.condenser.waiting_numbers(), before, places, lines)
 
     def _without_misfits(
         self, frame: pl.DataFrame, places: Ints, refused: Reasons
@@ -173,15 +162,6 @@ class Intake:
         fine = np.ones(frame.height, dtype=bool)
         fine[list(wrong)] = False
         return [(frame.filter(fine), places[fine])]
-
-    def _note_waiting(self, before: int, places: Ints, lines: Lines) -> None:
-        assert self.condenser is not None
-        self.places = {
-            number: lines.places[places[number - before]]
-            if number >= before
-            else self.places[number]
-            for number in self.condenser.waiting_numbers()
-        }
 
     def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
         classes = self.settings.class_column
@@ -207,7 +187,7 @@ class _Initial:
         self.places: list[int] = []
         self.refused: Reasons = {}
 
-    def add(self, lines: Lines, reader: RecordReader) -> None:
+    def add(self, lines: Lines, reader: RecordReader, waiting: Whereabouts) -> None:
         first = sum(map(len, self.lines))
         for place, text in enumerate(lines.texts, first):
             row, reason = reader.parse(text)
@@ -216,7 +196,9 @@ class _Initial:
                 self.places.append(place)
             elif reason:
                 self.refused[place] = reason
-        self.lines.append(replace(lines, texts=[None] * len(lines)))  # they are parsed: let go
+        checks = [waiting.check(text) for text in lines.texts]
+        parsed = replace(lines, texts=[None] * len(lines), checks=checks)  # the texts may go
+        self.lines.append(parsed)
         if len(self.refused) > max(MOST_PENDING, len(self.rows)):
             raise DataError(f"{len(self.rows)} records are too few to begin with{self.complaint()}")
 

@@ -15,21 +15,27 @@ BLOCK = 2 << 20  # bytes read at a time
 Fetch = Callable[[int], bytes | None]  # up to so many bytes; b"" at the end, None if none came
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Lines:
     """Some lines of a source, one after the other.
 
     ``places`` are JSON values with which the source finds each line again; ``numbers`` and
-    ``origins`` are for people. A line that is too long comes without its text.
+    ``origins`` are for people. A line that is too long comes without its text. ``checks`` stand
+    for texts that were let go.
     """
 
     texts: list[bytes | None]
     places: Sequence[Any]
     numbers: Sequence[int]
     origins: Sequence[str]
+    checks: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def __repr__(self) -> str:
+        """A count: a traceback must not show records."""
+        return f"<{len(self)} lines>"
 
     @classmethod
     def joined(cls, parts: Sequence[Lines]) -> Lines:
@@ -41,6 +47,7 @@ class Lines:
             [place for part in parts for place in part.places],
             [number for part in parts for number in part.numbers],
             [origin for part in parts for origin in part.origins],
+            tuple(check for part in parts for check in part.checks),
         )
 
 

@@ -41,6 +41,10 @@ class Records(NamedTuple):
     refused: Reasons
     surplus: int = 0  # lines with keys that are no columns
 
+    def __repr__(self) -> str:
+        """Counts: a traceback must not show records."""
+        return f"<{self.frame.height} records, {len(self.refused)} lines refused>"
+
     def with_others(self, other: Records) -> Records:
         """Both, in the order of the lines."""
         places = np.concatenate([self.places, other.places])

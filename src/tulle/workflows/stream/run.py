@@ -131,8 +131,8 @@ class _Run:
                 pending=extra.get("pending_rejects", ()),
             )
         self.intake = Intake(reader, refused, self.settings)
-        places = {int(number): place for number, place in extra["waiting"].items()}
-        self.intake.resume(condenser, owed, places, self.source)
+        self.intake.waiting.restore(extra)
+        self.intake.resume(condenser, owed, self.source)
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
         self.intake.surplus = extra.get("surplus_keys", 0)
 
@@ -226,17 +226,18 @@ class _Run:
     def _save(self) -> None:
         assert self.intake.condenser is not None
         assert self.source is not None
-        extra = {
+        extra: dict[str, Any] = {
             "position": self.source.position,
             "reader": self.intake.reader.to_json(),
             "settings": self.settings.to_json(),
-            "waiting": {str(number): place for number, place in self.intake.places.items()},
             "read": self.intake.read,
             "surplus_keys": self.intake.surplus,
             "snapshots": self.made,
             "shown": self.shown,
             "owes_snapshot": self.owes_snapshot,
-        } | self.intake.rejects.to_json()
+        }
+        extra |= self.intake.rejects.to_json()
+        extra |= self.intake.waiting.to_json(sealed=self.checkpoint.waiting == "seal")
         with _written(self.checkpoint.path):
             self.checkpoint.write(self.intake.condenser, extra)
         with _written(self.intake.rejects.path):

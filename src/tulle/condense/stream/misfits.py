@@ -134,9 +134,12 @@ def _without_level(condenser: StreamCondenser, features: pl.DataFrame) -> Reason
 
 
 def _too_far(condenser: StreamCondenser, features: pl.DataFrame, rows: Ints) -> Reasons:
-    """Those of the rows, each of which is encoded, where distances lose their meaning."""
+    """Those of the rows, none of which any column refuses, that lie too far away."""
     encoder = condenser._encoder.features
-    matrix = encoder.encode(features[rows])
+    try:
+        matrix = encoder.encode(features[rows])
+    except DataError:  # of all of them together only: nobody is to blame
+        return {}
     with np.errstate(over="ignore"):
         standard = (matrix - condenser._location[: matrix.shape[1]]) / encoder.scales_
     trial = _trial(lambda places: check_reach(standard[places]), "")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from polars.selectors import by_name
 
 # Words that stand for a missing value in a column of numbers, truth values or times. In a column
 # of text they stay: NA may be a country, None a surname.
@@ -56,6 +57,7 @@ class ColumnGuess:
 
     def update(self, values: pl.Series) -> None:
         """Takes the next values (text, null where a field is empty) into account."""
+        values = values.alias("")  # methods of a series look for it by its name, as pl.col does
         missing = values.null_count()
         if not self.candidates or missing == len(values):
             return
@@ -105,10 +107,15 @@ class ColumnGuess:
 
     def expression(self, name: str) -> pl.Expr:
         """Turns the text of the column into its type."""
-        column = pl.col(name)
+        column = named(name)
         if self.result is None:
             return column
         return self.result.read_with(clean(column) if self.cleaned else column, self.fraction)
+
+
+def named(name: str) -> pl.Expr:
+    """The column of this very name: ``pl.col`` takes ``*`` and ``^...$`` for patterns."""
+    return by_name(name).as_expr()
 
 
 def clean(column: pl.Expr) -> pl.Expr:
@@ -118,8 +125,7 @@ def clean(column: pl.Expr) -> pl.Expr:
 
 
 def _clean_series(values: pl.Series) -> pl.Series:
-    name = values.name
-    return values.to_frame().select(clean(pl.col(name))).to_series().drop_nulls()
+    return values.to_frame().select(clean(named(values.name))).to_series().drop_nulls()
 
 
 def _fitting(candidates: tuple[TextType, ...], values: pl.Series) -> tuple[TextType, ...]:

@@ -15,7 +15,7 @@ import polars as pl
 from tulle.errors import DataError
 from tulle.tables.number_facts import EXACT
 from tulle.tables.schema import Kind
-from tulle.tables.text_types import ALL, TEMPORAL, WITH_COMMA, ColumnGuess, TextType, clean
+from tulle.tables.text_types import ALL, TEMPORAL, WITH_COMMA, ColumnGuess, TextType, clean, named
 
 PLAIN: dict[str, pl.DataType] = {
     "integer": pl.Int64(),
@@ -50,7 +50,7 @@ class FieldType:
         if self.name == "text":
             return values
         found = ALL[self.form] if self.form >= 0 else _plain_type(self.name)
-        column = pl.col(values.name)
+        column = named(values.name)
         if self.name != "boolean":  # whose reader takes every text for a truth value
             typed = values.to_frame().select(found.read(column)).to_series()
             if typed.null_count() == values.null_count():

@@ -8,7 +8,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -19,6 +21,7 @@ from tulle.errors import DataError
 from tulle.workflows.stream import Streamed, stream
 from tulle.workflows.stream.files import FileSource
 from tulle.workflows.stream.folder import FolderSource
+from tulle.workflows.stream.lines import NO_LINES
 
 
 def test_a_growing_file_is_followed_until_asked_to_stop(tmp_path: Path) -> None:
@@ -222,6 +225,30 @@ def test_files_that_were_read_may_be_taken_away(tmp_path: Path) -> None:
     (folder / "2.csv").unlink()
     with pytest.raises(DataError, match=r"2\.csv was taken away, and records of it wait"):
         stream(str(folder), tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize("after", ["a\n1\n5\n3", "a\n1", "a\n1\n2\n34\n"])
+def test_a_file_of_a_folder_that_was_changed_is_told_with_what_helps(
+    after: str, tmp_path: Path
+) -> None:
+    """Edited, cut, or its last line went on."""
+    path = tmp_path / "1.csv"
+    path.write_text("a\n1\n2\n3")
+
+    def opened(position: dict[str, Any] | None) -> FolderSource:
+        return FolderSource(
+            str(tmp_path), has_header=True, endings=[".csv"], follow=False, position=position
+        )
+
+    with closing(opened(None)) as source:
+        assert len(source.read(2) or []) == 2
+        assert (source.read(1) or NO_LINES).texts == [b"3"]
+        position = source.position
+    opened(position).close()  # unchanged
+    path.write_text(after)
+    with pytest.raises(DataError, match=r"1\.csv was changed after 4 lines .* as another") as told:
+        opened(position)
+    assert "--restart" not in str(told.value)
 
 
 def test_records_before_a_file_with_other_columns_are_counted(tmp_path: Path) -> None:

@@ -78,6 +78,8 @@ class FileSource:
             if continued:
                 self.goes_back = False
                 return 0, 0
+            if self.complete:
+                raise self._changed_in_folder(position["line"])
             raise DataError(
                 f"{self.path} is another file than this state has read: it was cut, edited or "
                 "replaced. If it goes on where that one ended, say --restart continued"
@@ -95,9 +97,19 @@ class FileSource:
             return more.index(b"\n") + 1
         if continued:
             return 0
+        if self.complete:
+            raise self._changed_in_folder(number)
         raise DataError(
             f"line {number} of {self.path} was still being written when it was read; --follow "
             "waits for the ends of lines. --restart continued takes the rest for a line"
+        )
+
+    def _changed_in_folder(self, number: int) -> DataError:
+        """A folder has no ``--restart``: the next file is another file."""
+        return DataError(
+            f"{self.path} was changed after {number} lines of it were read: files of a folder must "
+            "be complete when they appear. Put it back as it was, and add what is new as another "
+            "file, or begin a new state"
         )
 
     def _fetch(self, size: int) -> bytes:

@@ -62,6 +62,9 @@ odd_fields = st.one_of(
             'a"b',
             ' "a"',
             '"',
+            '"a',
+            'a"',
+            '""a',
             "a\rb",
         ]
         + ["inf", "nan", "1e999", "+5", "007", "1_0", " 5", "5 ", "0x1", "-0", ".5", "5.", "1e-400"]
@@ -90,8 +93,69 @@ csv_lines = st.one_of(
 @given(st.lists(st.one_of(csv_lines.map(str.encode), st.binary(max_size=8)), max_size=8))
 def test_csv_lines_read_the_same_together_and_one_by_one(lines: list[bytes | None]) -> None:
     texts = [None if line is None else line.replace(b"\n", b"") for line in lines]
-    reader = learnt("csv")
-    same(reader.records(texts), reader.one_by_one(texts, range(len(texts))))
+    same(learnt("csv").records(texts), learnt("csv").one_by_one(texts, range(len(texts))))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(csv_lines.map(str.encode), max_size=12), st.integers(0, 12))
+def test_csv_lines_read_the_same_in_batches_of_any_size(lines: list[bytes], cut: int) -> None:
+    texts: list[bytes | None] = [line.replace(b"\n", b"") for line in lines]
+    whole, reader = learnt("csv").records(texts), learnt("csv")
+    first, second = reader.records(texts[:cut]), reader.records(texts[cut:])
+    after = {place + len(texts[:cut]): reason for place, reason in second.refused.items()}
+    assert whole.refused == first.refused | after
+    assert_frame_equal(whole.frame, pl.concat([first.frame, second.frame]), check_exact=True)
+
+
+def three_columns() -> RecordReader:
+    reader = RecordReader("csv", b"age,code,note")
+    reader.learn([{"age": "35", "code": "X", "note": "ok"}], [])
+    return reader
+
+
+def test_both_halves_of_a_text_with_a_line_break_are_refused() -> None:
+    found = three_columns().records([b'35,X,"first line', b'99,Y,second line"', b"36,Y,ok"])
+    assert found.frame["age"].to_list() == [36]
+    assert found.refused == {
+        0: "quotes do not match",
+        1: "inside quotes that a line before has opened",
+    }
+    alone = three_columns().records([b'99,Y,second line"', b"36,Y,ok"])  # the other half is gone
+    assert (alone.frame["age"].to_list(), alone.refused) == ([36], {0: "quotes do not match"})
+
+
+def test_whole_lines_inside_quotes_are_no_records() -> None:
+    lines = [b'35,X,"ok', b"88,X,bad", b"", b'89,""X"",bad', b'90,X,bad"', b"36,Y,ok"]
+    for cut in range(len(lines) + 1):  # in one batch or in two
+        reader = three_columns()
+        frames = [reader.records(lines[:cut]).frame, reader.records(lines[cut:]).frame]
+        assert pl.concat(frames)["age"].to_list() == [36]
+
+
+def test_a_text_that_ends_where_another_begins_keeps_quotes_open() -> None:
+    lines = [b'35,"X', b'88,Y",bad,"ok', b"89,Y,bad", b'90,Y,bad"', b"36,Y,ok"]
+    assert three_columns().records(lines).frame["age"].to_list() == [36]
+
+
+@pytest.mark.parametrize(
+    "after", [[b'36,"Y",ok'], [None, b"36,Y,ok"], [b"1,Y," + b"o" * (1 << 16), b"36,Y,ok"]]
+)
+def test_a_stray_quote_does_not_swallow_the_stream(after: list[bytes | None]) -> None:
+    found = three_columns().records([b'35,X,"ok', b"88,X,bad", *after])
+    assert 88 not in found.frame["age"]
+    assert found.frame["age"].to_list()[-1] == 36
+
+
+def test_a_quote_in_a_bare_field_opens_nothing() -> None:
+    found = three_columns().records([b'35,X,5" nail', b"36,Y,ok"])
+    assert (found.frame["age"].to_list(), found.refused) == ([36], {0: "quotes do not match"})
+
+
+@pytest.mark.parametrize("header", [b"48,484.33,C", b"age,cost,3", b"C;1e3;D"])
+def test_a_record_is_not_taken_for_the_header(header: bytes) -> None:
+    with pytest.raises(DataError, match="numbers among its 3 names") as refusal:
+        RecordReader("csv", header)
+    assert not any(cell in str(refusal.value) for cell in ("48", "1e3"))
 
 
 odd_values = st.one_of(

@@ -6,7 +6,6 @@ usual form are parsed together, all others one by one: the records are the same.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
@@ -27,7 +26,7 @@ from tulle.workflows.stream.fields import (
     type_of_texts,
 )
 from tulle.workflows.stream.forms import csv_form, json_form
-from tulle.workflows.stream.lines import LONGEST
+from tulle.workflows.stream.quotes import OpenQuotes, quoted_fields
 
 Row = dict[str, Any]
 Texts = Sequence[bytes | None]
@@ -66,6 +65,7 @@ class RecordReader:
             if header is None:
                 raise DataError("there is no header line: CSV begins with the names of columns")
             self._read_header(header)
+        self.quotes = OpenQuotes(self.separator)
 
     def to_json(self) -> dict[str, Any]:
         """What :meth:`restore` needs."""
@@ -116,28 +116,30 @@ class RecordReader:
             raise DataError("the lines end with a lone CR: save the file with LF line ends")
         unquoted = "".join(text.split('"')[::2])
         self.separator = max(",;\t|", key=unquoted.count)
-        self.names = _quoted_fields(text, self.separator) or []
+        self.names = quoted_fields(text, self.separator) or []
         if len(set(self.names)) < len(self.names) or not all(map(str.strip, self.names)):
             raise DataError("the header has an empty or doubled column name: rename it")
         if not self.names:
             raise DataError("the quotes of the header do not match")
-        if all(map(_is_number, self.names)):
-            raise DataError(
-                "the header has nothing but numbers, which look like a record: put the names of "
-                "the columns before it"
-            )
+        _refuse_numbers(self.names)
 
     # -- many lines ----------------------------------------------------------------------------
 
     def records(self, texts: Texts) -> Records:
         """The records of lines; blank lines are neither records nor refused."""
         usual = self._usual(texts)
+        odd = np.flatnonzero(~usual).tolist()
+        if self.quotes.length or self._any_opens(texts, odd):
+            return self.one_by_one(texts, range(len(texts)))  # usual lines may be inside a text
         together = self._together(texts, np.flatnonzero(usual))
         if together is None:
             return self.one_by_one(texts, range(len(texts)))
         if usual.all():
             return together
-        return together.with_others(self.one_by_one(texts, np.flatnonzero(~usual).tolist()))
+        return together.with_others(self.one_by_one(texts, odd))
+
+    def _any_opens(self, texts: Texts, places: Iterable[int]) -> bool:
+        return self.kind == "csv" and any(self.quotes.would_open(texts[at]) for at in places)
 
     def one_by_one(self, texts: Texts, places: Iterable[int]) -> Records:
         """The records of some of the lines, each of which may be malformed."""
@@ -214,7 +216,12 @@ class RecordReader:
     # -- one line ------------------------------------------------------------------------------
 
     def parse(self, text: bytes | None) -> tuple[Row | None, str]:
-        """The raw values of a line by column, or None and the reason (none for a blank line)."""
+        """The raw values of a line by column, or None and the reason (none for a blank line).
+
+        Lines come in order: quotes that one leaves open go on in the next.
+        """
+        if self.kind == "csv" and text != b"" and self.quotes.hold(text):
+            return None, "inside quotes that a line before has opened"
         if text is None:
             return None, "longer than 1 MiB"
         if not text:
@@ -225,7 +232,7 @@ class RecordReader:
         return self._parse_csv(decoded) if self.kind == "csv" else _parse_json(decoded)
 
     def _parse_csv(self, text: str) -> tuple[Row | None, str]:
-        fields = _quoted_fields(text, self.separator) if '"' in text else text.split(self.separator)
+        fields = quoted_fields(text, self.separator) if '"' in text else text.split(self.separator)
         if fields is None:
             return None, "quotes do not match"
         if len(fields) != len(self.names):
@@ -240,22 +247,24 @@ def _decoded(text: bytes | None) -> str | None:
         return None
 
 
+def _refuse_numbers(names: Sequence[str]) -> None:
+    """A record in place of the header would be lost, and its cells published as names."""
+    count = sum(map(_is_number, names))
+    if count:
+        some = f"{count} numbers among its {len(names)} names"
+        found = "nothing but numbers" if count == len(names) else some
+        raise DataError(
+            f"the header has {found}, which looks like a record: put the names of the columns "
+            "before it, or rename columns that are named by a number"
+        )
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
         return False
     return True
-
-
-def _quoted_fields(text: str, separator: str) -> list[str] | None:
-    before = csv.field_size_limit(LONGEST)
-    try:
-        return next(csv.reader([text], delimiter=separator, strict=True), [])
-    except csv.Error:
-        return None
-    finally:
-        csv.field_size_limit(before)
 
 
 def _parse_json(text: str) -> tuple[Row | None, str]:

@@ -113,7 +113,7 @@ def parse_policy(text: str) -> Policy:
     """A policy from TOML."""
     try:
         entries = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
     for name, value in entries.items():
         if name not in ("columns", *COMMANDS):
@@ -166,7 +166,12 @@ def _bounds(name: str, value: Any, kind: Kind) -> tuple[float, float] | None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
 
 
 def _explained(message: str, text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from tulle.errors import DataError, nearest_name
+from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import Policy, load_policy
 from tulle.tables.schema import Column, Role
@@ -30,16 +30,32 @@ def plan_columns(
     Without a policy, kinds, identifiers and useless columns are inferred; a target and levels are
     used only if they are asked for.
     """
+    refuse_two_roles(target, levels)
     loaded = Policy() if policy is None else load_policy(policy, table.columns)
     columns = loaded.resolve(table.columns) or [
         replace(column, role=Role.QUASI) if column.role in (Role.TARGET, Role.LEVEL) else column
         for column in infer_columns(table)
     ]
+    columns = with_roles(columns, target, levels)
+    asked = {name: value for name, value in given.items() if value is not None}
+    return columns, {**defaults, **loaded.options(command, defaults), **asked}
+
+
+def refuse_two_roles(target: str | None, levels: str | None) -> None:
+    """Refuses one column for both: the second role would quietly replace the first."""
+    if target is not None and target == levels:
+        raise ParameterError(
+            f"--target and --levels both name column '{target}': a column has one role. Leave "
+            "one of them out, or name another column"
+        )
+
+
+def with_roles(columns: list[Column], target: str | None, levels: str | None) -> list[Column]:
+    """The columns, with the target and the levels that were asked for."""
     for name, role in ((target, Role.TARGET), (levels, Role.LEVEL)):
         if name is not None:
             columns = _with_role(columns, name, role)
-    asked = {name: value for name, value in given.items() if value is not None}
-    return columns, {**defaults, **loaded.options(command, defaults), **asked}
+    return columns
 
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:

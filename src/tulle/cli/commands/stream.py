@@ -24,8 +24,15 @@ from tulle.cli import options, output
     "--format", "kind", type=click.Choice(["csv", "ndjson"]), help="Default: by the file's ending."
 )
 @click.option("--follow", is_flag=True, help="Wait for more records; stop with Ctrl-C.")
-@click.option("--k", "-k", type=click.IntRange(min=2), help="The smallest group.  [default: 10]")
-@click.option("--levels", metavar="COLUMN", help="The column with each record's own level.")
+@click.option(
+    "--k",
+    "-k",
+    type=click.IntRange(min=2),
+    help="The smallest group, where there are no levels.  [default: 10]",
+)
+@click.option(
+    "--levels", metavar="COLUMN", help="The column with each record's own level; --k is not used."
+)
 @click.option("--target", metavar="COLUMN", help="The column of classes, condensed apart.")
 @click.option(
     "--init", type=click.IntRange(min=2), help="Records of the first groups.  [default: 1000]"

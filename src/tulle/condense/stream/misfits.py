@@ -37,9 +37,10 @@ def misfits(condenser: StreamCondenser, features: pl.DataFrame) -> Reasons:
     """
     rows, reasons = np.arange(features.height), _without_level(condenser, features)
     for codec in condenser._encoder.features._codecs:
-        trial = _column_trial(features[codec.name], codec)
+        column = features[codec.name].alias("")  # polars takes some names for patterns
+        trial = _column_trial(column, codec)
         if trial(rows):
-            found = _refused(trial, rows, _marks(features[codec.name], codec))
+            found = _refused(trial, rows, _marks(column, codec))
             reasons = found | reasons  # a row keeps the reason that it got first
     left = np.setdiff1d(rows, list(reasons))
     return reasons | _too_far(condenser, features, left)

@@ -425,3 +425,17 @@ def test_no_bytes_bring_anything_but_a_table_or_a_clear_word(
     for prefix in (b"", b"a,b\n", b'{"a": 1}\n', b"\x1f\x8b"):
         with suppress(DataError):
             read_table(file(tmp_path, prefix + content, name))
+
+
+@pytest.mark.parametrize("name", ["^age$", "*"])
+@pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet"])
+def test_a_name_that_reads_like_a_pattern_is_refused(
+    name: str, ending: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"in.{ending}"
+    frame = pl.DataFrame({"age": [1, 2], name: [3, 4]})
+    {"csv": frame.write_csv, "ndjson": frame.write_ndjson, "parquet": frame.write_parquet}[ending](
+        path
+    )
+    with pytest.raises(DataError, match="reads like a pattern of names: rename it"):
+        read_table(path)

@@ -24,6 +24,7 @@ from tulle.errors import DataError
 from tulle.tables.blocks import NEWLINE, outside_quotes, record_blocks
 from tulle.tables.csv_layout import Layout
 from tulle.tables.formats import Format, readable_as
+from tulle.tables.frames import refuse_patterns
 from tulle.tables.text_types import ALL, WITH_COMMA, ColumnGuess
 
 _SEPARATORS = ",;\t|"
@@ -186,7 +187,8 @@ def _named(path: Path, names: list[str]) -> list[str]:
 
 
 def refuse_doubled(source: str, names: list[str]) -> None:
-    """A column name that occurs twice cannot be given one role."""
+    """A column name that occurs twice cannot be given one role; nor can a pattern of names."""
+    refuse_patterns(names)
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         shown = ", ".join(f"'{name}'" for name in doubled[:5])

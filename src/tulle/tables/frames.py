@@ -201,6 +201,13 @@ def refuse_unsupported(name: str, dtype: Any) -> None:
         )
 
 
+def refuse_patterns(names: Iterable[str]) -> None:
+    """Refuses names that polars takes for patterns of names: it would choose other columns."""
+    for name in names:
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise DataError(f"the column name '{name}' reads like a pattern of names: rename it")
+
+
 def refuse_duplicates(names: Iterable[Any]) -> None:
     """Refuses tables in which a column name is not unique."""
     seen: set[str] = set()

@@ -16,6 +16,7 @@ from tulle.tables.formats import (
     format_of,
     readable_as,
 )
+from tulle.tables.frames import refuse_patterns
 
 BATCH_ROWS = 50_000
 
@@ -105,6 +106,7 @@ def _streamed(source: Source, kind: Format, lazy: pl.LazyFrame) -> Iterator[pl.D
 
 
 def _chosen(source: Source, schema: pl.Schema, columns: Sequence[str] | None) -> list[str]:
+    refuse_patterns(schema)
     if columns is None:
         return list(schema)
     for name in columns:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -19,9 +21,10 @@ from nats.js.api import RetentionPolicy, StreamConfig
 
 from tests.reference.killing import run_and_kill
 from tulle.errors import DataError, TulleError
-from tulle.workflows.stream import broker, stream
+from tulle.workflows.stream import broker, pulls, stream
 from tulle.workflows.stream.broker import NatsSource
-from tulle.workflows.stream.lines import NO_LINES
+from tulle.workflows.stream.lines import BLOCK, LONGEST, NO_LINES
+from tulle.workflows.stream.pulls import Consumer
 
 OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
 
@@ -69,13 +72,13 @@ def server(machine: Server) -> str:
     return machine.address
 
 
-def publish(server: str, messages: list[bytes], **config: Any) -> None:
+def publish(server: str, messages: list[bytes], subject: str = "people.new", **config: Any) -> None:
     async def work() -> None:
         connection = await nats.connect(server)
         streams = connection.jetstream()
         await streams.add_stream(StreamConfig(name="PEOPLE", subjects=["people.*"], **config))
         for message in messages:
-            await streams.publish("people.new", message)
+            await streams.publish(subject, message)
         await connection.close()
 
     asyncio.run(work())
@@ -195,6 +198,10 @@ def test_what_cannot_be_read_exactly_once_is_refused(server: str, tmp_path: Path
     options = {**OPTIONS, "state": tmp_path / "st"}
     with pytest.raises(DataError, match="no JetStream stream 'NONE'"):
         stream(f"{server}/NONE", tmp_path / "out", **options)
+    publish(server, [])
+    with pytest.raises(DataError, match="refuses to read 'PEOPLE': consumer filter subject"):
+        stream(f"{server}/PEOPLE/places", tmp_path / "out", **options)
+    delete(server)
     publish(server, messages(3), retention=RetentionPolicy.WORK_QUEUE)
     with pytest.raises(DataError, match="keep them by limits"):
         stream(f"{server}/PEOPLE", tmp_path / "out", **options)
@@ -241,8 +248,192 @@ def test_a_server_that_went_away_needs_no_farewell(machine: Server) -> None:
         assert len(source.read(30) or NO_LINES) == 30
         machine.stop()
         source._wait(asyncio.sleep(0.2))  # the client notices
-        with pytest.raises(nats.errors.TimeoutError):
-            source._wait(source.subscription.fetch(1, timeout=0.2))
+        with pytest.raises(TimeoutError):
+            source._wait(asyncio.wait_for(source.streams.stream_info("PEOPLE"), 0.2))
     finally:
         source.close()
     assert source.loop.is_closed()
+
+
+def read_all(source: NatsSource) -> list[bytes | None]:
+    texts: list[bytes | None] = []
+    while (lines := source.read(50_000)) is not None:
+        assert sum(len(text or b"") for text in lines.texts) <= max(BLOCK, LONGEST)
+        texts += lines.texts
+    return texts
+
+
+def large(count: int, size: int) -> list[bytes]:
+    return [b"%d" % number + b"x" * size for number in range(count)]
+
+
+def lose(monkeypatch: pytest.MonkeyPatch, lost: set[int]) -> None:
+    """Messages of these numbers do not arrive the first time."""
+    arrive = Consumer._arrive
+
+    async def arrive_or_not(self: Consumer, message: Any) -> None:
+        number = message.metadata.sequence.stream if message.reply else 0
+        if number not in lost:
+            await arrive(self, message)
+        lost.discard(number)
+
+    monkeypatch.setattr(Consumer, "_arrive", arrive_or_not)
+
+
+@pytest.mark.parametrize("subject", ["", "/people.new"])
+@pytest.mark.parametrize(("count", "size"), [(1_500, 20_000), (60, 900_000)])
+def test_large_messages_are_read_once_in_bounded_memory(
+    count: int, size: int, subject: str, server: str
+) -> None:
+    sent = large(count, size)
+    publish(server, sent[: count // 2])
+    if subject:
+        publish(server, large(3, size), "people.old")
+    publish(server, sent[count // 2 :])
+    source = NatsSource(f"{server}/PEOPLE{subject}", follow=False, position=None)
+    try:
+        assert read_all(source) == sent
+    finally:
+        source.close()
+
+
+def test_a_message_larger_than_a_block_is_read_alone(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulls, "BLOCK", 3_000)
+    sent = [*large(4, 100), *large(1, 5_000), *large(40, 1_000)]
+    publish(server, sent)
+    source = NatsSource(f"{server}/PEOPLE", follow=False, position=None)
+    try:
+        assert read_all(source) == sent
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize("subject", ["", "/people.new"])
+@pytest.mark.parametrize("lost", [{1}, {40, 41, 90}, {100}, set(range(30, 101))])
+def test_messages_that_did_not_arrive_are_read_again(
+    lost: set[int], subject: str, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulls, "_PATIENCE", 0.1)
+    monkeypatch.setattr(pulls, "_LONGEST", 0.3)
+    sent = messages(100)
+    publish(server, sent)
+    lose(monkeypatch, lost)
+    source = NatsSource(f"{server}/PEOPLE{subject}", follow=False, position=None)
+    try:
+        assert read_all(source) == sent
+        assert source.position["sequence"] == 100
+        assert not lost
+    finally:
+        source.close()
+
+
+def test_a_last_message_that_did_not_arrive_is_read_again_while_we_follow(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulls, "_PATIENCE", 0.1)
+    sent = messages(50)
+    publish(server, sent)
+    lose(monkeypatch, {50})
+    source = NatsSource(f"{server}/PEOPLE", follow=True, position=None)
+    try:
+        texts: list[bytes | None] = []
+        for _ in range(20):
+            texts += (source.read(30) or NO_LINES).texts
+        assert texts == sent
+    finally:
+        source.close()
+
+
+def test_messages_before_expired_ones_are_counted_first(server: str) -> None:
+    publish(server, messages(60))
+    source = NatsSource(f"{server}/PEOPLE", follow=False, position=None)
+    try:
+        first = source._wait(source.consumer.pull(20, patient=False))
+        purge(server, 41)
+        rest = source._wait(source.consumer.pull(20, patient=False))
+        assert list(source._take([*first, *rest]).numbers) == list(range(1, 21))
+        with pytest.raises(DataError, match="20 messages of 'PEOPLE' expired"):
+            source.read(20)
+    finally:
+        source.close()
+
+
+def test_the_end_is_not_taken_for_read_when_it_expired(server: str) -> None:
+    publish(server, messages(60))
+    source = NatsSource(f"{server}/PEOPLE", follow=False, position=None)
+    try:
+        source.read(20)
+        purge(server, 61)
+        with pytest.raises(DataError, match="40 messages of 'PEOPLE' expired"):
+            source.read(20)
+    finally:
+        source.close()
+
+
+def test_a_stream_created_anew_while_it_is_read_stops_it(server: str) -> None:
+    publish(server, messages(60))
+    source = NatsSource(f"{server}/PEOPLE", follow=False, position=None)
+    try:
+        source.read(20)
+        delete(server)
+        publish(server, messages(60))
+        with pytest.raises(DataError, match="created anew"):
+            source.read(20)
+    finally:
+        source.close()
+
+
+def test_a_question_that_fails_loses_nothing(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = messages(60)
+    publish(server, sent[:20])
+    publish(server, sent[:1], "people.old")
+    publish(server, sent[20:])
+    source = NatsSource(f"{server}/PEOPLE/people.new", follow=False, position=None)
+    monkeypatch.setattr(broker, "_PAUSE", 0.0)
+    info = source._info
+    failed: list[bool] = []
+
+    def fail_once() -> Any:
+        if failed:
+            return info()
+        failed.append(True)
+        raise source._unanswered("once")
+
+    monkeypatch.setattr(source, "_info", fail_once)
+    try:
+        assert read_all(source) == sent
+        assert failed
+    finally:
+        source.close()
+
+
+def test_a_server_that_does_not_answer_is_told_in_one_line(
+    machine: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(machine.address, messages(60))
+    for name, value in (("_ANSWER", 0.1), ("_PAUSE", 0.0), ("_FAILURES", 1)):
+        monkeypatch.setattr(broker, name, value)
+    monkeypatch.setattr(pulls, "_PATIENCE", 0.1)
+    monkeypatch.setattr(pulls, "_LONGEST", 0.2)
+    source = NatsSource(f"{machine.address}/PEOPLE", follow=False, position=None)
+    try:
+        source.read(20)
+        machine.process.send_signal(signal.SIGSTOP)
+        os.waitpid(machine.process.pid, os.WUNTRACED)  # until it has stopped
+        told = r"does not answer JetStream requests \(TimeoutError\): nothing is lost"
+        for ask in (source._info, source._subscribe, lambda: source.again([3])):
+            with pytest.raises(DataError, match=told):
+                ask()
+        with pytest.raises(DataError, match=told):
+            read_all(source)
+        source.follow, source.failures = True, 0
+        for _ in range(10):
+            assert source.read(20) == NO_LINES
+        machine.process.send_signal(signal.SIGCONT)
+        source.follow = False
+        assert len(read_all(source)) == 40
+    finally:
+        machine.process.send_signal(signal.SIGCONT)
+        source.close()

@@ -1,9 +1,10 @@
 """Records from NATS JetStream: one message, one record.
 
 The position is the sequence number that the server gives each message, kept in our own checkpoint:
-exactly-once does not hang on acknowledgements. Messages are pulled, so the server holds what we
-cannot take yet. The stream must keep its messages by limits, not delete them once read; what the
-limits take away before it was read is noticed and not passed over in silence.
+exactly-once does not hang on acknowledgements. Only messages that follow each other without a gap
+are taken; what was sent and did not arrive is asked for again. The stream must keep its messages by
+limits, not delete them once read; what the limits take away before it was read is noticed and not
+passed over in silence.
 """
 
 from __future__ import annotations
@@ -17,11 +18,22 @@ from urllib.parse import urlsplit
 from tulle.errors import DataError, TulleError, missing_extra
 from tulle.tables.formats import display_name
 from tulle.workflows.stream.lines import LONGEST, NO_LINES, Lines
+from tulle.workflows.stream.pulls import Consumer
 from tulle.workflows.stream.sources import Position
 
-_PATIENCE = 1.0  # seconds that one pull waits for messages
 _ATTEMPTS = 5.0  # seconds until a server counts as unreachable
-_FAILURES = 20  # pulls in a row that a server may leave unanswered, unless we follow it
+_ANSWER = 5.0  # seconds for the answer to a question that is no pull
+_PAUSE = 1.0  # seconds until a question that was not answered is asked again
+_FAILURES = 5  # times in a row that nothing may come of asking, unless we follow the stream
+_BATCH = 5_000  # messages of a pull
+
+
+class _Unanswered(DataError):
+    """The server does not answer, which may pass."""
+
+
+class _Missing(DataError):
+    """The server answers that there is no such thing."""
 
 
 class NatsSource:
@@ -51,59 +63,62 @@ class NatsSource:
         self.goes_back = True
         self.sequence = 0
         self.failures = 0
+        self.astray = False  # whether a message did not arrive, so that we must begin again
+        self.ended = asyncio.Event()  # the latest pull
         self.loop = asyncio.new_event_loop()
         server = f"{parts.scheme}://{parts.netloc}"
         try:
             # once connected, the client reconnects for ever; the first time it must succeed soon
-            first = nats.connect(server, max_reconnect_attempts=-1, error_cb=_quiet)
+            first = nats.connect(
+                server,
+                max_reconnect_attempts=-1,
+                error_cb=_quiet,
+                disconnected_cb=self._interrupt,
+                reconnected_cb=self._interrupt,
+            )
             self.connection: Any = self._wait(asyncio.wait_for(first, _ATTEMPTS))
         except (OSError, TimeoutError, nats.errors.Error) as error:
             self.loop.close()
             raise DataError(
                 f"cannot reach {display_name(server)}: {type(error).__name__}"
             ) from None
-        self.streams = self.connection.jetstream()
+        self.streams = self.connection.jetstream(timeout=_ANSWER)
         try:
             self._begin(position, continued=continued)
+            self._subscribe()
         except DataError:
             self.close()
             raise
-        self.subscription = self._wait(self._subscribe())
 
     @property
     def position(self) -> Position:
         return {"sequence": self.sequence, "created": self.created}
 
     def read(self, most: int) -> Lines | None:
-        import nats
-
         try:
-            messages = self._wait(self.subscription.fetch(min(most, 5_000), timeout=_PATIENCE))
-        except (TimeoutError, nats.errors.Error):
-            return NO_LINES if self._more_to_come() else None
-        texts, numbers = [], []
-        latest = self.sequence
-        for message in messages:
-            number = message.metadata.sequence.stream
-            if number <= latest:
-                continue  # delivered twice by the server, read once by us
-            texts.append(_text(message.data))
-            numbers.append(number)
-            latest = number
-        if self.sequence and numbers and numbers[0] > self.sequence + 1:
-            self._refuse_expired(self._info())  # or another subject's, or deleted by hand
-        self.sequence = latest
-        return Lines(texts, numbers, numbers, [self.name] * len(numbers))
+            if self.astray:
+                self._resubscribe()
+            messages = self._ask(self.consumer.pull(min(most, _BATCH), patient=self.follow))
+            if not messages and not self._more_to_come():
+                return None
+            found = self._take(messages)
+        except _Unanswered as problem:
+            self._fail(problem)
+            self._wait(asyncio.sleep(_PAUSE))  # the client is connecting again meanwhile
+            return NO_LINES
+        if len(found):
+            self.failures = 0
+        elif not self.follow:
+            self._fail(self._unanswered("messages that it holds did not arrive"))
+        return found
 
     def header(self) -> bytes | None:
         return None
 
     def again(self, places: Sequence[int]) -> list[bytes | None]:
-        import nats
-
         try:
-            found = [self._wait(self.streams.get_msg(self.name, seq=place)) for place in places]
-        except nats.js.errors.NotFoundError:
+            found = [self._ask(self.streams.get_msg(self.name, seq=place)) for place in places]
+        except _Missing:
             raise DataError(
                 f"the stream '{self.name}' no longer holds records that wait: keep messages "
                 "longer, or seal waiting records in the state with --key"
@@ -122,44 +137,97 @@ class NatsSource:
         self._wait(asyncio.wait(left) if left else asyncio.sleep(0))
         self.loop.close()
 
+    def _take(self, messages: Sequence[Any]) -> Lines:
+        """The messages that follow each other; from a gap on they are left, to be read again."""
+        taken, latest, hole = self.consumer.taken, self.sequence, None
+        texts: list[bytes | None] = []
+        numbers: list[int] = []
+        for message in messages:
+            place = message.metadata.sequence
+            if place.consumer != taken + 1 or place.stream <= latest:
+                self.astray = True
+                break
+            if hole is None and latest and place.stream > latest + 1:
+                hole = len(numbers)
+            taken, latest = place.consumer, place.stream
+            texts.append(_text(message.data))
+            numbers.append(latest)
+        if hole is not None:
+            kept = self._before_expired(numbers, hole)
+            texts, numbers = texts[:kept], numbers[:kept]
+        self.consumer.taken = taken  # both counts at once: what fails before this is read again
+        if numbers:
+            self.sequence = numbers[-1]
+        return Lines(texts, numbers, numbers, [self.name] * len(numbers))
+
+    def _before_expired(self, numbers: Sequence[int], hole: int) -> int:
+        """How many messages to keep, if sequence numbers are missing after the first ``hole``.
+
+        They may be another subject's or deleted by hand. If they expired, it is told by the next
+        read, when those before them have been counted.
+        """
+        info = self._info()
+        if hole == 0:
+            self._refuse_expired(info)
+        elif info.state.first_seq > numbers[hole - 1] + 1:
+            self.astray = True
+            return hole
+        return len(numbers)
+
     def _more_to_come(self) -> bool:
         """After a pull without messages: is there anything to wait for?
 
         A server that was restarted, or that did not hear from us for long, has forgotten our
-        subscription: then a new one begins where we stand.
+        consumer, and what was sent last may not have arrived: only a new consumer, which counts
+        what there is after our position, knows the end.
         """
-        import nats
-
-        try:
-            waiting = self._wait(self.subscription.consumer_info()).num_pending
-        except (TimeoutError, nats.errors.Error):
-            self.failures += 1
-            if self.failures > _FAILURES and not self.follow:
-                raise DataError(f"the server of '{self.name}' went away") from None
-            self._resubscribe()
+        behind = self._behind()
+        if self.consumer.arrived:  # slowly: they came before this answer
             return True
-        self.failures = 0
-        return self.follow or waiting > 0
+        if self.follow and not behind:
+            self.ended.set()
+            return True
+        info = self._resubscribe()
+        if self.follow or self.consumer.waiting:
+            return True
+        if self.sequence and self.subject is None:
+            self._refuse_expired(info)
+        return False
 
-    def _resubscribe(self) -> None:
+    def _behind(self) -> bool:
+        """Whether the server has sent something that did not arrive."""
+        try:
+            info = self._ask(self.streams.consumer_info(self.name, self.consumer.name))
+        except _Missing:
+            return True
+        return bool(info.delivered.consumer_seq != self.consumer.taken)
+
+    def _subscribe(self) -> None:
+        self.astray = True  # until the server has answered
+        self.consumer = Consumer(self.connection, self.streams, self.name, self.ended)
+        self._ask(self.consumer.begin(self.sequence + 1, self.subject))
+        self.astray = False
+
+    def _resubscribe(self) -> Any:
+        """Begins again after the last message taken, in the same stream."""
         import nats
 
-        try:
-            self.subscription = self._wait(self._subscribe())
-        except (TimeoutError, nats.errors.Error):
-            self._wait(asyncio.sleep(_PATIENCE))  # the client is connecting again meanwhile
+        info = self._info()
+        if str(info.created) != self.created:
+            raise self._another()
+        with suppress(OSError, TimeoutError, nats.errors.Error):  # it may not know us any more
+            self._wait(self.consumer.end())
+        self._subscribe()
+        return info
 
-    async def _subscribe(self) -> Any:
-        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+    async def _interrupt(self) -> None:
+        """What was pulled when the connection broke will not arrive."""
+        self.ended.set()
 
-        start = ConsumerConfig(
-            ack_policy=AckPolicy.NONE,
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=self.sequence + 1,
-            inactive_threshold=300.0,
-        )
-        subject = self.subject or ""
-        return await self.streams.pull_subscribe(subject, stream=self.name, config=start)
+    def _fail(self, problem: DataError) -> None:
+        self.failures += 1
+        if self.connection.is_closed or (self.failures > _FAILURES and not self.follow):
+            raise problem
 
     def _begin(self, position: Position | None, *, continued: bool) -> None:
         """Finds the place to read on from, if this stream is the one that was read."""
@@ -180,18 +248,16 @@ class NatsSource:
         elif continued:
             self.goes_back = False
         else:
-            raise DataError(
-                f"'{self.name}' is another stream than this state has read, or was created anew. "
-                "If it goes on where that one ended, say --restart continued"
-            )
+            raise self._another()
+
+    def _another(self) -> DataError:
+        return DataError(
+            f"'{self.name}' is another stream than this state has read, or was created anew. "
+            "If it goes on where that one ended, say --restart continued"
+        )
 
     def _info(self) -> Any:
-        import nats
-
-        try:
-            return self._wait(self.streams.stream_info(self.name))
-        except (nats.js.errors.NotFoundError, nats.js.errors.ServiceUnavailableError):
-            raise DataError(f"there is no JetStream stream '{self.name}' on this server") from None
+        return self._ask(self.streams.stream_info(self.name))
 
     def _refuse_expired(self, info: Any) -> None:
         lost = info.state.first_seq - self.sequence - 1
@@ -200,6 +266,25 @@ class NatsSource:
                 f"{lost} messages of '{self.name}' expired on the server before they were read: "
                 "restore the stream, or say --restart continued to go on without them"
             )
+
+    def _ask(self, work: Any) -> Any:
+        import nats
+
+        try:
+            return self._wait(work)
+        except nats.js.errors.NotFoundError:
+            raise _Missing(f"there is no JetStream stream '{self.name}' on this server") from None
+        except nats.js.errors.BadRequestError as error:
+            why = error.description
+            raise DataError(f"the server refuses to read '{self.name}': {why}") from None
+        except (OSError, TimeoutError, nats.errors.Error) as error:
+            raise self._unanswered(type(error).__name__) from None
+
+    def _unanswered(self, why: str) -> _Unanswered:
+        return _Unanswered(
+            f"the server of '{self.name}' does not answer JetStream requests ({why}): "
+            "nothing is lost, say the same command again to go on"
+        )
 
     def _wait(self, work: Any) -> Any:
         return self.loop.run_until_complete(work)
@@ -210,4 +295,4 @@ def _text(content: bytes) -> bytes | None:
 
 
 async def _quiet(_: Exception) -> None:
-    """Reconnecting is the client's work; what matters is raised by the next pull."""
+    """Reconnecting is the client's work; what a pull did not bring is asked for again."""

@@ -10,7 +10,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +31,21 @@ _HEADER = "header.json"
 _USE = "stream/waiting"
 _BOUND = b"tulle-stream-waiting-v1"  # what a sealed part is bound to
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same state is the same bytes
+
+# what zipfile raises where a bit was flipped: an unknown compression, a password, and so on
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    ArithmeticError,
+    RuntimeError,
+    LookupError,
+    ValueError,
+    TypeError,
+)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -57,7 +75,7 @@ def from_bytes(content: bytes, *, origin: str) -> tuple[dict[str, Any], Arrays]:
                 f"{origin} has format {header['version']}: this Tulle reads up to {VERSION}"
             )
         expected = header.pop("sha256")
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+    except _DAMAGE as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{origin} is not the state of a stream, or it is damaged") from None

@@ -24,8 +24,9 @@ from tulle.keys import SecretKey
 
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Keeps a second process away from the same state."""
-    lock = Path(path).with_name(f".{Path(path).name}.lock")
+    """Keeps a second process away from the same state, whatever links lead to it."""
+    state = _resolved(path)
+    lock = state.with_name(f".{state.name}.lock")
     if not lock.parent.is_dir():
         raise DataError(f"the folder {lock.parent} does not exist")
     try:
@@ -43,13 +44,18 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
         os.close(handle)
 
 
+def _resolved(path: str | os.PathLike[str]) -> Path:
+    """The file that a symbolic link leads to, which a write would otherwise replace."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+
+
 class Checkpoint:
     """The file, and how waiting records are treated in it."""
 
     def __init__(
         self, path: str | os.PathLike[str], *, key: SecretKey | None, plain_waiting: bool
     ) -> None:
-        self.path = Path(path)
+        self.path = _resolved(path)
         self.key = key
         self.waiting = "plain" if plain_waiting else "seal" if key is not None else "omit"
 

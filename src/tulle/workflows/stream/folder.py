@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,14 @@ from tulle.workflows.stream.sources import PAUSE, Position
 
 _UNFINISHED = (".part", ".tmp", ".crdownload")
 _WRITTEN = (".rejects.ndjson", ".manifest.json")  # by tulle stream itself
+# so are states and reports, which have any name: a state is a zip that begins with header.json, and
+# the first line of a report is no record
+_STATE_OR_REPORT = re.compile(
+    rb'PK\x03\x04.{26}header\.json|\{\s*\n\s*"title": "Stream condensed from ', re.DOTALL
+)
+_MARKED = 4096  # bytes at either end of a file that tell it from another
+
+Mark = tuple[int, str]  # size and checksum of a file that was read
 
 
 class FolderSource:
@@ -23,7 +35,8 @@ class FolderSource:
 
     Hidden files and names that end in .part or .tmp are files still being written. A file that
     was read may be taken away; its name is remembered, for a folder may come back as it was (a
-    disk that is mounted again).
+    disk that is mounted again). A mark of it is remembered too, so that another file of that name
+    is not passed over in silence.
     """
 
     goes_back = True
@@ -44,10 +57,18 @@ class FolderSource:
         self.follow = follow
         start = position or {"done": [], "file": None}
         self.done: set[str] = set(start["done"])
+        self.own: set[str] = set()  # what Tulle wrote itself, found by what is in it
+        self.salt = bytes.fromhex(start["salt"]) if "salt" in start else secrets.token_bytes(16)
+        marks = zip(start["done"], start.get("marks", []))  # older states have none
+        self.marks: dict[str, Mark] = {name: (mark[0], mark[1]) for name, mark in marks if mark}
         self.names: list[str] = []  # of files to read, the next one last
         self.current: FileSource | None = None
+        arrived = self._arrived()
+        if position is None and not follow and not arrived:
+            raise DataError(f"{path} holds no file to read: their names end in {self._endings()}")
+        self._require_same()
         if start["file"] is not None:
-            self.current = self._open(start["file"], start["within"])
+            self._go_on_with(start["file"], start["within"], start.get("ended"))
         known = start.get("header")
         self._header = None if known is None else known.encode("latin-1")
         if known is None and start.get("first"):  # states before 0.2 named a file instead
@@ -55,11 +76,23 @@ class FolderSource:
 
     @property
     def position(self) -> Position:
-        header = None if self._header is None else self._header.decode("latin-1")
-        at = {"done": sorted(self.done), "file": None, "header": header}
+        names = sorted(self.done)
+        at = {
+            "done": names,
+            "marks": [self.marks.get(name) for name in names],
+            "salt": self.salt.hex(),
+            "header": None if self._header is None else self._header.decode("latin-1"),
+            "file": None,
+        }
         if self.current is None:
             return at
-        return at | {"file": self.current.name, "within": self.current.position}
+        # a file whose end was reached may be taken away, though nobody has looked beyond it yet
+        ended = self._mark_of(self.current) if _is_at_end(self.current) else None
+        return at | {
+            "file": self.current.name,
+            "within": self.current.position,
+            "ended": ended,
+        }
 
     def read(self, most: int) -> Lines | None:
         parts: list[Lines] = []
@@ -75,9 +108,7 @@ class FolderSource:
             assert self.current is not None
             lines = self.current.read(most)
             if lines is None:
-                self.done.add(self.current.name)
-                self.current.close()
-                self.current = None
+                self._finish(self.current)
             else:
                 name = self.current.name
                 parts.append(replace(lines, places=[[name, place] for place in lines.places]))
@@ -91,9 +122,13 @@ class FolderSource:
         return NO_LINES
 
     def header(self) -> bytes | None:
-        if self.has_header and self._header is None:
+        while self.has_header and self._header is None:
             first = (first_line(self.folder / name) for name in self._arrived())
             self._header = next((line for line in first if line is not None), None)
+            if self._header is None and not self.follow:
+                break
+            if self._header is None:
+                time.sleep(PAUSE)
         return self._header
 
     def again(self, places: Sequence[Any]) -> list[bytes | None]:
@@ -107,13 +142,13 @@ class FolderSource:
 
     def notes(self) -> list[str]:
         """Files that nobody reads are counted, so that none is missed in silence."""
-        left = [name for name in self._complete() if not name.endswith(self.endings)]
+        others = [name for name in self._complete() if not name.endswith(self.endings)]
+        left = sum(not self._is_own(name) for name in others)
         if not left:
             return []
-        *others, last = self.endings
         return [
             f"Files of {self.name} that were left alone, because their names do not end in "
-            f"{', '.join(others)} or {last}: {len(left)}"
+            f"{self._endings()}: {left}"
         ]
 
     def close(self) -> None:
@@ -141,16 +176,98 @@ class FolderSource:
             path, has_header=self.has_header, follow=False, position=position, complete=True
         )
 
-    def _arrived(self) -> list[str]:
-        """The files that were not read yet."""
-        return sorted(name for name in self._complete() - self.done if name.endswith(self.endings))
+    def _go_on_with(self, name: str, position: Position, ended: Sequence[Any] | None) -> None:
+        """The file at hand; ``ended`` is its mark if it was read to its end."""
+        if (self.folder / name).exists():
+            self.current = self._open(name, position)
+            if ended and _size_of_open(self.current) != ended[0]:
+                self.close()
+                raise _another(name)
+        elif ended:
+            self.done.add(name)
+            self.marks[name] = (ended[0], ended[1])
+        else:
+            raise DataError(
+                f"{name} was taken away before it was read to its end: put it back, or begin a "
+                "new state"
+            )
 
-    def _complete(self) -> set[str]:
+    def _finish(self, file: FileSource) -> None:
+        self.done.add(file.name)
+        self.marks[file.name] = self._mark_of(file)
+        file.close()
+        self.current = None
+
+    def _arrived(self) -> list[str]:
+        """The files that were not read yet; those that were must be as long as they were."""
+        there = self._complete()
+        for name in there.keys() & self.marks.keys():
+            if _size_of(there[name]) not in (None, self.marks[name][0]):
+                raise _another(name)
+        unread = there.keys() - self.done - self.own
+        arrived = [name for name in unread if name.endswith(self.endings)]
+        self.own |= {name for name in arrived if self._is_own(name)}
+        return sorted(set(arrived) - self.own)
+
+    def _complete(self) -> dict[str, os.DirEntry[str]]:
         """All files but those that are being written, and what Tulle wrote itself."""
         return {
-            entry.name
+            entry.name: entry
             for entry in os.scandir(self.folder)
             if entry.is_file()
             and not entry.name.startswith(".")
             and not entry.name.endswith(_UNFINISHED + _WRITTEN)
         }
+
+    def _is_own(self, name: str) -> bool:
+        try:
+            with open(self.folder / name, "rb") as file:
+                return _STATE_OR_REPORT.match(file.read(80)) is not None
+        except OSError:
+            return False  # whoever reads it is told
+
+    def _endings(self) -> str:
+        *others, last = self.endings
+        return f"{', '.join(others)} or {last}"
+
+    # -- whether a file is the one that was read ---------------------------------------------------
+
+    def _require_same(self) -> None:
+        """Once, at the start: it opens every file that was read and is still there."""
+        for name in sorted(self._complete().keys() & self.marks.keys()):
+            with suppress(OSError), open(self.folder / name, "rb") as file:
+                if self._mark(file.fileno(), self.marks[name][0]) != self.marks[name]:
+                    raise _another(name)
+
+    def _mark_of(self, file: FileSource) -> Mark:
+        return self._mark(file.file.fileno(), file.lines.offset)
+
+    def _mark(self, descriptor: int, size: int) -> Mark:
+        """Keyed, and short: who holds the state can test guesses of a file, and gains little."""
+        ends = os.pread(descriptor, _MARKED, 0) + os.pread(
+            descriptor, _MARKED, max(0, size - _MARKED)
+        )
+        return size, blake2b(ends, key=self.salt, digest_size=4).hexdigest()
+
+
+def _is_at_end(file: FileSource) -> bool:
+    return file.lines.offset >= _size_of_open(file)
+
+
+def _size_of_open(file: FileSource) -> int:
+    return os.fstat(file.file.fileno()).st_size
+
+
+def _size_of(entry: os.DirEntry[str]) -> int | None:
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return None  # taken away this very moment
+
+
+def _another(name: str) -> DataError:
+    return DataError(
+        f"{name} is not the file that was read: this state has read another folder, or the file "
+        "was replaced. Put it back as it was and add what is new as another file, or begin a new "
+        "state"
+    )

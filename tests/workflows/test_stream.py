@@ -238,9 +238,9 @@ def test_report_measures_what_two_snapshots_tell(
         "snapshots",
         "history",
     ]
-    with pytest.raises(OutputExists):
+    with pytest.raises(OutputExists):  # another stream's
         stream(
-            str(source), tmp_path / "out", state=tmp_path / "st", report=tmp_path / "report.json"
+            str(source), tmp_path / "out2", state=tmp_path / "st2", report=tmp_path / "report.json"
         )
 
 

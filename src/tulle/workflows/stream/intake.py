@@ -34,6 +34,7 @@ class Intake:
         self.initial = _Initial()
         self.waiting = Whereabouts()
         self.read = 0
+        self.began_with = 0  # records, if it was in this run
         self.surplus = 0  # lines with keys that are no columns
 
     @property
@@ -87,7 +88,7 @@ class Intake:
         refused = dict(records.refused)
         frame, places = self._allowed(records.frame, records.places, refused)
         if self.condenser is None:
-            self._start(frame, places, lines)
+            self._start(frame, places, lines, refused)
         else:
             self._insert(frame, places, lines, refused)
         for place in sorted(refused):
@@ -111,7 +112,7 @@ class Intake:
             refused[place] = "its level or its class is missing or not allowed"
         return frame.filter(fine), places[fine.to_numpy()]
 
-    def _start(self, frame: pl.DataFrame, places: Ints, lines: Lines) -> None:
+    def _start(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
         wanted, classes = self.settings.wanted, self.settings.class_column
         condenser = StreamCondenser(
             wanted["k"],
@@ -126,9 +127,10 @@ class Intake:
         condenser.partial_fit(self._features(frame), self._classes(frame))
         if not len(condenser.counts_):
             raise PrivacyError(
-                f"{frame.height} records are too few for one group of their level: nothing was "
-                "written. Wait for more"
+                f"{frame.height} records are too few for one group of their level, and nothing was "
+                f"written: wait for more, or begin with more (--init){_complaint(refused)}"
             )
+        self.began_with = frame.height
         self.condenser = condenser
         self.waiting.keep(condenser.waiting_numbers(), 0, places, lines)
 
@@ -203,8 +205,12 @@ class _Initial:
             raise DataError(f"{len(self.rows)} records are too few to begin with{self.complaint()}")
 
     def complaint(self) -> str:
-        """What was refused, for people who gave the wrong file."""
-        if not self.refused:
-            return ""
-        first = self.refused[min(self.refused)]
-        return f": {len(self.refused)} lines were refused (the first one: {first})"
+        return _complaint(self.refused)
+
+
+def _complaint(refused: Reasons) -> str:
+    """What was refused, for people who gave the wrong file."""
+    if not refused:
+        return ""
+    first = refused[min(refused)]
+    return f": {len(refused)} lines were refused (the first one: {first})"

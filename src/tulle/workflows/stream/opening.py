@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from tulle.errors import DataError, TulleError
 from tulle.workflows.stream.files import FileSource
@@ -74,3 +75,20 @@ def _require_kind(position: Position | None, wanted: str) -> None:
     before = next((kind for key, kind in _KINDS.items() if key in position), _PIPE)
     if before != wanted:
         raise DataError(f"this state has read from {before}: go on with that, or start a new state")
+
+
+def refuse_shared_names(
+    source: str,
+    output: str | os.PathLike[str],
+    state: str | os.PathLike[str],
+    report: str | os.PathLike[str] | None,
+) -> None:
+    """Refuses one name for two things: the later one would be written over the other."""
+    taken = {Path(source).resolve(): "the source", Path(output).resolve(): "the output folder"}
+    for option, name in (("--state", state), ("--report", report)):
+        if name is None:
+            continue
+        path = Path(name).resolve()
+        if path in taken:
+            raise TulleError(f"{option} {name} is {taken[path]} itself: give it a name of its own")
+        taken[path] = f"the file of {option}"

@@ -74,6 +74,8 @@ def _by_number(lines: Lines) -> Lines:
 
 def _fetcher() -> Fetch:
     """Reads what is there: a slow pipe is answered at once, and a signal is not waited out."""
+    if sys.stdin is None:
+        raise DataError("standard input is closed: pipe records in, or name a file")
     try:
         pipe = sys.stdin.fileno()
     except (io.UnsupportedOperation, AttributeError):

@@ -16,6 +16,7 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.moments import Ints
+from tulle.tables.frames import refuse_patterns
 from tulle.tables.schema import Column
 from tulle.workflows.stream.fields import (
     PLAIN,
@@ -98,6 +99,7 @@ class RecordReader:
         self._settle(types)
 
     def _settle(self, types: dict[str, FieldType]) -> None:
+        refuse_patterns(types)
         self.types, self.names = types, list(types)
         if self.kind == "csv":
             self.form = csv_form(self.separator, len(types))

@@ -13,6 +13,7 @@ from tulle.condense.stream import StreamCondenser
 from tulle.errors import DataError
 from tulle.files import OutputExists
 from tulle.releases import Manifest, write_release
+from tulle.releases.file_pairs import manifest_path
 from tulle.tables.schema import Column
 from tulle.tables.writing import put_table
 from tulle.workflows.stream.settings import Settings
@@ -38,12 +39,24 @@ def check_folder(folder: Path, *, made: int, force: bool) -> None:
         raise OutputExists(f"{folder} is a file: name a folder for the snapshots")
     if not folder.parent.is_dir():
         raise DataError(f"the folder {folder.parent} does not exist")
-    names = [entry.name for entry in folder.iterdir()] if folder.exists() else []
-    numbers = [int(found[1]) for found in map(_NAME.fullmatch, names) if found]
-    if not force and max(numbers, default=0) > made:
+    if not force and _later(folder, made):
         raise OutputExists(
             f"{folder} holds snapshots of another stream: pass --force to replace them"
         )
+
+
+def clear_later(folder: Path, made: int) -> None:
+    """Takes away the snapshots of another stream: among this one's they would mislead."""
+    for path in _later(folder, made):
+        path.unlink(missing_ok=True)
+        manifest_path(path).unlink(missing_ok=True)
+
+
+def _later(folder: Path, made: int) -> list[Path]:
+    """Snapshots beyond those that this stream made."""
+    entries = folder.iterdir() if folder.exists() else []
+    found = ((path, _NAME.fullmatch(path.name)) for path in entries)
+    return [path for path, match in found if match and int(match[1]) > made]
 
 
 def write_snapshot(
@@ -64,7 +77,7 @@ def write_snapshot(
     change = _change(condenser) if policy == "bounded" else {}
     manifest = Manifest(
         method="condensation of a stream" + (", class by class" if target else ""),
-        parameters={n: value for n, value in settings.wanted.items() if n != "seed"},
+        parameters=settings.parameters,
         guarantee={
             "every record joined a group of at least its level": True,
             "snapshots change by valid groups of newcomers only": policy == "bounded",

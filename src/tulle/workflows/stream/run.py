@@ -10,17 +10,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tulle.errors import DataError, TulleError
-from tulle.files import refuse_existing, refuse_same
+from tulle.files import refuse_existing
 from tulle.keys import SecretKey
 from tulle.progress import bar
 from tulle.random import seed_policy
 from tulle.workflows.stream.checkpoints import Checkpoint, locked
 from tulle.workflows.stream.intake import Intake
 from tulle.workflows.stream.lines import Lines
-from tulle.workflows.stream.opening import format_of_source, open_source
+from tulle.workflows.stream.opening import (
+    format_of_source,
+    open_source,
+    refuse_shared_names,
+)
 from tulle.workflows.stream.records import RecordReader
 from tulle.workflows.stream.rejects import Rejects
-from tulle.workflows.stream.releasing import check_folder, snapshot_path, write_snapshot
+from tulle.workflows.stream.releasing import (
+    check_folder,
+    clear_later,
+    snapshot_path,
+    write_snapshot,
+)
 from tulle.workflows.stream.reporting import stream_result
 from tulle.workflows.stream.settings import Settings
 from tulle.workflows.stream.sources import Source
@@ -63,8 +72,8 @@ def stream(
     """
     settings = Settings(policy, target, levels, options)
     checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
-    refuse_same(source, state)
-    if report is not None:
+    refuse_shared_names(source, output, state, report)
+    if report is not None and not checkpoint.exists():  # a stream that goes on renews its report
         refuse_existing(report, force=force)
     with locked(state):
         run = _Run(checkpoint, Path(output), settings, force=force)
@@ -150,7 +159,8 @@ class _Run:
             report()
             if not began and self.intake.condenser is not None:
                 self._save()
-        if self.intake.condenser is None and not stop:
+        brought_once = not self.source.goes_back and len(self.intake.initial.rows) > 0
+        if self.intake.condenser is None and (brought_once or not stop):
             self.intake.begin()
 
     def close(self) -> None:
@@ -169,7 +179,7 @@ class _Run:
             "snapshots": self.made,
             "state": str(self.checkpoint.path),
         }
-        notes = notes_of(self.intake, self.source)
+        notes = notes_of(self.intake, self.source, sealed=self.checkpoint.waiting != "omit")
         return Streamed(summary, self.written, notes)
 
     def report(self, path: str | os.PathLike[str], command: str) -> None:
@@ -187,7 +197,7 @@ class _Run:
             self.source.name,
         )
         with _written(Path(path)):
-            save({**result, "command": command}, path, force=self.force)
+            save({**result, "command": command}, path, force=True)  # checked in the beginning
 
     def _read(self) -> Lines | None:
         """The next lines; what was condensed is saved before a source that fails ends the run."""
@@ -257,6 +267,8 @@ class _Run:
             self._save()
         path = snapshot_path(self.output, self.made + 1)
         with _written(path):
+            if self.force:
+                clear_later(self.output, self.made)
             told = write_snapshot(
                 self.intake.condenser,
                 path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tulle.tables.schema import Role
 from tulle.workflows.stream.folder import FolderSource
 from tulle.workflows.stream.intake import Intake
 from tulle.workflows.stream.showing import sizes_told
@@ -24,14 +25,23 @@ def counts_of(intake: Intake) -> dict[str, Any]:
     return counts | {"rejected": intake.rejects.count, "surplus_keys": intake.surplus}
 
 
-def notes_of(intake: Intake, source: Source | None) -> list[str]:
-    """What else its owner should know, in sentences without data."""
+def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str]:
+    """What else its owner should know, in sentences without data.
+
+    ``sealed``: the state holds the records that wait.
+    """
     notes = [
         f"Stopped when {intake.progress()} (--init) had come: nothing was written, and "
         "the next run begins anew"
     ]
     if intake.condenser is not None:
-        notes = list(intake.condenser.notes_)
+        notes = [*intake.condenser.notes_, *_notes_of_columns(intake)]
+        waiting = intake.condenser.n_waiting_
+        if waiting and not sealed and source is not None and not source.goes_back:
+            notes.append(
+                f"{source.name} does not bring the {waiting:,} records again that wait, and the "
+                "state does not hold them: without a --key no later run can go on from it"
+            )
     if isinstance(source, FolderSource):
         notes += source.notes()
     if intake.surplus:
@@ -41,4 +51,19 @@ def notes_of(intake: Intake, source: Source | None) -> list[str]:
         )
     if intake.rejects.count:
         notes.append(f"Refused lines, with reasons: {intake.rejects.path}")
+    return notes
+
+
+def _notes_of_columns(intake: Intake) -> list[str]:
+    """Which columns are not released, and how few records that was learnt from."""
+    notes = []
+    left = [c.name for c in intake.settings.columns if c.role in (Role.IDENTIFIER, Role.IGNORED)]
+    if left:
+        names = ", ".join(f"'{name}'" for name in left)
+        notes.append(f"Left out of every snapshot, unless a --policy says otherwise: {names}")
+    if 0 < intake.began_with < intake.settings.wanted["init"]:
+        notes.append(
+            f"The stream began with {intake.began_with:,} records, fewer than --init: kinds of "
+            "columns and categories are those of these records"
+        )
     return notes

@@ -58,7 +58,7 @@ def _search(index: Any, groups: Any, work: Any, record: Any, need: int, tie: flo
 @given(
     seed=st.integers(0, 2**32 - 1),
     dimensions=st.integers(1, 12),
-    count=st.integers(1, 400),
+    count=st.sampled_from([1, 7, 60, 400, 2_000]),  # up to several levels of the index
     power=st.integers(-6, 6),
 )
 def test_rounding_never_decides(
@@ -81,12 +81,15 @@ def test_rounding_never_decides(
         records[:20] = means[rng.integers(count, size=20)] + records[:20] * 1e-6
     scale = 10.0**power
     groups = _groups_at(means * scale, rng.integers(1, 6, size=count))
-    index, work = tree.build(groups), tree.scratch(dimensions)
-    tie = steps.COINCIDENT * dimensions
-    for record in records * scale:
-        for level in (1, 5, 7):
-            expected = steps.nearest(groups, record, level)
-            assert _search(index, groups.arrays, work, record, level - 1, tie) == expected
+    engine = TreeEngine(groups, strict=False)
+    joining = np.ascontiguousarray(np.tile(records, (20, 1)) * scale)
+    for feed in (joining[:0], joining):  # packed, then moved and split
+        engine.absorb(feed, np.ones(len(feed), dtype=np.int64), 0, NOBODY)
+        arrays, tie = groups.arrays, steps.COINCIDENT * dimensions
+        for record in records * scale:
+            for level in (1, 5, 7):
+                found = _search(engine.tree, arrays, engine.work, record, level - 1, tie)
+                assert found == steps.nearest(groups, record, level)
 
 
 def _groups_at(means: Any, sizes: Any) -> Groups:

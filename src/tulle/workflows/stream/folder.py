@@ -66,7 +66,7 @@ class FolderSource:
         arrived = self._arrived()
         if position is None and not follow and not arrived:
             raise DataError(f"{path} holds no file to read: their names end in {self._endings()}")
-        self._require_same()
+        self.compared = False  # files that were read with their marks; sizes are, by now
         if start["file"] is not None:
             self._go_on_with(start["file"], start["within"], start.get("ended"))
         known = start.get("header")
@@ -95,6 +95,8 @@ class FolderSource:
         }
 
     def read(self, most: int) -> Lines | None:
+        if not self.compared:
+            self._require_same()
         parts: list[Lines] = []
         size = 0
         while most > 0 and size < BLOCK:
@@ -233,11 +235,15 @@ class FolderSource:
     # -- whether a file is the one that was read ---------------------------------------------------
 
     def _require_same(self) -> None:
-        """Once, at the start: it opens every file that was read and is still there."""
+        """Once a run, before anything new is read: it opens every file that is still there.
+
+        Not earlier, for where a record that waits was edited, that says more.
+        """
         for name in sorted(self._complete().keys() & self.marks.keys()):
             with suppress(OSError), open(self.folder / name, "rb") as file:
                 if self._mark(file.fileno(), self.marks[name][0]) != self.marks[name]:
                     raise _another(name)
+        self.compared = True
 
     def _mark_of(self, file: FileSource) -> Mark:
         return self._mark(file.file.fileno(), file.lines.offset)

@@ -253,7 +253,7 @@ def _refuse_numbers(names: Sequence[str]) -> None:
     """A record in place of the header would be lost, and its cells published as names."""
     count = sum(map(_is_number, names))
     if count:
-        some = f"{count} numbers among its {len(names)} names"
+        some = f"numbers among its names ({count} of {len(names)})"
         found = "nothing but numbers" if count == len(names) else some
         raise DataError(
             f"the header has {found}, which looks like a record: put the names of the columns "

@@ -223,6 +223,30 @@ def test_a_folder_does_not_read_what_its_stream_writes(tmp_path: Path) -> None:
         assert (done.summary["seen"], done.summary["rejected"]) == (120, 1)
 
 
+@pytest.mark.parametrize("init", [20, 110])  # the wrong ones come later, or among the initial ones
+def test_numbers_that_no_release_may_hold_are_refused_wherever_they_come(
+    init: int, tmp_path: Path
+) -> None:
+    made = rows(120)
+    made[50]["age"], made[51]["income"], made[52]["level"] = 200, float("inf"), 0
+    policy = '[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\nbounds = [0, 120]\n'
+    policy += '[columns.income]\nkind = "decimal"\nrole = "sensitive"\n'
+    policy += '[columns.city]\nkind = "category"\nrole = "quasi-identifier"\n'
+    policy += '[columns.level]\nkind = "integer"\nrole = "level"\n'
+    policy += '[columns.kind]\nkind = "category"\nrole = "quasi-identifier"\n'
+    (tmp_path / "policy.toml").write_text(policy)
+    source = write_csv(tmp_path / "in.csv", made)
+    options = {"state": tmp_path / "st", "policy": tmp_path / "policy.toml", "init": init}
+    done = stream(str(source), tmp_path / "out", k=4, **options)
+    assert (done.summary["seen"], done.summary["rejected"]) == (117, 3)
+    told = (tmp_path / "st.rejects.ndjson").read_text().splitlines()
+    assert [(json.loads(line)["line"], json.loads(line)["reason"]) for line in told] == [
+        (52, "column 'age' is outside its public bounds"),
+        (53, "column 'income' is infinite"),
+        (54, "column 'level' is no level from 1 to 2**53"),
+    ]
+
+
 def test_late_keys_are_counted_and_doubled_ones_refused(tmp_path: Path) -> None:
     made = rows(130)
     late = [{**row, "late": 1} for row in made[120:]]

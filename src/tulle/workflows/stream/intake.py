@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from tulle.condense.stream.saving import resupply
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
 from tulle.tables.number_facts import EXACT
+from tulle.tables.schema import Role
 from tulle.workflows.stream.fields import Reasons
 from tulle.workflows.stream.lines import Lines
 from tulle.workflows.stream.records import RecordReader, Records, Row
@@ -97,20 +99,32 @@ class Intake:
     def _allowed(
         self, frame: pl.DataFrame, places: Ints, refused: Reasons
     ) -> tuple[pl.DataFrame, Ints]:
-        """Refuses records without a level that a group can have, or without a class."""
+        """Refuses records without a level or a class, and numbers that no release may hold."""
+        fine = np.ones(frame.height, dtype=bool)
+        for allowed, reason in self._conditions(frame):
+            wrong = ~allowed.fill_null(False).to_numpy() & fine
+            refused |= dict.fromkeys(places[wrong].tolist(), reason)
+            fine &= ~wrong
+        return (frame, places) if fine.all() else (frame.filter(fine), places[fine])
+
+    def _conditions(self, frame: pl.DataFrame) -> Iterator[tuple[pl.Series, str]]:
+        """What every record must fulfil, the initial ones included, and what to say if not."""
         level, classes = self.settings.level_column, self.settings.class_column
-        fine = pl.repeat(True, frame.height, eager=True)
         if level is not None:
             if not frame[level].dtype.is_integer():
                 raise DataError(f"the levels in '{level}' must be whole numbers")
-            fine &= frame[level].is_between(1, EXACT).fill_null(False)
+            yield frame[level].is_between(1, EXACT), f"column '{level}' is no level from 1 to 2**53"
         if classes is not None:
-            fine &= frame[classes].is_not_null()
-        if fine.all():
-            return frame, places
-        for place in places[~fine.to_numpy()].tolist():
-            refused[place] = "its level or its class is missing or not allowed"
-        return frame.filter(fine), places[fine.to_numpy()]
+            yield frame[classes].is_not_null(), f"column '{classes}', the class, is missing"
+        for column in self.settings.columns:
+            if column.role in (Role.IDENTIFIER, Role.IGNORED):
+                continue
+            values = frame[column.name]
+            if values.dtype.is_float():
+                yield ~values.is_infinite().fill_null(False), f"column '{column.name}' is infinite"
+            if column.bounds is not None and values.dtype.is_numeric():
+                inside = values.is_between(*column.bounds) | values.is_null()
+                yield inside, f"column '{column.name}' is outside its public bounds"
 
     def _start(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
         wanted, classes = self.settings.wanted, self.settings.class_column

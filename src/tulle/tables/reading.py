@@ -35,8 +35,8 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
     >>> _ = path.write_text("zip,age\\n01234,40\\n98765,41\\n")
-    >>> read_table(path).schema
-    Schema([('zip', String), ('age', Int64)])
+    >>> dict(read_table(path).schema)
+    {'zip': String, 'age': Int64}
     """
     opened = _open(source, hold=True)
     return pl.concat(opened.frames(_chosen(source, opened.schema, columns)), rechunk=True)

@@ -129,7 +129,8 @@ class NatsSource:
         import nats
 
         if not self.connection.is_closed:
-            with suppress(OSError, nats.errors.Error):  # a server that is gone hears no farewell
+            # a server that is gone hears no farewell; from Python 3.12 on that is a TypeError
+            with suppress(OSError, TypeError, nats.errors.Error):
                 self._wait(self.connection.close())
         left = asyncio.all_tasks(self.loop)
         for task in left:

@@ -18,7 +18,7 @@ from tulle.sites import dates
 from tulle.sites.columns import ValueType
 from tulle.tables.frames import to_polars
 from tulle.tables.kinds import kind_of
-from tulle.tables.schema import Column, Kind, Role
+from tulle.tables.schema import UNRELEASED, Column, Kind, Role
 
 FORMAT, VERSION = "tulle-site-summary", 1
 _CAREFUL = (
@@ -142,7 +142,7 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
     if known is not None and known.bounds is not None:
         return ColumnSummary(series.name, str(kind), *known.bounds, role=str(role))
     values = series.fill_nan(None).drop_nulls() if series.dtype.is_float() else series.drop_nulls()
-    if values.is_empty() or role in (Role.IDENTIFIER, Role.IGNORED):
+    if values.is_empty() or role in UNRELEASED:
         return bare
     if kind in _NUMBERS and series.dtype.is_numeric():
         low, high = _rounded(float(values.min()), float(values.max()))  # type: ignore[arg-type]

@@ -28,6 +28,9 @@ class Role(StrEnum):
     IGNORED = "ignored"  # left out of the release
 
 
+UNRELEASED = (Role.IDENTIFIER, Role.IGNORED)
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a policy."""

@@ -16,7 +16,7 @@ from tulle.report.editions import K
 from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import load_policy
 from tulle.tables.reading import read_table
-from tulle.tables.schema import Role
+from tulle.tables.schema import UNRELEASED, Role
 from tulle.workflows.sources import sources_read
 
 Path = str | os.PathLike[str]
@@ -93,7 +93,7 @@ def _roles(
         return {name: Role(role) for name, role in roles.items() if role is not None}
     left_out = [name for name in table.columns if name not in released.columns]
     guessed = infer_columns(table.select(left_out)) if left_out else []
-    return {c.name: c.role for c in guessed if c.role in (Role.IDENTIFIER, Role.IGNORED)}
+    return {c.name: c.role for c in guessed if c.role in UNRELEASED}
 
 
 def _guarantee(release: Path) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ import polars as pl
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import Policy, load_policy
-from tulle.tables.schema import Column, Role
+from tulle.tables.schema import UNRELEASED, Column, Role
 
 
 def plan_columns(
@@ -60,7 +60,7 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
     """The table without lists, objects and bytes that the policy ignores."""
-    left_out = [c.name for c in columns if c.role in (Role.IDENTIFIER, Role.IGNORED)]
+    left_out = [c.name for c in columns if c.role in UNRELEASED]
     return table.drop(name for name in left_out if is_opaque(table.schema[name]))
 
 

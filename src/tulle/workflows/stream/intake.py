@@ -15,7 +15,7 @@ from tulle.condense.stream.saving import resupply
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
 from tulle.tables.number_facts import EXACT
-from tulle.tables.schema import Role
+from tulle.tables.schema import UNRELEASED
 from tulle.workflows.stream.fields import Reasons
 from tulle.workflows.stream.lines import Lines
 from tulle.workflows.stream.records import RecordReader, Records, Row
@@ -117,7 +117,7 @@ class Intake:
         if classes is not None:
             yield frame[classes].is_not_null(), f"column '{classes}', the class, is missing"
         for column in self.settings.columns:
-            if column.role in (Role.IDENTIFIER, Role.IGNORED):
+            if column.role in UNRELEASED:
                 continue
             values = frame[column.name]
             if values.dtype.is_float():

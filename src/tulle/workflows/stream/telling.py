@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tulle.tables.schema import Role
+from tulle.tables.schema import UNRELEASED
 from tulle.workflows.stream.folder import FolderSource
 from tulle.workflows.stream.intake import Intake
 from tulle.workflows.stream.showing import sizes_told
@@ -57,7 +57,7 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
 def _notes_of_columns(intake: Intake) -> list[str]:
     """Which columns are not released, and how few records that was learnt from."""
     notes = []
-    left = [c.name for c in intake.settings.columns if c.role in (Role.IDENTIFIER, Role.IGNORED)]
+    left = [c.name for c in intake.settings.columns if c.role in UNRELEASED]
     if left:
         names = ", ".join(f"'{name}'" for name in left)
         notes.append(f"Left out of every snapshot, unless a --policy says otherwise: {names}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import os
 import sys
-import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,6 @@ from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
 from tulle.condense.stream.groups import Groups
 from tulle.condense.stream.steps import COINCIDENT
 from tulle.moments import GroupMoments
-from tulle.workflows.stream import stream
 
 SEED = 0
 FIRST = 400
@@ -361,44 +359,12 @@ def batches(quick: bool) -> None:
     )
 
 
-def commands(quick: bool) -> None:
-    """The whole way of ``tulle stream``: lines to types, groups, checkpoints and a snapshot."""
-    count = 5_000 if quick else 200_000
-    rng = np.random.default_rng(SEED)
-    names = [f"c{place}" for place in range(10)]
-    table = pl.DataFrame(np.round(mixture(count, 10, rng), 4), schema=names)
-    rows = []
-    for kind in ("csv", "ndjson"):
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            source = folder / f"in.{kind}"
-            (table.write_csv if kind == "csv" else table.write_ndjson)(source)
-            work = partial(
-                stream, str(source), folder / "out", state=folder / "state", k=18, seed=0
-            )
-            done, seconds = timed(work)
-            state = (folder / "state").stat().st_size / 1e6
-        rows.append([kind, count, done.summary["groups"], round(count / seconds), state])
-    write_table(
-        "stream_command",
-        "tulle stream, from lines of a file to a snapshot release",
-        ["format", "records", "groups", "records/s", "state file MB"],
-        rows,
-        notes="10 columns, k = 18, a checkpoint every 5 seconds, one snapshot at the end; CPU "
-        "seconds of all threads.",
-        packages=(*PACKAGES, "polars"),
-        seed=SEED,
-        quick=quick,
-    )
-
-
 def main(quick: bool) -> None:
     start = time.process_time()
     growing(quick)
     kinds(quick)
     peers(quick)
     batches(quick)
-    commands(quick)
     print(f"{time.process_time() - start:.0f} CPU seconds")
 
 

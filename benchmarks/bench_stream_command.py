@@ -1,0 +1,183 @@
+"""Streams as users run them: ``partial_fit`` and ``tulle stream`` while groups grow.
+
+``python -m benchmarks.bench_stream_command [--quick]``
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from benchmarks.bench_stream import FIRST, PACKAGES, SEED, mixture, run, started
+from benchmarks.results import save_chart, timed, write_table
+from tulle import StreamCondenser
+from tulle.workflows.stream import stream
+from tulle.workflows.stream.intake import Intake
+
+NAMES = [f"c{place}" for place in range(10)]
+WAYS = ["index and updates alone", "partial_fit", "tulle stream, CSV", "tulle stream, NDJSON"]
+Marks = list[tuple[int, int, float]]  # records, groups, CPU seconds so far
+
+
+def alone(records: np.ndarray, levels: np.ndarray, batch: int) -> Marks:
+    engine = started(records, levels)
+    marks = [(FIRST, len(engine.groups), 0.0)]
+    for start in range(FIRST, len(records), batch):
+        part = slice(start, start + batch)
+        seconds = run(engine, records[part], levels[part])
+        stop = min(part.stop, len(records))
+        marks.append((stop, len(engine.groups), marks[-1][2] + seconds))
+    return marks
+
+
+def fitted(records: np.ndarray, levels: np.ndarray, batch: int) -> Marks:
+    condenser = StreamCondenser(init_size=FIRST, random_state=SEED)
+    condenser.partial_fit(records[:FIRST], levels=levels[:FIRST])
+    marks = [(FIRST, len(condenser.counts_), 0.0)]
+    for start in range(FIRST, len(records), batch):
+        part = slice(start, start + batch)
+        take = partial(condenser.partial_fit, records[part], levels=levels[part])
+        _, seconds = timed(take)
+        marks.append((condenser.n_seen_, len(condenser.counts_), marks[-1][2] + seconds))
+    return marks
+
+
+def commanded(table: pl.DataFrame, kind: str) -> Marks:
+    """One run of the command, looked at after every batch that it takes."""
+    marks: Marks = []
+    take = Intake.take
+
+    def watched(intake: Intake, lines: Any) -> None:
+        take(intake, lines)
+        if intake.condenser is not None:
+            groups = len(intake.condenser.counts_)
+            marks.append((intake.seen, groups, time.process_time()))
+
+    with tempfile.TemporaryDirectory() as name, patch.object(Intake, "take", watched):
+        folder = Path(name)
+        source = written(table, folder, kind)
+        stream(source, folder / "out", state=folder / "state", levels="level", init=FIRST, seed=0)
+    return marks
+
+
+def written(table: pl.DataFrame, folder: Path, kind: str) -> str:
+    path = folder / f"in.{kind}"
+    (table.write_csv if kind == "csv" else table.write_ndjson)(path)
+    return str(path)
+
+
+def by_tenths(marks: Marks, count: int, step: int) -> list[tuple[int, int, float]]:
+    """Records, groups and records a second of each part of the run after the first groups."""
+    seen, groups, seconds = (np.array(column) for column in zip(*marks, strict=True))
+    ends = np.arange(step, count + 1, step)
+    spent = np.diff(np.interp(np.append(seen[0], ends), seen, seconds))
+    taken = np.diff(np.append(seen[0], ends))
+    return [
+        (int(end), round(np.interp(end, seen, groups)), speed)
+        for end, speed in zip(ends, taken / spent, strict=True)
+    ]
+
+
+def growing(quick: bool) -> None:
+    """What of the growing search is left in what a user waits for."""
+    count, step = (60_000, 20_000) if quick else (1_000_000, 100_000)
+    batch = 10_000
+    rng = np.random.default_rng(SEED)
+    records = np.round(mixture(count, 10, rng), 4)
+    levels = rng.integers(16, 21, size=count)
+    table = pl.DataFrame(records, schema=NAMES).with_columns(level=pl.Series(levels))
+    for way in (alone, fitted):  # imports, compiles
+        way(records[: 2 * batch], levels[: 2 * batch], batch)
+    runs = [
+        alone(records, levels, batch),
+        fitted(records, levels, batch),
+        commanded(table, "csv"),
+        commanded(table, "ndjson"),
+    ]
+    parts = [by_tenths(marks, count, step) for marks in runs]
+    rows: list[list[Any]] = [
+        [*parts[0][place][:2], *(round(part[place][2]) for part in parts)]
+        for place in range(len(parts[0]))
+    ]
+    falls = [f"{part[0][2] / part[-1][2]:.2f}" for part in parts]
+    rows.append(["first tenth : last tenth", "", *falls])
+    write_table(
+        "stream_growing",
+        "Streams: what a user waits for while groups grow",
+        ["records", "groups", *WAYS],
+        rows,
+        notes="Records/s of each tenth of one stream after its first groups: 10 columns, mixture "
+        "of 20 Gaussians, levels uniform on 16..20, exact nearest admissible group. partial_fit "
+        f"takes NumPy arrays of {batch:,} records with all checks. The command reads and types "
+        "lines and saves a checkpoint every 5 seconds. CPU seconds of all threads. Target: 80,000.",
+        packages=(*PACKAGES, "polars"),
+        seed=SEED,
+        quick=quick,
+    )
+    save_chart("stream_growing", growing_chart(rows[:-1]), quick=quick)
+
+
+def growing_chart(rows: list[list[Any]]) -> alt.LayerChart:
+    shown = pl.DataFrame(
+        [
+            {"groups": row[1], "speed": speed, "way": way}
+            for row in rows
+            for way, speed in zip(WAYS, row[2:], strict=True)
+        ]
+    )
+    lines = (
+        alt.Chart(shown)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("groups:Q", title="groups"),
+            y=alt.Y("speed:Q", title="records per CPU second", scale=alt.Scale(zero=True)),
+            color=alt.Color("way:N", title=None, sort=WAYS),
+        )
+    )
+    target = alt.Chart(pl.DataFrame({"y": [80_000]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
+    return (lines + target).properties(width=480, height=260)
+
+
+def commands(quick: bool) -> None:
+    """The whole way of ``tulle stream``: lines to types, groups, checkpoints and a snapshot."""
+    count = 5_000 if quick else 200_000
+    rng = np.random.default_rng(SEED)
+    table = pl.DataFrame(np.round(mixture(count, 10, rng), 4), schema=NAMES)
+    rows = []
+    for kind in ("csv", "ndjson"):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            source = written(table, folder, kind)
+            work = partial(stream, source, folder / "out", state=folder / "state", k=18, seed=0)
+            done, seconds = timed(work)
+            state = (folder / "state").stat().st_size / 1e6
+        rows.append([kind, count, done.summary["groups"], round(count / seconds), state])
+    write_table(
+        "stream_command",
+        "tulle stream, from lines of a file to a snapshot release",
+        ["format", "records", "groups", "records/s", "state file MB"],
+        rows,
+        notes="10 columns, k = 18, a checkpoint every 5 seconds, one snapshot at the end; CPU "
+        "seconds of all threads.",
+        packages=(*PACKAGES, "polars"),
+        seed=SEED,
+        quick=quick,
+    )
+
+
+def main(quick: bool) -> None:
+    growing(quick)
+    commands(quick)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

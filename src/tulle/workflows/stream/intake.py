@@ -57,7 +57,7 @@ class Intake:
         """Goes on with a condenser; records that wait are read from the source again."""
         texts = self.waiting.read_again(owed, source)
         if owed:
-            records = self.reader.records(texts).frame
+            records = self.reader.records_apart(texts).frame
             if records.height != len(owed):
                 raise changed(source)
             resupply(condenser, owed, self._features(records))
@@ -67,7 +67,7 @@ class Intake:
         """Condenses lines, or keeps them until the initial records are complete."""
         self.read += len(lines) - lines.texts.count(b"")
         if self.condenser is not None:
-            self._condense(lines, self.reader.records(lines.texts))
+            self._condense(lines, self.reader.records(lines.texts, lines.origins))
             return
         self.initial.add(lines, self.reader, self.waiting)
         if len(self.initial.rows) >= self.settings.wanted["init"]:
@@ -205,8 +205,9 @@ class _Initial:
 
     def add(self, lines: Lines, reader: RecordReader, waiting: Whereabouts) -> None:
         first = sum(map(len, self.lines))
-        for place, text in enumerate(lines.texts, first):
-            row, reason = reader.parse(text)
+        following = zip(lines.texts, lines.origins, strict=True)
+        for place, (text, origin) in enumerate(following, first):
+            row, reason = reader.parse(text, origin)
             if row is not None:
                 self.rows.append(row)
                 self.places.append(place)

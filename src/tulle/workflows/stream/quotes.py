@@ -36,19 +36,21 @@ def leaves_open(text: str, separator: str) -> bool:
 
 
 class OpenQuotes:
-    """Follows lines, one after the other, for as long as quotes are open."""
+    """Follows lines, one after the other, for as long as quotes are open: to the file's end."""
 
-    def __init__(self, separator: str) -> None:
+    def __init__(self, separator: str, length: int = 0, origin: str = "") -> None:
         self.separator = separator
-        self.length = 0  # of the lines since a quote was opened; 0 if none is open
+        self.length = length  # of the lines since a quote was opened; 0 if none is open
+        self.origin = origin  # the file of the last line
 
     def would_open(self, text: bytes | None) -> bool:
         """Whether a line opens quotes, if none are open yet."""
         return text is not None and b'"' in text and leaves_open(_lenient(text), self.separator)
 
-    def hold(self, text: bytes | None) -> bool:
+    def hold(self, text: bytes | None, origin: str) -> bool:
         """Whether a line is inside quotes of a line before; remembers what it leaves open."""
-        length, self.length = self.length, 0
+        length = self.length if origin == self.origin else 0
+        self.length, self.origin = 0, origin
         if text is None:
             return False  # longer than quotes go, and refused for that
         if length and length + len(text) <= _FARTHEST:

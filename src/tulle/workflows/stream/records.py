@@ -27,6 +27,7 @@ from tulle.workflows.stream.fields import (
     type_of_texts,
 )
 from tulle.workflows.stream.forms import csv_form, json_form
+from tulle.workflows.stream.headers import read_header
 from tulle.workflows.stream.quotes import OpenQuotes, quoted_fields
 
 Row = dict[str, Any]
@@ -65,12 +66,14 @@ class RecordReader:
         if kind == "csv":
             if header is None:
                 raise DataError("there is no header line: CSV begins with the names of columns")
-            self._read_header(header)
+            self.names, self.separator = read_header(header)
         self.quotes = OpenQuotes(self.separator)
 
     def to_json(self) -> dict[str, Any]:
         """What :meth:`restore` needs."""
-        return {"kind": self.kind, "types": {n: [t.name, t.form] for n, t in self.types.items()}}
+        types = {name: [kind.name, kind.form] for name, kind in self.types.items()}
+        quotes = [self.quotes.length, self.quotes.origin]
+        return {"kind": self.kind, "types": types, "open_quotes": quotes}
 
     def restore(self, entries: dict[str, Any]) -> None:
         """Goes on with the types that were learnt before."""
@@ -80,6 +83,7 @@ class RecordReader:
         if self.kind != entries["kind"] or (self.names and self.names != list(types)):
             raise DataError("the source has another format or other columns than the state")
         self._settle(types)
+        self.quotes = OpenQuotes(self.separator, *entries.get("open_quotes", ()))
 
     def learn(self, rows: list[Row], columns: Sequence[Column]) -> None:
         """Settles columns and types, from what a policy says or else from the initial rows."""
@@ -108,48 +112,43 @@ class RecordReader:
             self.form = json_form(types)
             self.raw = {name: PLAIN.get(kind.name, pl.String()) for name, kind in types.items()}
 
-    def _read_header(self, header: bytes) -> None:
-        text = _decoded(header)
-        if text is None or "\0" in text:
-            raise DataError("the header is no text in UTF-8: unpack it first, or save it as UTF-8")
-        if text.lstrip().startswith(("{", "[")):
-            raise DataError("the header is JSON, and would be taken for names: say --format ndjson")
-        if "\r" in text:
-            raise DataError("the lines end with a lone CR: save the file with LF line ends")
-        unquoted = "".join(text.split('"')[::2])
-        self.separator = max(",;\t|", key=unquoted.count)
-        self.names = quoted_fields(text, self.separator) or []
-        if len(set(self.names)) < len(self.names) or not all(map(str.strip, self.names)):
-            raise DataError("the header has an empty or doubled column name: rename it")
-        if not self.names:
-            raise DataError("the quotes of the header do not match")
-        _refuse_numbers(self.names)
-
     # -- many lines ----------------------------------------------------------------------------
 
-    def records(self, texts: Texts) -> Records:
-        """The records of lines; blank lines are neither records nor refused."""
+    def records(self, texts: Texts, origins: Sequence[str] = ()) -> Records:
+        """The records of the next lines; blank ones are neither records nor refused.
+
+        ``origins`` are their files; without, all are of the same.
+        """
         usual = self._usual(texts)
         odd = np.flatnonzero(~usual).tolist()
         if self.quotes.length or self._any_opens(texts, odd):
-            return self.one_by_one(texts, range(len(texts)))  # usual lines may be inside a text
+            return self.one_by_one(texts, range(len(texts)), origins)  # some may be inside a text
         together = self._together(texts, np.flatnonzero(usual))
         if together is None:
-            return self.one_by_one(texts, range(len(texts)))
+            return self.one_by_one(texts, range(len(texts)), origins)
         if usual.all():
             return together
-        return together.with_others(self.one_by_one(texts, odd))
+        return together.with_others(self.one_by_one(texts, odd, origins))
+
+    def records_apart(self, texts: Texts) -> Records:
+        """The records of lines that do not come after those that were read last."""
+        quotes, self.quotes = self.quotes, OpenQuotes(self.separator)
+        found = self.records(texts)
+        self.quotes = quotes
+        return found
 
     def _any_opens(self, texts: Texts, places: Iterable[int]) -> bool:
         return self.kind == "csv" and any(self.quotes.would_open(texts[at]) for at in places)
 
-    def one_by_one(self, texts: Texts, places: Iterable[int]) -> Records:
+    def one_by_one(
+        self, texts: Texts, places: Iterable[int], origins: Sequence[str] = ()
+    ) -> Records:
         """The records of some of the lines, each of which may be malformed."""
         rows: list[Row] = []
         kept: list[int] = []
         refused: Reasons = {}
         for place in places:
-            row, reason = self.parse(texts[place])
+            row, reason = self.parse(texts[place], origins[place] if origins else "")
             if row is not None:
                 rows.append(row)
                 kept.append(place)
@@ -217,12 +216,12 @@ class RecordReader:
 
     # -- one line ------------------------------------------------------------------------------
 
-    def parse(self, text: bytes | None) -> tuple[Row | None, str]:
+    def parse(self, text: bytes | None, origin: str = "") -> tuple[Row | None, str]:
         """The raw values of a line by column, or None and the reason (none for a blank line).
 
-        Lines come in order: quotes that one leaves open go on in the next.
+        Lines come in order: quotes that one leaves open go on in the next one of its file.
         """
-        if self.kind == "csv" and text != b"" and self.quotes.hold(text):
+        if self.kind == "csv" and text != b"" and self.quotes.hold(text, origin):
             return None, "inside quotes that a line before has opened"
         if text is None:
             return None, "longer than 1 MiB"
@@ -247,26 +246,6 @@ def _decoded(text: bytes | None) -> str | None:
         return None if text is None else text.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-def _refuse_numbers(names: Sequence[str]) -> None:
-    """A record in place of the header would be lost, and its cells published as names."""
-    count = sum(map(_is_number, names))
-    if count:
-        some = f"numbers among its names ({count} of {len(names)})"
-        found = "nothing but numbers" if count == len(names) else some
-        raise DataError(
-            f"the header has {found}, which looks like a record: put the names of the columns "
-            "before it, or rename columns that are named by a number"
-        )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _parse_json(text: str) -> tuple[Row | None, str]:

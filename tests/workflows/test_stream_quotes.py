@@ -1,0 +1,42 @@
+"""Texts with line breaks in a stream of CSV: no part of them becomes a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.reference.streams import OPTIONS, rows, same_groups, write_csv
+from tulle.workflows.stream import stream
+
+BROKEN = ['41,100.0,"Bern', "42,200.0,Chur,4,a", '43,300.0,Sion",4,a', "44,400.0,Bern,4,b"]
+
+
+def lines_with_a_broken_text(path: Path) -> list[str]:
+    """170 records, of which one waits, then a text of three lines and one more record."""
+    lines = write_csv(path, rows(170)).read_text().splitlines()
+    return lines + BROKEN
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_restart_inside_of_a_text_takes_no_part_of_it(tmp_path: Path, cut: int) -> None:
+    lines = lines_with_a_broken_text(tmp_path / "in.csv")
+    at = len(lines) - len(BROKEN) + cut
+    for name, ends in (("once", [len(lines)]), ("twice", [at, len(lines)])):
+        source = tmp_path / f"{name}.csv"
+        for end in ends:
+            source.write_text("\n".join(lines[:end]) + "\n")
+            done = stream(str(source), tmp_path / name, state=tmp_path / f"{name}.st", **OPTIONS)
+        assert (done.summary["condensed"], done.summary["waiting"]) == (170, 1)
+        assert done.summary["rejected"] == 3
+    same_groups(tmp_path / "once.st", tmp_path / "twice.st")
+
+
+def test_a_text_ends_with_its_file(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    lines = lines_with_a_broken_text(folder / "1.csv")
+    (folder / "1.csv").write_text("\n".join(lines[:-3]) + "\n")
+    (folder / "2.csv").write_text("\n".join([lines[0], *lines[1:30]]) + "\n")
+    done = stream(str(folder), tmp_path / "out", state=tmp_path / "st", kind="csv", **OPTIONS)
+    assert (done.summary["seen"], done.summary["rejected"]) == (170 + 29, 1)

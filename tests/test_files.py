@@ -88,3 +88,13 @@ def test_source_is_never_the_output(tmp_path: Path) -> None:
 def test_digest_is_sha256(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     assert digest(tmp_path / "a").startswith("ba7816bf8f01cfea")
+
+
+def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (
+        pytest.raises(OutputExists, match="no regular file"),
+        atomic_write(tmp_path / "pipe", force=True),
+    ):
+        pytest.fail("it was opened")
+    assert (tmp_path / "pipe").is_fifo()

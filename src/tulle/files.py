@@ -68,6 +68,8 @@ def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
     target = Path(path)
     if target.is_dir():
         raise OutputExists(f"{target} is a folder: name a file")
+    if target.exists() and not target.is_file():
+        raise OutputExists(f"{target} is no regular file, and is never replaced: name a file")
     if target.exists() and not force:
         raise OutputExists(f"{target} exists already: pass --force (force=True) to replace it")
     if not target.parent.is_dir():
@@ -93,6 +95,25 @@ def digest_of(file: BinaryIO) -> str:
     while block := file.read(1 << 20):
         running.update(block)
     return running.hexdigest()
+
+
+@contextmanager
+def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """One process or thread at a time, for the blink in which files of a folder change names.
+
+    Where folders cannot be locked (some network file systems) it goes on without.
+    """
+    handle = None
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:

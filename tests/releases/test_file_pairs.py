@@ -6,14 +6,23 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tulle.errors import DataError, PrivacyError, TulleError
 from tulle.files import OutputExists
-from tulle.releases import Manifest, manifest_path, read_manifest, verify_release, write_release
+from tulle.releases import (
+    Manifest,
+    file_pairs,
+    manifest_path,
+    read_manifest,
+    verify_release,
+    write_release,
+)
 
 
 def manifest(**changes: object) -> Manifest:
@@ -160,3 +169,79 @@ def test_kills_at_random_moments_leave_the_old_release_or_the_new(tmp_path: Path
         child.send_signal(signal.SIGKILL)
         child.communicate()
         assert_old_or_new(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "verified",
+    [
+        {"holds": np.False_},
+        {"holds": None},
+        {"error": float("nan")},
+        {"each level": [{"holds": True}, {"holds": False}]},
+        {"in a class": {"holds": 0 > 1}},
+    ],
+)
+def test_what_did_not_hold_in_any_form_is_no_guarantee(
+    tmp_path: Path, verified: dict[str, object]
+) -> None:
+    with pytest.raises(PrivacyError, match="nothing was written"):
+        write_release(tmp_path / "r", lambda file: None, manifest(verified=verified))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_manifest_is_strict_json(tmp_path: Path) -> None:
+    made = manifest(counts={"loss": float("nan"), "k": np.int64(3), "far": np.array([np.inf, 1])})
+    write_release(tmp_path / "r", lambda file: None, made)
+    read = json.loads(manifest_path(tmp_path / "r").read_text(), parse_constant=pytest.fail)
+    assert read["counts"] == {"loss": None, "k": 3, "far": [None, 1.0]}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [{"format": "1"}, {"format": None}, {"verified": 5}, {"verified": []}, {"output": None}],
+)
+def test_a_damaged_manifest_gets_a_clear_word(tmp_path: Path, entries: dict[str, object]) -> None:
+    release(tmp_path / "r")
+    beside = manifest_path(tmp_path / "r")
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | entries))
+    with pytest.raises(DataError, match="not a manifest"):
+        verify_release(tmp_path / "r")
+
+
+@pytest.mark.parametrize("name", [".", "/", ""])
+def test_a_folder_is_no_release(name: str) -> None:
+    with pytest.raises(DataError, match="name the file"):
+        verify_release(name)
+
+
+def test_a_reader_waits_for_the_run_that_is_between_its_two_steps(tmp_path: Path) -> None:
+    release(tmp_path / "r", b"old")
+    replace, seen = os.replace, []
+    reader = threading.Thread(target=lambda: seen.extend(verify_release(tmp_path / "r")))
+
+    def slowly(source: str, target: str) -> None:
+        if str(target).endswith(".manifest.json"):  # the data have their name, the manifest not
+            reader.start()
+            reader.join(0.2)
+        replace(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", slowly)
+        release(tmp_path / "r", b"new", force=True)
+    reader.join()
+    assert [row["holds"] for row in seen] == [True, True]
+    assert all(row["holds"] for row in verify_release(tmp_path / "r"))
+
+
+def test_a_release_that_is_replaced_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+    release(tmp_path / "r", b"old")
+    digest, fresh = file_pairs.digest, [b"new"]
+
+    def after_a_new_release(path: Path) -> str:
+        if fresh:
+            release(tmp_path / "r", fresh.pop(), force=True)
+        return digest(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_pairs, "digest", after_a_new_release)
+        assert all(row["holds"] for row in verify_release(tmp_path / "r"))

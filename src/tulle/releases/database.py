@@ -99,7 +99,7 @@ def read_manifest(target: str) -> Manifest:
     return Manifest.from_json(str(text), beside.shown)
 
 
-def digest_of(target: str, manifest: Manifest) -> str:
+def digest_of(target: str) -> str:
     address = parse(target)
     with connected(address) as connection:
         if not has_table(address, connection):

@@ -4,7 +4,8 @@
 put down first under the name ``.next``, then the data takes its name (this is the moment at which
 the release exists), then the manifest takes its own. A run that is killed in between is completed
 or undone by :func:`settle`, which reading, verifying and writing call first: what there is
-afterwards is the old release or the new one, never a mixture.
+afterwards is the old release or the new one, never a mixture. Meanwhile the folder is locked, so
+that nobody undoes what a living run is about to complete.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from tulle.errors import DataError
 from tulle.files import (
+    alone_in,
     atomic_write,
     digest,
     refuse_existing,
@@ -31,6 +33,8 @@ from tulle.releases.manifest import Manifest
 def manifest_path(release: str | os.PathLike[str]) -> Path:
     """Where the manifest of a release is."""
     path = Path(release)
+    if not path.name:
+        raise DataError(f"'{release}' is no file: name the file of a release")
     return path.with_name(path.name + ".manifest.json")
 
 
@@ -58,14 +62,16 @@ def write(
     """Writes both files, or none."""
     target, beside = Path(path), manifest_path(path)
     settle(target)
-    with atomic_write(target, force=force) as file:
-        put(file)
-        file.flush()
-        file.seek(0)
-        complete = manifest.completed(file=target.name, sha256=digest_of_file(file))
-        with atomic_write(_next(beside), force=True) as staged:
-            staged.write(complete.to_json().encode())
-    os.replace(_next(beside), beside)
+    with ExitStack() as until_both_are_named:
+        with atomic_write(target, force=force) as file:
+            put(file)
+            file.flush()
+            file.seek(0)
+            complete = manifest.completed(file=target.name, sha256=digest_of_file(file))
+            until_both_are_named.enter_context(alone_in(target.parent))
+            with atomic_write(_next(beside), force=True) as staged:
+                staged.write(complete.to_json().encode())
+        os.replace(_next(beside), beside)
     return complete
 
 
@@ -77,11 +83,11 @@ def settle(path: str | os.PathLike[str]) -> None:
         remove_leftovers(file)
     if not staged.exists():
         return
-    with suppress(OSError, ValueError, KeyError):
-        if json.loads(staged.read_bytes())["output"]["sha256"] == digest(path):
-            os.replace(staged, beside)
-            return
-    staged.unlink(missing_ok=True)
+    with alone_in(staged.parent):  # a living run has completed it by then
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if json.loads(staged.read_bytes())["output"]["sha256"] == digest(path):
+                os.replace(staged, beside)
+        staged.unlink(missing_ok=True)
 
 
 def has_manifest(path: str | os.PathLike[str]) -> bool:
@@ -98,7 +104,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         raise DataError(f"{path} has no manifest ({beside.name}): it is not a release") from None
 
 
-def digest_of(path: str | os.PathLike[str], manifest: Manifest) -> str:
+def digest_of(path: str | os.PathLike[str]) -> str:
     if not Path(path).is_file():
         raise DataError(f"{path} does not exist, though its manifest does")
     return digest(path)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any
 
@@ -51,7 +52,7 @@ class Manifest:
         return asdict(self)
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2, default=_plain_number) + "\n"
+        return json.dumps(_plain(self.to_dict()), indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, place: str) -> Manifest:
@@ -60,16 +61,34 @@ class Manifest:
             found = cls(**json.loads(text))
         except (ValueError, TypeError):
             raise DataError(f"{place} is not a manifest of Tulle") from None
-        if found.format > FORMAT:
+        if isinstance(found.format, int) and found.format > FORMAT:
             raise DataError(f"{place} has format {found.format}: this Tulle reads up to {FORMAT}")
+        sections = [getattr(found, part.name) for part in fields(cls) if "Mapping" in part.type]
+        if found.format != FORMAT or not all(isinstance(part, dict) for part in sections):
+            raise DataError(f"{place} is not a manifest of Tulle")
         return found
 
 
 def _holds(value: Any) -> bool:
-    return value is not False and not (isinstance(value, Mapping) and value.get("holds") is False)
+    """Counts and words were looked at and stand for themselves; a no or a nothing does not hold."""
+    if isinstance(value, Mapping):
+        return _holds(value.get("holds", True))
+    if isinstance(value, list | tuple):
+        return all(map(_holds, value))
+    plain = _plain(value)
+    return plain is not None and plain is not False
 
 
-def _plain_number(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """A value as JSON knows it: numbers of NumPy as numbers, what is not a number as nothing."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
     if hasattr(value, "tolist"):
-        return value.tolist()
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
     raise TypeError(f"a manifest cannot hold a {type(value).__name__}")

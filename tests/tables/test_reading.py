@@ -343,6 +343,12 @@ def test_formats_by_name() -> None:
         "postgresql://ann:hun?hunter2@host/db#t",
         "postgresql://host/db#SELECT * FROM t WHERE name = 'hunter2'",
         "postgresql://ann:hunter2@host/db#with x as (select 'hunter2') select * from x",
+        "postgresql://host/db#select*from t where name='hunter2'",
+        "postgresql://host/db#/* all */ SELECT 'hunter2'",
+        "postgresql://host/db#-- all\nSELECT 'hunter2'",
+        "postgresql://host/db#(SELECT 'hunter2')",
+        "postgresql://host/db#values ('hunter2')",
+        "postgresql://host/db#EXPLAIN SELECT 'hunter2'",
     ],
 )
 def test_no_password_or_query_is_shown(source: str) -> None:

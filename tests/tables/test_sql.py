@@ -13,6 +13,7 @@ import pytest
 
 from tulle.errors import DataError, TulleError
 from tulle.files import OutputExists
+from tulle.releases import check_target
 from tulle.tables.reading import read_batches, read_schema, read_table
 from tulle.tables.sql import connected, execute, open_query, parse
 from tulle.tables.writing import write_batches, write_table
@@ -176,3 +177,46 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     (tmp_path / "x.db").touch()
     with pytest.raises(TulleError, match=r"pip install 'tulle\[db\]'"):
         read_table(f"sqlite:///{tmp_path}/x.db#t")
+
+
+def test_whole_numbers_of_64_bits_are_kept_or_refused(database: str) -> None:
+    kept = pl.DataFrame({"n": pl.Series([2**63 - 1, None], dtype=pl.UInt64)})
+    write_table(kept, f"{database}#kept")
+    assert read_table(f"{database}#kept")["n"].to_list() == [2**63 - 1, None]
+    beyond = pl.DataFrame({"n": pl.Series([2**64 - 1, None], dtype=pl.UInt64)})
+    with pytest.raises(DataError, match="beyond 64 bits"):
+        write_table(beyond, f"{database}#beyond")
+
+
+def test_what_postgresql_would_cut_off_is_refused(postgres: str) -> None:
+    fine = pl.Series("t", [1_700_000_000_123_456_789], dtype=pl.Int64)
+    for dtype in (pl.Datetime("ns"), pl.Datetime("ns", "UTC"), pl.Time):
+        frame = (fine % 86_400_000_000_000).cast(dtype).to_frame()
+        with pytest.raises(DataError, match="finer than a microsecond"):
+            write_table(frame, f"{postgres}#fine")
+    with pytest.raises(DataError, match="63 bytes"):
+        write_table(pl.DataFrame({"c" * 64: [1]}), f"{postgres}#wide")
+    with pytest.raises(DataError, match="63 bytes"):
+        write_table(pl.DataFrame({"c": [1]}), f"{postgres}#{'ä' * 32}")
+    with pytest.raises(DataError, match="63 bytes"):
+        check_target(f"{postgres}#{'t' * 60}")
+
+
+def test_names_that_differ_in_capitals_only_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="'Age' and 'age' for one"):
+        write_table(pl.DataFrame({"Age": [1], "age": [2]}), f"sqlite:///{tmp_path}/d.db#t")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", [":memory:", "", "file:x.db?mode=memory"])
+def test_a_database_in_memory_is_no_place_for_a_table(place: str) -> None:
+    with pytest.raises(DataError, match="name a file"):
+        write_table(pl.DataFrame({"a": [1]}), f"sqlite:///{place}#t")
+    with pytest.raises(DataError, match="name a file"):
+        read_table(f"sqlite:///{place}#t")
+
+
+def test_a_query_may_be_written_in_many_ways(database: str) -> None:
+    write_table(pl.DataFrame({"a": [1, 2]}), f"{database}#t")
+    for query in ("SELECT a FROM t -- all", "-- all\nselect a from t;", "select*from t"):
+        assert read_table(f"{database}#{query}").height == 2

@@ -286,3 +286,18 @@ def test_a_full_disk_is_told_in_plain_words(name: str) -> None:
     with pytest.raises(DataError, match="cannot be written as .* is the disk full") as caught:
         put_batches([frame], Full(), name)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.Int32, pl.UInt8, pl.UInt32, pl.UInt64])
+def test_narrow_whole_numbers_go_into_excel(tmp_path: Path, dtype: Any) -> None:
+    frame = pl.DataFrame({"n": pl.Series([0, None, 127], dtype=dtype)})
+    assert returned(frame, tmp_path, "t.xlsx")["n"].to_list() == [0, None, 127]
+    none = pl.DataFrame({"a": ["x"], "n": pl.Series([None], dtype=dtype)})
+    assert returned(none, tmp_path, "u.xlsx")["n"].to_list() == [None]
+
+
+@pytest.mark.parametrize("names", [("Age", "age"), ("a", " ")])
+def test_names_that_excel_cannot_hold_are_refused(tmp_path: Path, names: tuple[str, str]) -> None:
+    with pytest.raises(DataError, match="for one: rename|has no name"):
+        write_table(pl.DataFrame({names[0]: [1], names[1]: [2]}), tmp_path / "t.xlsx")
+    assert not (tmp_path / "t.xlsx").exists()

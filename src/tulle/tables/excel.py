@@ -121,8 +121,9 @@ def _storable(series: pl.Series) -> pl.Series:
     """The values as Excel keeps them; what it would change becomes text."""
     dtype = series.dtype
     if dtype.is_integer():
-        inside = series.is_between(-_EXACT, _EXACT).all()
-        return series if inside else series.cast(pl.String)
+        extremes: list[Any] = [series.min() or 0, series.max() or 0]  # as Python's numbers
+        inside = all(-_EXACT <= extreme <= _EXACT for extreme in extremes)
+        return series.cast(pl.Int64 if inside else pl.String)
     if dtype.is_float() or dtype == pl.Decimal:
         numbers = series.cast(pl.Float64).fill_nan(None)
         if numbers.is_infinite().any():

@@ -38,6 +38,10 @@ _EXTENSIONS = {
     ".xlsx": Format.EXCEL,
 }
 _COMPRESSIBLE = (Format.CSV, Format.NDJSON)
+_QUERY = re.compile(
+    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values)[\s(\"'*\[/]", re.IGNORECASE | re.DOTALL
+)
+_NO_NAME = re.compile(r"[\n'\"=<>*;/]")  # in the name of a table; literals stand among these
 _SQL = re.compile(r"(sqlite|postgresql|postgres)://", re.IGNORECASE)
 
 
@@ -101,12 +105,13 @@ def display_name(source: Source) -> str:
     shown = f"{scheme}://{user.partition(':')[0]}{at}{place}"
     if not selection:
         return shown
-    return f"{shown}#{'query' if is_query(selection) else selection}"
+    told = not is_query(selection) and _NO_NAME.search(selection) is None
+    return f"{shown}#{selection if told else 'query'}"
 
 
 def is_query(selection: str) -> bool:
     """Whether what follows the ``#`` of a database URI is a query rather than a table."""
-    return re.match(r"\s*(select|with)\s", selection, re.IGNORECASE) is not None
+    return _QUERY.match(selection) is not None
 
 
 def existing_file(source: Source) -> Path:

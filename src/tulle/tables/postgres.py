@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from tulle.errors import DataError
 from tulle.tables.csv_reader import refuse_doubled
 from tulle.tables.formats import Format
-from tulle.tables.sql import Address, quoted, record_batches
+from tulle.tables.sql import Address, quoted, record_batches, refuse_long
 from tulle.tables.writing import flat
 
 _CASTS = {"numeric": "::double precision", "money": "::numeric::double precision"}
@@ -54,10 +55,23 @@ def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> 
     schema, name = address.table
     mode = "create"
     for frame in frames:
+        refuse_long(frame.columns)
+        simple = flat(frame, Format.SQL)
         with connection.cursor() as cursor:
-            table = flat(frame, Format.SQL).to_arrow()
+            table = simple.select(_storable(series) for series in simple).to_arrow()
             cursor.adbc_ingest(name, table, mode=mode, db_schema_name=schema)
         mode = "append"
+
+
+def _storable(series: pl.Series) -> pl.Series:
+    """The values, unless they are times of which PostgreSQL would cut off nanoseconds."""
+    fine = series.dtype == pl.Time or getattr(series.dtype, "time_unit", None) == "ns"
+    if fine and (series.to_physical() % 1000 != 0).any():
+        raise DataError(
+            f"the column '{series.name}' holds times finer than a microsecond: PostgreSQL cannot; "
+            "round them, or write Parquet"
+        )
+    return series
 
 
 def _selected(field: Any) -> str:

@@ -26,6 +26,7 @@ from tulle.files import OutputExists
 from tulle.tables.formats import Format, display_name, existing_file, is_query
 
 BATCH_ROWS = 50_000
+_LONGEST_NAME = 63  # bytes, of PostgreSQL
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Address:
     def subquery(self) -> str:
         """What to select from."""
         if self.is_query:
-            return f"({self.selection.strip().rstrip(';')}) AS t"
+            # on a line of its own the bracket is not part of a comment at the end of the query
+            return f"({self.selection.strip().rstrip(';')}\n) AS t"
         schema, name = self.table
         return quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}"
 
@@ -75,7 +77,11 @@ def parse(source: str) -> Address:
     sqlite = scheme.lower() == "sqlite"
     if sqlite and not rest.startswith("/"):
         raise DataError(f"{display_name(source)}: write sqlite:///file.db#table (three slashes)")
-    return Address(source, sqlite, rest[1:] if sqlite else uri, selection.strip())
+    place = rest[1:] if sqlite else uri
+    if sqlite and (not place or place.startswith((":", "file:"))):
+        # SQLite would take a database in memory, and what is written there is gone
+        raise DataError(f"{display_name(source)}: name a file: sqlite:///file.db#table")
+    return Address(source, sqlite, place, selection.strip())
 
 
 def open_query(source: str) -> Query:
@@ -110,7 +116,19 @@ def writable(target: str) -> Address:
         raise DataError(f"{address.shown}: name the table to write after a #")
     if address.sqlite and not Path(address.place).parent.is_dir():
         raise DataError(f"the folder {Path(address.place).parent} does not exist")
+    if not address.sqlite:
+        refuse_long([address.table[1]])
     return address
+
+
+def refuse_long(names: Iterable[str]) -> None:
+    """Refuses names that PostgreSQL would cut off in silence."""
+    for name in names:
+        if len(name.encode()) > _LONGEST_NAME:
+            raise DataError(
+                f"the name '{name}' is too long for PostgreSQL, which keeps {_LONGEST_NAME} bytes "
+                "of it: choose a shorter one"
+            )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tulle.tables.csv_reader import refuse_doubled
 from tulle.tables.formats import Format
 from tulle.tables.sql import BATCH_ROWS, Address, execute, quoted, record_batches
 from tulle.tables.text_types import TEMPORAL, ColumnGuess
-from tulle.tables.writing import flat
+from tulle.tables.writing import flat, refuse_alike
 
 _OPTIONS = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
 _AT_ONCE = 200  # columns asked about in one statement: SQLite allows 2000 results
@@ -69,6 +69,7 @@ def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> 
     created = False
     for frame in frames:
         if not created:
+            refuse_alike(frame.columns, Format.SQL)
             execute(connection, f"CREATE TABLE {address.subquery} ({_declared(frame.schema)})")
             created = True
         simple = flat(frame, Format.SQL)

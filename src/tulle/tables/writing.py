@@ -72,6 +72,7 @@ def put_batches(
         if kind is Format.EXCEL:
             from tulle.tables.excel import excel_book
 
+            refuse_alike(first.columns, kind)
             file.write(excel_book(flat(pl.concat(checked), kind)))
         elif kind in (Format.CSV, Format.NDJSON):
             with _packed(file, is_compressed(name)) as stream:
@@ -86,6 +87,20 @@ def flat(frame: pl.DataFrame, kind: Format) -> pl.DataFrame:
     return frame.with_columns(_flat(series, kind) for series in frame)
 
 
+def refuse_alike(names: Iterable[str], kind: Format) -> None:
+    """Refuses names that differ in capitals only, or are blank, where a format cannot."""
+    seen: dict[str, str] = {}
+    for name in names:
+        first = seen.setdefault(name.lower(), name)
+        if first is not name:
+            raise DataError(
+                f"{kind} takes the column names '{first}' and '{name}' for one: rename one, or "
+                "write Parquet or CSV"
+            )
+        if not name.strip():
+            raise DataError(f"a column has no name: {kind} needs one; rename it")
+
+
 def _flat(series: pl.Series, kind: Format) -> pl.Series:
     dtype = series.dtype
     if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
@@ -97,11 +112,23 @@ def _flat(series: pl.Series, kind: Format) -> pl.Series:
         return series.dt.to_string("iso")
     if dtype in (pl.Categorical, pl.Enum, pl.Null):
         return series.cast(pl.String)
+    if kind is Format.SQL and dtype in (pl.UInt64, pl.Int128, pl.UInt128):
+        return _whole_of_64_bits(series)
     if kind is Format.NDJSON and (dtype.is_float() or dtype.is_decimal()):
         if dtype.is_float() and series.is_infinite().any():
             raise DataError(f"the column '{series.name}' holds infinities: JSON has none")
         return series.cast(pl.Float64) if dtype.is_decimal() else series
     return series
+
+
+def _whole_of_64_bits(series: pl.Series) -> pl.Series:
+    signed = series.cast(pl.Int64, strict=False)
+    if signed.null_count() > series.null_count():
+        raise DataError(
+            f"the column '{series.name}' holds whole numbers beyond 64 bits with a sign: a "
+            "database cannot; write Parquet, or convert it to text"
+        )
+    return signed
 
 
 def _one_schema(frames: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, Iterator[pl.DataFrame]]:

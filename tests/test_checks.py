@@ -20,7 +20,7 @@ def test_wrong_integers_are_named(wrong: object) -> None:
         check_int("A", "k", wrong, 2, 9)
 
 
-@pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan"), float("inf"), "x", True])
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan"), float("inf"), 10**400, "x", True])
 def test_wrong_numbers_are_named(wrong: object) -> None:
     with pytest.raises(ParameterError, match=r"must be a number in the range \[0, 1\]"):
         check_real("A", "psi", wrong, 0, 1)

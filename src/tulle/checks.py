@@ -38,7 +38,7 @@ def check_real(
     """A finite number between ``low`` and ``high``; ``closed`` is both, left, right or neither."""
     left = "[" if closed in ("both", "left") and low > -math.inf else "("
     right = "]" if closed in ("both", "right") and high < math.inf else ")"
-    inside = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    inside = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
     if inside:
         above = value >= low if left == "[" else value > low
         below = value <= high if right == "]" else value < high
@@ -46,6 +46,13 @@ def check_real(
     if not inside:
         raise _wrong(owner, name, f"a number in the range {left}{low:g}, {high:g}{right}", value)
     return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
 
 
 def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from tulle.cli import tulle
 from tulle.errors import TulleError
 from tulle.releases import read_manifest, verify_release
 from tulle.tables.reading import read_table
+from tulle.tables.writing import write_table
 
 
 def people(n: int = 90, seed: int = 0) -> pl.DataFrame:
@@ -106,6 +107,12 @@ def test_report_is_written_with_the_release(source: Path, tmp_path: Path) -> Non
         (["--target", "no such"], "there is no column 'no such'"),
         (["--policy", "none.toml"], "there is no such policy"),
         (["-o", "book.xlsx#people"], "not a sheet of one"),
+        (["--control", "people.csv"], "--control is for the audit"),
+        (["--small-classes", "pool"], "--small-classes needs classes"),
+        (["--time", "3"], "--grouping best"),
+        (["--k", "5", "--min-group", "7"], "--k 5 is smaller than --min-group 7"),
+        (["--k", "5", "--levels", "asked"], "take the place of --k"),
+        (["--min-group", "5", "--levels", "asked"], "take the place of --k and --min-group"),
     ],
 )
 def test_mistakes_are_named_and_nothing_is_written(
@@ -176,3 +183,45 @@ def test_no_file_takes_the_place_of_another(source: Path, tmp_path: Path) -> Non
         assert words in str(result.exception)
     assert (tmp_path / "people.ndjson").read_bytes() == before
     assert not (tmp_path / "r.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "options, least",
+    [([], 10), (["--min-group", 30], 30), (["--min-group", 30, "--k", 40], 40)],
+)
+@pytest.mark.parametrize("target", [[], ["--target", "ill", "--small-classes", "pool"]])
+def test_no_group_is_smaller_than_asked_and_the_manifest_says_what_was(
+    source: Path, tmp_path: Path, options: list[object], least: int, target: list[object]
+) -> None:
+    result = run(source, "-o", tmp_path / "r.csv", *options, *target)
+    assert result.exit_code == 0, result.output
+    made = read_manifest(tmp_path / "r.csv")
+    assert made.verified["smallest group"] >= least
+    assert made.parameters["k"] >= least
+
+
+@pytest.mark.parametrize("line", ['small_classes = "eror"', 'min_group = "3"', "min_group = 0"])
+def test_options_of_a_policy_are_checked_even_where_nothing_needs_them(
+    source: Path, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "p.toml").write_text(f"[condense]\n{line}\n")
+    result = run(source, "-o", tmp_path / "r.csv", "--policy", tmp_path / "p.toml")
+    assert isinstance(result.exception, TulleError)
+    assert line.partition(" ")[0] in str(result.exception)
+
+
+def test_a_control_needs_the_columns_of_the_release(source: Path, tmp_path: Path) -> None:
+    people(30, seed=1).drop("city").write_csv(tmp_path / "control.csv")
+    files = ["-o", tmp_path / "r.csv", "--report", tmp_path / "r.html"]
+    result = run(source, *files, "--control", tmp_path / "control.csv")
+    assert isinstance(result.exception, TulleError)
+    assert "control.csv: has no column 'city'" in str(result.exception)
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_a_query_without_records_is_not_told(tmp_path: Path) -> None:
+    table = f"sqlite:///{tmp_path}/d.db"
+    write_table(people(5), f"{table}#people")
+    result = run(f"{table}#SELECT * FROM people WHERE name = 'Smith'", "-o", tmp_path / "r.csv")
+    assert "has no records" in str(result.exception)
+    assert "Smith" not in str(result.exception)

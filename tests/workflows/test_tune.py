@@ -11,6 +11,7 @@ from tulle.cli import tulle
 from tulle.errors import TulleError
 from tulle.releases import read_manifest
 from tulle.tables.frames import to_polars
+from tulle.tables.reading import read_table
 from tulle.tables.writing import write_table
 
 
@@ -46,3 +47,15 @@ def test_tune_without_target_or_inside_impossible_limits(source: Path) -> None:
     assert isinstance(result.exception, TulleError)
     assert result.exception.exit_code == 1
     assert "the nearest is k=" in str(result.exception)
+
+
+def test_levels_leave_no_size_to_find(source: Path, tmp_path: Path) -> None:
+    table = read_table(source).with_columns(asked=3)
+    write_table(table, tmp_path / "levels.csv")
+    kinds = dict.fromkeys(table.columns, "decimal") | {"target": "category", "asked": "integer"}
+    roles = dict.fromkeys(table.columns, "sensitive") | {"target": "target", "asked": "level"}
+    lines = [f'[columns."{n}"]\nkind = "{k}"\nrole = "{roles[n]}"' for n, k in kinds.items()]
+    (tmp_path / "p.toml").write_text("\n".join(lines))
+    result = run(tmp_path / "levels.csv", "--policy", tmp_path / "p.toml")
+    assert isinstance(result.exception, TulleError)
+    assert "no size to find" in str(result.exception)

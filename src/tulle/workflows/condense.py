@@ -10,14 +10,15 @@ import polars as pl
 
 from tulle.auditing import Audit, audit
 from tulle.auditing.sections import group_section, notes_section
+from tulle.checks import check_choice, check_int
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
-from tulle.errors import DataError
+from tulle.errors import DataError, ParameterError
 from tulle.metrics.covariance import covariance_compatibility
 from tulle.random import seed_policy
 from tulle.releases import Manifest, check_target, write_release
 from tulle.tables.encoder import TableEncoder
-from tulle.tables.formats import format_of
+from tulle.tables.formats import display_name, format_of
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Column, Kind, Role
 from tulle.tables.writing import put_table
@@ -40,6 +41,7 @@ LIMITS = (
     "The last member of a group, from somebody who knows all the others.",
     "The lowest and highest value of each column, unless the policy gives public bounds.",
 )
+_SMALL_CLASSES = ("error", "suppress", "pool")
 _MANY_VALUES = 50  # a whole-number target with more values than this is a quantity, not a class
 
 
@@ -70,16 +72,19 @@ def condense(
     ``control`` are records that stayed out of the source, for the audit. Options left at None
     follow the policy, else the defaults.
     """
+    if control is not None and report is None:
+        raise ParameterError("--control is for the audit: name a --report too")
     format_of(output)  # a name that says no format is refused before any work is done
     check_target(output, sources=sources_read(source, policy, control), force=force)
     others = {"INPUT": sources_read(source)[0], "--policy": policy, "--control": control}
     check_names(output=output, report=report, others=others, force=force)
     original = read_table(source)
     if original.height == 0:
-        raise DataError(f"{source} has no records: there is nothing to condense")
+        raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     columns, wanted = plan_columns(
         original, policy, "condense", DEFAULTS, options, target=target, levels=levels
     )
+    _refuse_unused(original, columns, wanted, options)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
     condenser, release = _release(original, known, wanted)
@@ -89,7 +94,7 @@ def condense(
     manifest = _manifest(condenser, source, original, release, columns, wanted, levels_table)
     found = None
     if report is not None:
-        strangers = None if control is None else read_table(control).select(release.columns)
+        strangers = None if control is None else read_table(control, release.columns)
         found = _audited(condenser, original, release, strangers, columns, wanted, command)
     write_release(
         output,
@@ -103,12 +108,37 @@ def condense(
     return Condensed(summary, levels_table, list(condenser.notes_), found)
 
 
+def _refuse_unused(
+    table: pl.DataFrame, columns: list[Column], wanted: dict[str, Any], given: dict[str, Any]
+) -> None:
+    """Refuses options that would change nothing, and group sizes that contradict each other."""
+    target = column_of(columns, Role.TARGET)
+    by_class = target is not None and is_class(target, table)
+    check_choice("condense", "small_classes", wanted["small_classes"], _SMALL_CLASSES)
+    if given.get("small_classes") is not None and not by_class:
+        raise ParameterError("--small-classes needs classes: name their column with --target")
+    if given.get("time") is not None and wanted["grouping"] != "best":
+        raise ParameterError("--time is the budget of --grouping best: ask for that too")
+    k, least = (
+        None if wanted[name] is None else check_int("condense", name, wanted[name], 2)
+        for name in ("k", "min_group")
+    )
+    levels = column_of(columns, Role.LEVEL)
+    if levels is not None and not (k is None and least is None):
+        raise ParameterError(
+            f"the levels in column '{levels.name}' take the place of --k and --min-group: leave "
+            "these out, or give the column the role 'ignored'"
+        )
+    if k is not None and least is not None and k < least:
+        raise ParameterError(f"--k {k} is smaller than --min-group {least}: leave one of them out")
+
+
 def _release(
     original: pl.DataFrame, columns: list[Column], wanted: dict[str, Any]
 ) -> tuple[Any, pl.DataFrame]:
     """The fitted condenser and the released table, columns in their old order."""
     template = Condenser(
-        10 if wanted["k"] is None else wanted["k"],
+        wanted["k"] or wanted["min_group"] or 10,
         grouping=wanted["grouping"],
         time_budget=wanted["time"],
         synthesis=wanted["synthesis"],
@@ -179,9 +209,11 @@ def _manifest(
 ) -> Manifest:
     by_class = isinstance(condenser, ClassCondenser)
     sizes = condenser.counts_
+    asked = column_of(columns, Role.LEVEL) is not None
+    k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(
         method="class-wise condensation" if by_class else "condensation",
-        parameters={name: value for name, value in wanted.items() if name != "seed"},
+        parameters={name: value for name, value in wanted.items() if name != "seed"} | {"k": k},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
             "groups at least as large as their levels": bool((sizes >= condenser.levels_).all()),

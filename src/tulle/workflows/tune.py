@@ -78,6 +78,12 @@ def tune(
     aim = column_of(columns, Role.TARGET)
     if aim is None:
         raise ParameterError("tune needs --target COLUMN, or a policy with a target")
+    levels = column_of(columns, Role.LEVEL)
+    if levels is not None:
+        raise ParameterError(
+            f"the levels in column '{levels.name}' say how large groups are, so that there is no "
+            "size to find: give the column the role 'ignored'"
+        )
     others = [column for column in columns if column is not aim]
     template: Any = Condenser(grouping=wanted["grouping"], columns=others)
     if is_class(aim, table):

@@ -17,7 +17,12 @@ GROUPINGS = ["fast", "best", "levels", "modified", "original", "mdav"]
 @click.option("--k", "-k", type=int, default=None, help="The smallest group. Default: 10.")
 @click.option("--levels", metavar="COLUMN", help="A column with each record's own smallest group.")
 @click.option("--target", metavar="COLUMN", help="Condense each class of this column on its own.")
-@click.option("--min-group", type=int, metavar="T", help="Without --k: a multiple of T is chosen.")
+@click.option(
+    "--min-group",
+    type=int,
+    metavar="T",
+    help="No group smaller than T: without --k, T or a multiple.",
+)
 @click.option("--grouping", type=click.Choice(GROUPINGS), help="How groups are found.  [fast]")
 @click.option("--time", type=float, metavar="SECONDS", help="Time budget of --grouping best.")
 @click.option(

@@ -157,7 +157,8 @@ def growing(quick: bool) -> None:
         seed=SEED,
         quick=quick,
     )
-    save_chart("stream_throughput", throughput_chart(rows[:-1]), quick=quick)
+    names = {2: "d = 3", 3: "d = 5", 4: "d = 10", 5: "linear search, d = 10"}
+    save_chart("stream_throughput", throughput_chart(rows[:-1], names), quick=quick)
 
 
 def grow(count: int, step: int, dimensions: int, *, beside: bool = True) -> list[list[Any]]:
@@ -194,8 +195,8 @@ def copied(engine: TreeEngine) -> TreeEngine:
     return TreeEngine(groups, strict=False)
 
 
-def throughput_chart(rows: list[list[Any]]) -> alt.LayerChart:
-    names = {2: "d = 3", 3: "d = 5", 4: "d = 10", 5: "linear search, d = 10"}
+def throughput_chart(rows: list[list[Any]], names: dict[int, str]) -> alt.LayerChart:
+    """Speeds over groups, which are the second column; ``names`` of columns that are shown."""
     shown = pl.DataFrame(
         [
             {"groups": row[1], "speed": row[place], "search": name}

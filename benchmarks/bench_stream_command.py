@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import altair as alt
 import numpy as np
 import polars as pl
 
-from benchmarks.bench_stream import FIRST, PACKAGES, SEED, mixture, run, started
+from benchmarks.bench_stream import FIRST, PACKAGES, SEED, mixture, run, started, throughput_chart
 from benchmarks.results import save_chart, timed, write_table
 from tulle import StreamCondenser
 from tulle.workflows.stream import stream
@@ -123,28 +122,9 @@ def growing(quick: bool) -> None:
         seed=SEED,
         quick=quick,
     )
-    save_chart("stream_growing", growing_chart(rows[:-1]), quick=quick)
-
-
-def growing_chart(rows: list[list[Any]]) -> alt.LayerChart:
-    shown = pl.DataFrame(
-        [
-            {"groups": row[1], "speed": speed, "way": way}
-            for row in rows
-            for way, speed in zip(WAYS, row[2:], strict=True)
-        ]
+    save_chart(
+        "stream_growing", throughput_chart(rows[:-1], dict(enumerate(WAYS, start=2))), quick=quick
     )
-    lines = (
-        alt.Chart(shown)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("groups:Q", title="groups"),
-            y=alt.Y("speed:Q", title="records per CPU second", scale=alt.Scale(zero=True)),
-            color=alt.Color("way:N", title=None, sort=WAYS),
-        )
-    )
-    target = alt.Chart(pl.DataFrame({"y": [80_000]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
-    return (lines + target).properties(width=480, height=260)
 
 
 def commands(quick: bool) -> None:

@@ -9,11 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from tulle import __version__
-from tulle.cli import output, tulle
+from tulle.cli import main, output, tulle
 from tulle.releases import Manifest, write_release
 
 
@@ -121,3 +122,67 @@ def test_a_narrow_terminal_breaks_headings_before_names_and_numbers(
         assert "snapshot-000001" in shown
         assert "600,000" in shown
     assert "fewest newcomers" not in shown
+
+
+def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "[bold]a[/x] :heart: \\"
+    output.show({"table": name}, title="T", tables={"t": [{"column": name}]}, notes=[name])
+    assert capsys.readouterr().out.count(name) == 3
+
+
+def test_json_has_neither_nan_nor_infinity(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"loss": float("nan"), "all": [float("inf"), 1.5]}
+    output.show(row, title="T", as_json=True, tables={"t": [row]})
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert found == {"loss": None, "all": [None, 1.5], "t": [{"loss": None, "all": [None, 1.5]}]}
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_reader_that_goes_away_is_no_failed_guarantee(tmp_path: Path, as_json: list[str]) -> None:
+    made = Manifest("test", {}, {"k": 2}, {"smallest group": 2})
+    write_release(tmp_path / "r", lambda file: file.write(b"x"), made)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "tulle", "verify", str(tmp_path / "r"), *as_json]
+    result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert result.returncode == 2
+    assert result.stderr == "tulle: the reader of the output went away; the work was done\n"
+
+
+@pytest.mark.parametrize(
+    "error, code, words",
+    [
+        (KeyboardInterrupt(), 130, "interrupted: no file is left half written"),
+        (pl.exceptions.PanicException("Smith"), 2, "unexpected PanicException"),
+        (ZeroDivisionError("Smith"), 2, "unexpected ZeroDivisionError"),
+        (OSError(28, "No space left on device"), 2, "No space left on device"),
+    ],
+)
+def test_whatever_happens_ends_in_one_line_without_a_cell(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: int,
+    words: str,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(sys, "argv", ["tulle", "--debug", "verify", "r"])
+    monkeypatch.setattr("tulle.releases.verify_release", fail)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    told = capsys.readouterr().err
+    assert stop.value.code == code
+    assert words in told
+    assert "Smith" not in told
+
+
+def test_shells_complete_files() -> None:
+    words = {"COMP_WORDS": "tulle inspect peo", "COMP_CWORD": "2"}
+    environment = {**os.environ, **words, "_TULLE_COMPLETE": "bash_complete"}
+    result = subprocess.run(
+        [sys.executable, "-m", "tulle"], env=environment, capture_output=True, text=True
+    )
+    assert result.stdout.startswith("file,")

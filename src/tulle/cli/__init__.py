@@ -75,7 +75,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted: nothing was written")
+        _say("interrupted: no file is left half written")
         sys.exit(130)
     except TulleError as error:
         _end(error, str(error), error.exit_code, debug)
@@ -83,7 +83,9 @@ def main() -> None:
         _end(error, "out of memory: use a smaller table or a batch option", 2, debug)
     except OSError as error:
         _end(error, _plain(error), 2, debug)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of polars is no Exception
         # The text of a foreign exception may quote a cell: only its type is shown.
         text = f"unexpected {type(error).__name__}: run again with --debug and report it"
         _end(error, text, 2, debug)

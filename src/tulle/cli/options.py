@@ -10,10 +10,11 @@ import rich_click as click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class ReportFile(click.ParamType):
-    """The name of a report; another ending is refused before any work is done."""
+FILE = click.Path(readable=False)  # a file or URI, not looked at here; shells complete it
 
-    name = "report"
+
+class ReportFile(click.Path):
+    """The name of a report; another ending is refused before any work is done."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         if not str(value).lower().endswith((".html", ".htm", ".json", ".md")):
@@ -21,16 +22,17 @@ class ReportFile(click.ParamType):
         return str(value)
 
 
-source = click.argument("source", metavar="INPUT")
+source = click.argument("source", type=FILE, metavar="INPUT")
 output = click.option(
     "-o",
     "--output",
     required=True,
+    type=FILE,
     metavar="OUTPUT",
     help="Where the release goes: a file, or URI#table.",
 )
 policy = click.option(
-    "--policy", metavar="FILE", default=None, help="Column roles and parameters (TOML)."
+    "--policy", type=FILE, metavar="FILE", help="Column roles and parameters (TOML)."
 )
 report = click.option(
     "--report",
@@ -57,24 +59,16 @@ def releasing(command: Command) -> Command:
 
 
 class Share(click.ParamType):
-    """A share: ``0.1%``, ``0.001``; with ``counts=True`` also a whole number of records."""
+    """A share: ``0.1%``, ``0.001``."""
 
     name = "share"
 
-    def __init__(self, *, counts: bool = False) -> None:
-        self.counts = counts
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float | int:
-        if isinstance(value, float | int):
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        if isinstance(value, float):
             return value
         text = str(value).strip()
         try:
-            if text.endswith("%"):
-                share: float | int = float(text[:-1]) / 100
-            elif self.counts and text.isdigit() and text != "0":
-                return int(text)
-            else:
-                share = float(text)
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
             self.fail(f"{text!r} is not a share such as 0.1% or 0.001", param, ctx)
         if not 0 <= share <= 1:

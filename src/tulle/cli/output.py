@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import rich_click as click
+
+from tulle.errors import TulleError
 
 _WORD = 18  # cells of a table up to this length are kept on one line
 
@@ -35,28 +39,51 @@ def show(
 
     With ``as_json`` the same goes out as one JSON object, the tables under their titles.
     """
-    if as_json:
-        click.echo(json.dumps({**summary, **(tables or {})}, default=str))
-        return
-    from rich.console import Console
+    with _read_by_somebody():
+        if as_json:
+            click.echo(json.dumps(_strict({**summary, **(tables or {})}), default=str))
+            return
+        from rich.console import Console
 
-    console = Console()
-    console.print(_pairs(title, summary))
-    for name, rows in (tables or {}).items():
-        if rows:
-            console.print(_rows(name, rows, console.width))
-    for note in notes:
-        console.print(note, highlight=False, soft_wrap=True)
+        # names of files and columns are shown as they are, with all their [brackets] and :colons:
+        console = Console(markup=False, emoji=False)
+        console.print(_pairs(title, summary))
+        for name, rows in (tables or {}).items():
+            if rows:
+                console.print(_rows(name, rows, console.width))
+        for note in notes:
+            console.print(note, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _read_by_somebody() -> Iterator[None]:
+    """Says that the reader (``| head``) went away; click and rich would end with exit code 1."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise TulleError("the reader of the output went away; the work was done") from None
+
+
+def _strict(value: Any) -> Any:
+    """A value of JSON: it has neither NaN nor infinity."""
+    if isinstance(value, Mapping):
+        return {name: _strict(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def command_line() -> str:
     """The command as a report may show it: without seed, password or query."""
     from tulle.tables.formats import display_name
 
-    words = [display_name(word) for word in sys.argv[1:]]
-    for place, word in enumerate(words[:-1]):
-        if word == "--seed":
-            words[place + 1] = "..."
+    words = []
+    for before, word in zip(["", *sys.argv[1:]], sys.argv[1:]):
+        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        secret = "--seed" in (before, option) and value
+        words.append(option + equals + ("..." if secret else display_name(value)))
     return "tulle " + shlex.join(words)
 
 
@@ -105,8 +132,6 @@ def _rows(title: str, rows: Sequence[Mapping[str, Any]], width: int) -> Any:
 
 
 def _text(value: Any) -> str:
-    from rich.markup import escape
-
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -115,4 +140,4 @@ def _text(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return escape(str(value))
+    return str(value)

@@ -136,7 +136,9 @@ def readable_as(source: Source, what: Format) -> Iterator[None]:
         yield
     except (TulleError, MemoryError, AssertionError):
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise  # but a panic of polars, which is no Exception, is one of its words
         raise DataError(
             f"{display_name(source)}: cannot be read as {what} ({type(error).__name__}): "
             "the file is damaged, cut short or of another format"

@@ -13,7 +13,9 @@ GROUPINGS = ["fast", "best", "levels", "modified", "original", "mdav"]
 
 @click.command()
 @options.releasing
-@click.option("--control", metavar="FILE", help="For --report: records kept out of INPUT.")
+@click.option(
+    "--control", type=options.FILE, metavar="FILE", help="For --report: records kept out of INPUT."
+)
 @click.option("--k", "-k", type=int, default=None, help="The smallest group. Default: 10.")
 @click.option("--levels", metavar="COLUMN", help="A column with each record's own smallest group.")
 @click.option("--target", metavar="COLUMN", help="Condense each class of this column on its own.")

@@ -8,7 +8,7 @@ from tulle.cli import options, output
 
 
 @click.command()
-@click.argument("folder", default="tulle-demo")
+@click.argument("folder", type=options.FILE, default="tulle-demo")
 @options.seed
 @options.force
 @options.as_json

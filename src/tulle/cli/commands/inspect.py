@@ -13,6 +13,7 @@ from tulle.cli import options, output
     "-o",
     "--output",
     "policy",
+    type=options.FILE,
     metavar="POLICY",
     default=None,
     help="Where the policy (TOML) goes. Default: NAME.policy.toml, if there is none yet.",

@@ -8,7 +8,7 @@ from tulle.cli import options, output
 
 
 @click.command()
-@click.argument("release", metavar="RELEASE")
+@click.argument("release", type=options.FILE, metavar="RELEASE")
 @options.as_json
 def command(release: str, as_json: bool) -> int:
     """Check a release against its manifest.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
 from tests.reference.audit_condense import condensed
@@ -83,6 +84,16 @@ def test_groups_of_thirty_are_not(data: tuple) -> None:
     for name in ("exact_copies", "near_copies", "linkage", "linkage_one_to_one", "singling_out"):
         assert attacks[name]["risk_low"] <= 0.01, name
     assert found.to_dict()["metrics"]["covariance_compatibility"] > 0.95
+
+
+def test_other_people_are_no_leak_even_if_there_is_no_control() -> None:
+    rng = np.random.default_rng(12)
+    original, strangers, control = (people_table(rng, 400) for _ in range(3))
+    told = audit(original, strangers, random_state=1)
+    assert told.verdict["level"] == "caution"
+    assert any("No control was given" in reason for reason in told.verdict["reasons"])
+    assert told.to_dict()["attacks"]["inference:age"]["risk"] > 0.3  # over guessing: for anybody
+    assert audit(original, strangers, control, random_state=1).verdict["level"] == "good"
 
 
 def test_without_a_control_a_copy_is_caught_and_the_report_asks_for_one(data: tuple) -> None:
@@ -222,6 +233,59 @@ def test_a_target_and_any_estimator(data: tuple) -> None:
     assert scores["pay"]["accuracy_ratio"] == 1
 
 
+def test_classes_are_classes_in_any_type_and_of_any_size() -> None:
+    rng = np.random.default_rng(9)
+    wanted = rng.integers(0, 3, 300)
+    table = pl.DataFrame({"x": wanted + rng.normal(0, 0.01, 300), "y": wanted})
+    codes = {0: 0, 1: 1, 2: 10**15}  # so far apart that 0 and 1 are next to equal
+    for y in (table["y"], table["y"].cast(pl.Float32), table["y"].replace_strict(codes)):
+        release = table.with_columns(y)
+        original = release.with_columns(pl.col("y").cast(pl.Int64))
+        found = audit(original, release, target="y", random_state=0, attempts=20).to_dict()
+        assert found["metrics"]["accuracy_original"] > 0.95
+        assert found["metrics"]["accuracy_ratio"] == pytest.approx(1, abs=0.05)
+
+
+def test_an_estimator_of_the_wrong_kind_is_named() -> None:
+    table = people_table(np.random.default_rng(7), 60)
+    for target, estimator, need in (
+        ("ill", Ridge(), "classes: give a classifier"),
+        ("pay", KNeighborsClassifier(1), "numbers: give a regressor"),
+    ):
+        with pytest.raises(ParameterError, match=need):
+            audit(table, table, target=target, estimator=estimator, attempts=5)
+
+
+def test_the_association_of_columns_is_not_that_of_their_gaps() -> None:
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=400)
+    full = pl.DataFrame({"x": x, "y": x + rng.normal(0, 0.1, 400)})
+    holes = full.with_columns(y=pl.when(pl.Series(rng.random(400) < 0.5)).then("y"))
+    found = audit(full, holes, random_state=0, attempts=20).to_dict()["metrics"]
+    assert found["correlation_difference_max"] < 0.01
+
+
+def test_moments_are_compared_across_time_zones_and_clocks_are_no_dates() -> None:
+    moments = pl.Series("t", [date(2020, 1, 1) + timedelta(days=i) for i in range(40)])
+    here = moments.cast(pl.Datetime("us")).dt.replace_time_zone("Europe/Berlin").to_frame()
+    there = here.with_columns(pl.col("t").dt.convert_time_zone("Asia/Tokyo"))
+    assert audit(here, there, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1
+    clock = pl.DataFrame({"t": [time(i % 24, 5) for i in range(40)]})
+    with pytest.raises(DataError, match="datetime in the original, time of day in the release"):
+        audit(here, clock)
+    spans = pl.DataFrame({"t": [timedelta(hours=i) for i in range(40)]})
+    assert audit(spans, spans, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1
+
+
+def test_columns_that_are_not_inferred_for_their_number_are_told() -> None:
+    wide = pl.DataFrame(np.random.default_rng(0).normal(size=(40, 25)))
+    found = audit(wide, wide, target="column_24", random_state=0, attempts=5).to_dict()
+    assert "inference:column_24" in found["attacks"]
+    assert found["provenance"]["columns inferred"].startswith("20 of 25")
+    named = audit(wide, wide, sensitive=["column_3"], random_state=0, attempts=5).to_dict()
+    assert "columns inferred" not in named["provenance"]
+
+
 def test_sensitive_columns_can_be_named() -> None:
     rng = np.random.default_rng(8)
     table = people_table(rng, 60)
@@ -236,7 +300,7 @@ def test_tiny_and_flat_tables_still_give_a_report(rows: int) -> None:
     one = pl.DataFrame({"a": list(range(rows))})
     few = audit(one, one, control=one + 0.5, random_state=0)
     few.html()
-    with pytest.raises(PrivacyError, match=f"at least 10 records, and there are {rows}"):
+    with pytest.raises(PrivacyError, match=f"one of the tables has {rows}"):
         few.html("public")
 
 
@@ -274,6 +338,12 @@ def test_other_bad_input_is_named() -> None:
         audit(GOOD, GOOD, policy={"city": "secret"})
     with pytest.raises(PolicyError, match="Got a int"):
         audit(GOOD, GOOD, policy=3)
+    with pytest.raises(PolicyError, match="Got a DataFrame"):
+        audit(GOOD, GOOD, policy=GOOD)
+    with pytest.raises(ParameterError, match=r"a list of columns: \['city'\]"):
+        audit(GOOD, GOOD, sensitive="city")
+    empty = GOOD.with_columns(city=pl.Series([math.nan] * 3))
+    assert audit(empty, GOOD, random_state=0).result["records"] == 3  # all missing fits any kind
     with pytest.raises(DataError, match="no column is left"):
         audit(GOOD, GOOD, policy={"age": "ignored", "city": "identifier"})
     with pytest.raises(PolicyError, match="no such policy"):
@@ -293,7 +363,9 @@ def test_a_control_of_members_would_hide_everything_and_is_refused(data: tuple) 
     people, control = data
     with pytest.raises(DataError, match="350 of the 350 records of the control are in the orig"):
         audit(people, people, control=people)
-    audit(people, people, control=np.vstack([control, people[:100]]), attempts=5)
+    with pytest.raises(DataError, match="10 of the 360 records of the control"):
+        audit(people, people, control=np.vstack([control, people[:10]]))
+    audit(people, people, control=np.vstack([control, people[:3]]), attempts=5)
     few = np.random.default_rng(0).integers(0, 3, (200, 2))
     audit(few, few, control=few[::-1], attempts=5)  # everybody has a twin: that says nothing
 

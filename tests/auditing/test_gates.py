@@ -6,7 +6,7 @@ import pytest
 
 from tulle.attacks import AttackResult
 from tulle.auditing import check_gates, gate_rows
-from tulle.auditing.gates import refuse_unmeasurable
+from tulle.auditing.gates import check_limits
 from tulle.errors import GateError, ParameterError
 
 RESULT = {
@@ -51,9 +51,9 @@ def test_a_gate_that_cannot_be_measured_is_an_error_and_never_passes(gate, messa
     with pytest.raises(ParameterError, match=message):
         gate_rows(RESULT, {gate: 0.1})
     with pytest.raises(ParameterError, match="needs a control"):
-        refuse_unmeasurable({"max_membership": 0.1}, control=False)
-    refuse_unmeasurable({"max_membership": 0.1}, control=True)
-    refuse_unmeasurable({"max_membership": None, "max_linkage": 0.1}, control=False)
+        check_limits({"max_membership": 0.1}, control=False)
+    check_limits({"max_membership": 0.1}, control=True)
+    check_limits({"max_membership": None, "max_linkage": 0.1}, control=False)
     with pytest.raises(ParameterError, match="needs a target"):
         gate_rows({"metrics": {}, "attacks": {}}, {"min_accuracy_ratio": 0.5})
     with pytest.raises(ParameterError, match="max_linkage"):

@@ -10,9 +10,12 @@ import polars as pl
 import pytest
 
 from tulle import audit
+from tulle.auditing import gate_rows
 from tulle.auditing.alignment import align
+from tulle.auditing.measures import associations
 from tulle.auditing.pictures import correlations, density, histogram
 from tulle.auditing.sections import notes_section
+from tulle.errors import PrivacyError
 
 K = 15
 
@@ -104,7 +107,7 @@ def test_pictures_are_aggregates_from_the_start(tables: tuple) -> None:
         assert all(row["original"] is None or row["count"] >= K for row in rows)
         assert sum(row["release"] for row in rows) == pytest.approx(1)
     assert all(row["count"] >= K for row in density(aligned, K))
-    assert len(correlations(aligned)) == 16
+    assert len(correlations(associations(aligned))) == 16
 
 
 def test_labels_come_from_the_release_and_dates_are_dates() -> None:
@@ -118,7 +121,7 @@ def test_labels_come_from_the_release_and_dates_are_dates() -> None:
 
 
 def test_empty_bars_between_others_stay_on_the_axis() -> None:
-    values = np.repeat([1.0, 2.0, 95.0], 50)
+    values = np.repeat([1.5, 2.0, 95.0], 50)
     aligned = align(pl.DataFrame({"x": values}), pl.DataFrame({"x": values}), None, None)
     rows = histogram(aligned, "x", 10)
     assert [row["label"] for row in rows[:3]] == ["below 5", "5 to 10", "10 to 15"]
@@ -146,6 +149,96 @@ def test_a_small_control_is_rounded_by_its_own_number() -> None:
         if attack["control"] is not None:
             steps = attack["control"] * 25 / K  # of the membership test: half of them
             assert attack["control"] in (0, 1) or steps == pytest.approx(round(steps), abs=0.01)
+
+
+def test_a_released_record_of_its_own_is_not_told_either() -> None:
+    rng = np.random.default_rng(3)
+    children = [*rng.integers(0, 4, 395).tolist(), 9, 9, 10, 12, 13]
+    pay = [*rng.normal(2000, 100, 398).tolist(), 777_777.0, 888_888.0]
+    table = pl.DataFrame({"children": children, "pay": pay})
+    found = audit(table, table, random_state=0, k=K, attempts=50)
+    blocks = json.loads(found.json("public"))["sections"][0]["blocks"]
+    charts = {block["title"]: block["rows"] for block in blocks if block["type"] == "chart"}
+    counts = [row["label"] for row in charts["children: original and release"]]
+    assert counts == ["0", "1", "2", "3 and more"]
+    sums = [row["label"] for row in charts["pay: original and release"]]
+    assert sums[0].startswith("below 1")
+    assert sums[-1].startswith("2")  # and up: no edge is drawn for the sake of two
+    for rows in charts.values():
+        shares = [row["release"] for row in rows if row["release"]]
+        assert min(shares) * 400 >= K - 0.5
+
+
+def test_a_bar_of_a_few_originals_only_does_not_even_say_that_there_are_some() -> None:
+    full = pl.DataFrame({"x": np.arange(200.0) / 7, "word": ["a", "b"] * 100})
+    holes = full.with_columns(
+        x=pl.when(pl.int_range(200) < 3).then(None).otherwise("x"),
+        word=pl.when(pl.int_range(200) < 3).then(pl.lit("rare")).otherwise("word"),
+    )
+    aligned = align(holes, full, None, None)
+    for name in ("x", "word"):
+        rows = histogram(aligned, name, K)
+        assert not {"(missing)", "(others)"} & {row["label"] for row in rows}
+        # nor can it be had by subtraction
+        assert sum(row["count"] or 0 for row in rows) <= 200 - K
+
+
+def test_an_association_that_rests_on_a_few_people_is_for_the_owner() -> None:
+    rng = np.random.default_rng(5)
+    table = pl.DataFrame(
+        {
+            "age": rng.normal(40, 9, 300),
+            "ill": np.arange(300) < 2,
+            "wealth": np.where(np.arange(300) == 7, 1e9, rng.normal(1e4, 1e3, 300)),
+        }
+    )
+    found = audit(table, table, random_state=0, k=K, attempts=50)
+    editions = [json.loads(found.json(edition)) for edition in ("owner", "public")]
+    rows = [
+        {(row["first"], row["second"]): row["original"] for row in block["rows"]}
+        for edition in editions
+        for block in edition["sections"][1]["blocks"]
+        if block.get("chart") == "correlation"
+    ]
+    assert all(value is not None for value in rows[0].values())
+    assert rows[1]["age", "age"] == 1
+    assert {pair for pair, value in rows[1].items() if value is None} == {
+        pair for pair in rows[1] if {"ill", "wealth"} & set(pair)
+    }
+
+
+def test_a_figure_about_fewer_than_k_people_is_for_the_owner() -> None:
+    rng = np.random.default_rng(6)
+    people, release = rng.normal(size=(40, 3)), rng.normal(size=(40, 3))
+    few = audit(people, release, random_state=0, k=K, target="x0", attempts=5)
+    shown = json.loads(few.json("public"))
+    # 5 people were attacked, 12 tested the models
+    for name in ("accuracy_original", "closest_original", "information_loss", "interval_width"):
+        assert name in few.to_dict()["metrics"]
+        assert name not in shown["metrics"]
+    assert set(shown["attacks"]) <= {"exact_copies", "singling_out"}
+    assert shown["verdict"]["text"] == few.verdict["text"]
+    with pytest.raises(PrivacyError, match="one of the tables has 3"):
+        audit(people, release, control=rng.normal(size=(3, 3)), k=K, attempts=5).json("public")
+
+
+def test_a_gate_in_public_is_as_coarse_as_its_attack() -> None:
+    rng = np.random.default_rng(7)
+    people = rng.normal(size=(60, 3))
+    release = np.vstack([people[:1], rng.normal(size=(59, 3))])
+    found = audit(people, release, random_state=0, k=K)
+    limits = {"max_copies": 0.001, "max_linkage": 0.9, "max_singling_out": 0.5}
+    gated = found.extended(gates=gate_rows(found.result, limits))
+    assert gated.to_dict()["gates"][0]["value"] == pytest.approx(1 / 60)
+    shown = json.loads(gated.json("public"))
+    assert shown["gates"][0] == {"name": "max_copies", "limit": 0.001, "value": None} | {
+        "holds": False
+    }
+    assert shown["gates"][1]["value"] * 60 / K == pytest.approx(
+        round(shown["gates"][1]["value"] * 60 / K), abs=0.01
+    )
+    assert shown["verdict"]["reasons"][0] == "Gate not met: max_copies; the limit is 0.001."
+    assert "1.6" not in gated.markdown("public")
 
 
 def test_what_was_noticed_while_a_release_was_made_is_for_the_owner(tables: tuple) -> None:

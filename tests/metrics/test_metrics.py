@@ -13,7 +13,7 @@ from scipy.stats.contingency import association as scipy_association
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-from tulle.metrics.covariance import association, covariance_compatibility
+from tulle.metrics.covariance import association, covariance_compatibility, spread_behind
 from tulle.metrics.groups import group_facts, group_rows
 from tulle.metrics.loss import information_loss, interval_width, interval_widths
 from tulle.metrics.marginals import range_coverage, total_variation, wasserstein
@@ -82,6 +82,47 @@ def test_association_with_a_constant_column_is_unknown() -> None:
     assert association(np.empty((5, 0)), np.arange(5)[:, None]).shape == (1, 1)
 
 
+def test_missing_numbers_are_left_out_pair_by_pair() -> None:
+    rng = np.random.default_rng(1)
+    numbers = rng.normal(size=(300, 3)) + 1e6
+    numbers[:, 1] += numbers[:, 0]
+    codes = (numbers[:, :1] > 1e6).astype(int)
+    numbers[rng.random((300, 3)) < 0.4] = np.nan
+    numbers[:, 2] = np.where(np.isnan(numbers[:, 2]), np.nan, 7.1)  # constant where it is known
+    found = association(numbers, codes)
+    both = ~np.isnan(numbers[:, :2]).any(axis=1)
+    assert found[0, 1] == pytest.approx(np.corrcoef(numbers[both, :2].T)[0, 1])
+    there = ~np.isnan(numbers[:, 1])
+    alone = association(numbers[there, 1:2], codes[there])
+    assert found[1, 3] == pytest.approx(alone[0, 1])
+    assert np.isnan(found[2]).all()
+    assert np.isnan(association(np.full((4, 1), np.nan), np.arange(4)[:, None])[0]).all()
+
+
+def test_many_categories_and_few_give_the_same_measure() -> None:
+    rng = np.random.default_rng(2)
+    few = rng.integers(0, 4, (500, 2))
+    names = np.unique(rng.integers(0, 1000, 4)) * 37
+    assert association(np.empty((500, 0)), names[few]) == pytest.approx(
+        association(np.empty((500, 0)), few)
+    )
+    wide = np.column_stack([np.arange(500), rng.integers(0, 90, 500)])  # more pairs than a table
+    table = np.zeros((500, 90), dtype=int)
+    np.add.at(table, (wide[:, 0], wide[:, 1]), 1)
+    table = table[:, table.any(axis=0)]
+    assert association(np.empty((500, 0)), wide)[0, 1] == pytest.approx(scipy_association(table))
+
+
+@pytest.mark.parametrize("few", [1, 3, 20])
+def test_the_spread_of_a_column_rests_on_those_who_differ(few: int) -> None:
+    rng = np.random.default_rng(3)
+    rare = (np.arange(5000) < few).astype(float)
+    numbers = np.column_stack([rare * 1e9, rng.normal(size=5000), np.zeros(5000)])
+    behind = spread_behind(numbers, rare[:, None].astype(int))
+    assert behind[[0, 2, 3]].tolist() == [few, 0, few]
+    assert behind[1] > 1500
+
+
 def test_information_loss_of_group_means_is_the_literature_figure() -> None:
     matrix = np.array([[0.0, 5.0], [1.0, 5.0], [10.0, 5.0], [11.0, 5.0]])
     means = np.array([[0.5, 5.0], [0.5, 5.0], [10.5, 5.0], [10.5, 5.0]])
@@ -99,6 +140,12 @@ def test_interval_width_is_relative_to_the_range() -> None:
     assert math.isnan(widths[1])
     assert interval_width(original, moved) == widths[0]
     assert interval_width(original, original) == 0
+    part = interval_widths(original[2000:], moved[2000:], extent=np.array([100.0, 0.0]))
+    assert part[0] == pytest.approx(0.19, abs=0.005)  # of the whole range, though half is looked at
+    holes = np.where(rng.random(original.shape) < 0.5, np.nan, original)
+    assert interval_widths(holes, moved, extent=np.array([100.0, 0.0]))[0] == pytest.approx(
+        widths[0], abs=0.005
+    )
 
 
 def test_a_copy_trains_as_well_as_the_original_and_noise_does_not() -> None:
@@ -125,6 +172,8 @@ def test_numbers_are_scored_by_r2() -> None:
     scores = train_on_release(part, part, held, classes=False)
     assert scores.original == scores.release
     assert math.isnan(MiningScores(-0.1, 0.2).ratio)
+    flat = (part[0], np.full(300, part[1][0]))
+    assert train_on_release(part, flat, held, classes=False).release <= 0
 
 
 def test_propensity_tells_strangers_and_not_brothers() -> None:

@@ -130,12 +130,41 @@ def test_the_public_edition_has_no_owner_parts_small_counts_seeds_or_paths() -> 
     assert rows == [["bread → milk", "< 10"], ["tea → milk", 300]]
 
 
+@pytest.mark.parametrize(
+    "given, shown",
+    [
+        ("tulle audit /home/ann/a.csv -o/home/ann/r.html", "tulle audit a.csv -or.html"),
+        (
+            "tulle audit --control=/home/ann/c.csv --seed=4",
+            "tulle audit --control=c.csv --seed=...",
+        ),
+        (r"tulle audit 'C:\Users\ann\a.csv' -k10", "tulle audit a.csv -k10"),
+        ("tulle audit sqlite:////home/ann/x.db#t", "tulle audit 'x.db#t'"),
+        ("tulle audit 'unbalanced", ""),
+    ],
+)
+def test_a_public_command_names_no_folder(given: str, shown: str) -> None:
+    public = edition_of(results.rules() | {"command": given}, "public")
+    assert public["command"] == shown
+
+
+def test_beside_a_hidden_count_no_share_is_told() -> None:
+    rows = [["1", 3, 0.0075], ["2", 397, 0.9925]]
+    table = {"type": "table", "columns": ["n", "records", "share"], "rows": rows}
+    result = {
+        "title": "t",
+        "sections": [{"title": "s", "blocks": [table | {"counts": ["records"]}]}],
+    }
+    shown = edition_of(result, "public")["sections"][0]["blocks"][0]["rows"]
+    assert shown == [["1", "< 10", None], ["2", 397, 0.993]]
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(2, 30))
 def test_hidden_cells_cannot_be_had_by_subtraction(counts: list[int], k: int) -> None:
     total = sum(counts) or 1
     rows = [{"label": i, "count": c, "original": c / total} for i, c in enumerate(counts)]
-    shown = hide_small(rows, k, ["original"])
+    shown = hide_small(rows, k, "original")
     hidden = [c for c, row in zip(counts, shown) if row["original"] is None]
     assert all(c >= k for c, row in zip(counts, shown) if row["original"] is not None)
     assert not hidden or sum(hidden) >= k or len(hidden) == len(counts)
@@ -168,6 +197,10 @@ def attack(risk: float, low: float = 0.5, control: float | None = 0.0) -> dict[s
         ({"attacks": {"linkage": attack(0.05, low=0.04)}}, "caution"),
         ({"attacks": {"linkage": attack(0.01, low=0.009)}}, "good"),
         ({"attacks": {"membership": attack(0.3, low=0.2)}}, "caution"),
+        ({"attacks": {"linkage": attack(0.9, control=None)}}, "bad"),
+        ({"attacks": {"linkage": attack(0.3, control=None)}}, "caution"),
+        ({"attacks": {"inference:x": attack(0.9, control=None)}}, "caution"),
+        ({"attacks": {"sketch_linkage:x": attack(0.9, control=None)}}, "bad"),
         ({"attacks": {"membership": attack(0.9)}}, "bad"),
         ({"guarantee": {"rows": [{"name": "k", "holds": False}]}}, "bad"),
         ({"guarantee": {"rows": [{"name": "k", "holds": True}]}}, "good"),

@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from tests.reference.audit_condense import condensed
 from tulle.cli import tulle
-from tulle.errors import GateError, TulleError
+from tulle.cli.output import command_line
+from tulle.errors import GateError, ParameterError, PrivacyError, TulleError
 from tulle.releases import Manifest, write_release
 from tulle.workflows.audit import attack_rows, audit_files
 
@@ -129,3 +130,68 @@ def test_bad_outputs_are_refused_before_any_work(files: Path) -> None:
         audit_files(source, release, report=files / "there.html")
     with pytest.raises(TulleError, match="no such file"):
         audit_files(source, files / "nowhere.csv")
+
+
+def test_limits_are_checked_before_any_work(files: Path) -> None:
+    source, release = files / "original.csv", files / "copy.csv"
+    for gates, message in (
+        ({"min_accuracy_ratio": -1.0}, "'min_accuracy_ratio' parameter"),
+        ({"min_accuracy_ratio": float("nan")}, "'min_accuracy_ratio' parameter"),
+        ({"max_membership": 0.1}, "a control of at least 20 records"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            audit_files(files / "nowhere.csv", release, gates=gates)
+    pl.read_csv(files / "control.csv").head(10).write_csv(files / "few.csv")
+    with pytest.raises(ParameterError, match="a control of at least 20 records"):
+        audit_files(
+            source,
+            release,
+            control=files / "few.csv",
+            gates={"max_membership": 0.1},
+            attempts=5,
+        )
+
+
+def test_a_release_that_is_not_what_its_manifest_says_ends_with_1(files: Path) -> None:
+    made = Manifest("test", {}, {}, {"smallest group": 40})
+    release = pl.read_parquet(files / "good.parquet")
+    write_release(files / "release.csv", release.write_csv, made)
+    arguments = (str(files / "original.csv"), str(files / "release.csv"), "--attempts", "20")
+    assert run(*arguments).exit_code == 0
+    (files / "release.csv").write_text((files / "release.csv").read_text() + "1,2,3,4,no\n")
+    result = run(*arguments)
+    assert isinstance(result.exception, PrivacyError)
+    assert result.exception.exit_code == 1
+    assert "data unchanged since the release" in str(result.exception)
+
+
+def test_the_public_edition_needs_a_file(files: Path) -> None:
+    result = run(str(files / "original.csv"), str(files / "copy.csv"), "--public")
+    assert result.exit_code == 2
+    assert "--public is about the report" in result.output
+
+
+def test_a_query_is_not_told_in_the_title(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"name": ["Smith", "Jones"] * 30, "x": rng.normal(size=60)})
+    place = f"sqlite:///{tmp_path / 'clinic.db'}"
+    table.write_database("visits", place, engine="adbc")
+    table.write_csv(tmp_path / "original.csv")
+    query = f"{place}#SELECT * FROM visits WHERE name <> 'Miller'"
+    found = audit_files(tmp_path / "original.csv", query, seed=0, attempts=5)
+    assert found.to_dict()["title"] == "Audit of clinic.db#query"
+
+
+def test_the_command_in_a_report_has_no_password_and_no_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = [
+        "audit",
+        "a.csv",
+        "--control=postgresql://ann:secret@db/clinic#t",
+        "--seed=7",
+        "--seed",
+    ]
+    monkeypatch.setattr("sys.argv", ["tulle", *words, "8"])
+    expected = "tulle audit a.csv '--control=postgresql://ann@db/clinic#t' --seed=... --seed ..."
+    assert command_line() == expected

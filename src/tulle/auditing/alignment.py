@@ -8,6 +8,7 @@ control or a release cannot move the yardstick.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ from tulle.tables.schema import Column, Kind, Role
 
 NOT_RELEASED = (Role.IDENTIFIER, Role.LEVEL, Role.IGNORED)
 _FAR = 1e60  # standard deviations: fourth powers of this, and sums of them, are still numbers
+_STRAYS = 0.01  # of the control that may be in the original, beyond chance
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
+_CLOCKS = {pl.Time: "time of day", pl.Duration: "duration"}  # compared in seconds
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,12 @@ class Aligned:
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.kinds)
+
+    @property
+    def present(self) -> tuple[Records, ...]:
+        """The two or three tables."""
+        both = (self.original, self.release)
+        return both if self.control is None else (*both, self.control)
 
     def of_role(self, *roles: Role) -> list[str]:
         """The columns with one of some roles."""
@@ -74,13 +83,18 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
 
 
 def _refuse_members(original: Records, control: Records) -> None:
-    """A control that is in the data would make every attack look harmless."""
-    known = int(is_in(control, original).sum())
-    twins = 1 - len(np.unique(as_bytes(original))) / len(original)
-    if known > len(control) / 2 > twins * len(control):
+    """A control that is in the data would make every attack look harmless.
+
+    Strangers may have a twin in the data, about as often as people in it have one.
+    """
+    known, count = int(is_in(control, original).sum()), len(control)
+    _, times = np.unique(as_bytes(original), return_counts=True)
+    twins = float(times[times > 1].sum() / len(original))
+    expected = twins * count + 4 * math.sqrt(twins * (1 - twins) * count)
+    if known > expected + max(1, _STRAYS * count):
         raise DataError(
-            f"{known} of the {len(control)} records of the control are in the original too: a "
-            "control must hold people who were kept out of the data"
+            f"{known} of the {count} records of the control are in the original too: a control "
+            "must hold people who were kept out of the data"
         )
 
 
@@ -93,7 +107,7 @@ def policy_roles(policy: Any) -> dict[str, Role]:
         return {}
     if isinstance(listed, Mapping):
         return {str(name): _role(name, entry) for name, entry in listed.items()}
-    if isinstance(listed, Sequence):
+    if isinstance(listed, Sequence) and all(isinstance(column, Column) for column in listed):
         return {column.name: _role(column.name, column) for column in listed}
     raise PolicyError(
         "A policy is a Policy, a mapping from column to role, or a sequence of Columns. "
@@ -114,7 +128,12 @@ def _opened(which: str, table: Any) -> Columns:
     columns, _ = open_table(table)
     if count_rows(columns) == 0:
         raise DataError(f"the {which} has 0 rows: there is nothing to compare")
-    return {str(name): cells for name, cells in columns.items()}
+    return {str(name): _nan_is_missing(name, cells) for name, cells in columns.items()}
+
+
+def _nan_is_missing(name: str, cells: Any) -> pl.Series:
+    series = as_series(name, cells)
+    return series.fill_nan(None) if series.dtype.is_float() else series
 
 
 def _shared_columns(tables: Mapping[str, Columns], roles: Mapping[str, Role]) -> list[str]:
@@ -144,23 +163,34 @@ def _refuse_missing(which: str, other: str, names: list[str]) -> None:
 
 def _shared_kind(name: str, tables: Mapping[str, Columns]) -> Kind:
     """One kind for a column; whole and decimal numbers go together, an empty column with any."""
-    kinds = {
-        which: kind_of(columns[name])
-        for which, columns in tables.items()
-        if as_series(name, columns[name]).null_count() < count_rows(columns)
-    }
-    distinct = set(kinds.values())
+    parts = {which: as_series(name, columns[name]) for which, columns in tables.items()}
+    filled = {which: part for which, part in parts.items() if part.null_count() < len(part)}
+    words = {which: _kind_word(part) for which, part in filled.items()}
+    distinct = set(words.values())
     if not distinct:
         return Kind.CATEGORY
     if distinct <= set(_NUMBERS):
-        return Kind.DECIMAL if Kind.DECIMAL in distinct else Kind.INTEGER
+        return Kind.INTEGER if all(map(_is_whole, filled.values())) else Kind.DECIMAL
     if len(distinct) > 1:
-        told = ", ".join(f"{kind.value} in the {which}" for which, kind in kinds.items())
+        told = ", ".join(f"{word} in the {which}" for which, word in words.items())
         raise DataError(
             f"column '{name}' holds different kinds of values: {told}. Convert it, so that it has "
             "one type everywhere"
         )
-    return distinct.pop()
+    word = distinct.pop()
+    return Kind.DECIMAL if word in _CLOCKS.values() else Kind(word)
+
+
+def _kind_word(series: pl.Series) -> str:
+    return _CLOCKS.get(series.dtype.base_type(), kind_of(series).value)
+
+
+def _is_whole(series: pl.Series) -> bool:
+    """Whether numbers are whole, in whichever type they come."""
+    if series.dtype.is_integer():
+        return True
+    numbers = series.cast(pl.Float64).drop_nulls()
+    return bool((numbers.is_finite() & (numbers.round() == numbers)).all())
 
 
 @dataclass(frozen=True)
@@ -176,18 +206,22 @@ class _Coded:
 
 def _coded(name: str, kind: Kind, tables: Mapping[str, Columns]) -> _Coded:
     series = [as_series(name, columns[name]) for columns in tables.values()]
-    if kind in (*_NUMBERS, Kind.DATETIME):
-        return _coded_numbers(name, [_as_floats(part, kind) for part in series])
-    return _coded_categories(name, series)
+    if kind not in (*_NUMBERS, Kind.DATETIME):
+        return _coded_categories(name, series)
+    if all(getattr(part.dtype, "time_zone", None) for part in series):
+        # moments, not what the clocks of different zones showed
+        series = [part.dt.convert_time_zone("UTC") for part in series]
+    return _coded_numbers(name, [_as_floats(part) for part in series])
 
 
-def _as_floats(series: pl.Series, kind: Kind) -> Floats:
-    if kind is Kind.DATETIME and series.dtype == pl.Date:
-        series = series.cast(pl.Datetime("us"))
-    if kind is Kind.DATETIME and isinstance(series.dtype, pl.Datetime):
-        series = series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
-    if kind is Kind.DATETIME:
-        series = series.to_physical()
+def _as_floats(series: pl.Series) -> Floats:
+    """Numbers as they are, dates in microseconds, durations and times of the day in seconds."""
+    if series.dtype == pl.Time:
+        series = series.cast(pl.Int64) / 1e9
+    elif isinstance(series.dtype, pl.Duration):
+        series = series.dt.total_microseconds() / 1e6
+    elif series.dtype.is_temporal():
+        series = series.cast(pl.Datetime("us")).dt.replace_time_zone(None).to_physical()
     return series.cast(pl.Float64).to_numpy().astype(np.float64)
 
 

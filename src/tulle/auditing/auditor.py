@@ -110,19 +110,21 @@ def audit(
 
     attacks = _attacks(tables, hidden, attempts, generator)
     distances = measures.marginals(tables)
-    metrics = _metrics(tables, distances, target, estimator, attempts, generator)
+    found = measures.associations(tables)
+    metrics, behind = _metrics(tables, distances, found, target, estimator, attempts, generator)
     return Audit(
         {
             "title": title,
-            "summary": _summary(tables),
+            "summary": _summary(tables, k),
             "guarantee": None,
             "k": k,
-            "records": min(len(tables.original), len(tables.release)),
+            "records": min(map(len, tables.present)),
             "metrics": metrics,
+            "behind": behind,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [
                 column_section(tables, distances, k),
-                structure_section(tables, k),
+                structure_section(tables, found, k),
                 extreme_section(distances),
             ],
             "limits": list(LIMITS),
@@ -131,6 +133,7 @@ def audit(
             "provenance": {
                 "audit seed": seed,
                 "attempts": f"at most {attempts:,} people an attack; all records are searched",
+                **_left_out(tables, hidden, sensitive),
             },
         }
     )
@@ -178,23 +181,29 @@ def _known_beside(column: str, known: list[str] | None) -> list[str] | None:
 def _metrics(
     tables: Aligned,
     distances: dict[str, dict[str, Any]],
+    associations: measures.Associations,
     target: str | None,
     estimator: Any,
     attempts: int,
     generator: np.random.Generator,
-) -> dict[str, float]:
+) -> tuple[dict[str, float], dict[str, int]]:
+    """The measures, and how many records are behind those that do not look at all of them."""
     near, model, tell = spawn(generator, 3)
     moved = [row["distance"] for row in distances.values()]
+    nearness = measures.nearness(tables, near, attempts)
     found = {
-        **measures.structure(tables),
+        **measures.structure(tables, associations),
         "marginal_distance": float(np.mean(moved)),
         "marginal_distance_max": float(np.max(moved)),
-        **measures.nearness(tables, near, attempts),
+        **nearness,
         **measures.distinguishability(tables, tell),
     }
+    behind = dict.fromkeys(nearness, min(attempts, *map(len, tables.present)))
     if target is not None:
-        found |= measures.mining(tables, target, estimator, model)
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+        scores, tested = measures.mining(tables, target, estimator, model)
+        found |= scores
+        behind |= dict.fromkeys(scores, tested)
+    return {name: value for name, value in found.items() if math.isfinite(value)}, behind
 
 
 def _target(tables: Aligned, target: str | None) -> str | None:
@@ -208,15 +217,30 @@ def _target(tables: Aligned, target: str | None) -> str | None:
 
 def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | None) -> list[str]:
     """The columns to infer; one alone has nothing to be inferred from."""
+    if isinstance(sensitive, str):
+        raise ParameterError(f"The 'sensitive' of audit is a list of columns: ['{sensitive}'].")
     if len(tables.columns) < 2:
         return []
     if sensitive is not None:
         for name in sensitive:
             _check_column(tables, "sensitive", name)
         return list(dict.fromkeys(sensitive))
-    named = [*tables.of_role(Role.SENSITIVE, Role.TARGET), *([target] if target else [])]
-    has_roles = bool(tables.of_role(Role.SENSITIVE, Role.TARGET))
-    return list(dict.fromkeys(named if has_roles else tables.columns))[:_MOST_SECRETS]
+    named = tables.of_role(Role.SENSITIVE, Role.TARGET)
+    aim = [] if target is None else [target]
+    if named:
+        return list(dict.fromkeys([*named, *aim]))
+    shown = set(list(dict.fromkeys([*aim, *tables.columns]))[:_MOST_SECRETS])
+    return [name for name in tables.columns if name in shown]
+
+
+def _left_out(
+    tables: Aligned, hidden: Sequence[str], sensitive: Sequence[str] | None
+) -> dict[str, str]:
+    """A word on columns that are not inferred because there are so many."""
+    total = len(tables.columns)
+    if sensitive is not None or len(hidden) < _MOST_SECRETS or total == len(hidden):
+        return {}
+    return {"columns inferred": f"{len(hidden)} of {total}: name the sensitive ones to choose"}
 
 
 def _check_column(tables: Aligned, option: str, name: str) -> None:
@@ -239,8 +263,11 @@ def _seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:
     return seed, as_generator(random_state)
 
 
-def _summary(tables: Aligned) -> str:
-    control = "no control" if tables.control is None else f"{len(tables.control):,} in the control"
+def _summary(tables: Aligned, k: int) -> str:
+    control = "no control"
+    if tables.control is not None:
+        count = len(tables.control)
+        control = f"{count:,} in the control" if count >= k else f"fewer than {k} in the control"
     return (
         f"{len(tables.original):,} original records, {len(tables.release):,} released ones, "
         f"{control}; {len(tables.columns)} columns."

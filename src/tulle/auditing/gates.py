@@ -9,44 +9,47 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tulle.attacks.membership import LEAST
 from tulle.checks import check_choice, check_real
 from tulle.errors import GateError, ParameterError
 
 _ATTACKS = {
     "max_linkage": ("linkage", "linkage_one_to_one"),
     "max_copies": ("exact_copies", "near_copies"),
-    "max_inference": ("inference:",),
+    "max_inference": ("inference",),
     "max_membership": ("membership",),
     "max_singling_out": ("singling_out",),
 }
 GATES = (*_ATTACKS, "min_accuracy_ratio")
 _NEEDS = {
-    "max_membership": "a control (--control)",
+    "max_membership": f"a control of at least {LEAST} records (--control)",
     "max_inference": "a column to infer",
-    "min_accuracy_ratio": "a target (--target)",
+    "min_accuracy_ratio": "a target (--target) that a model can learn from the original",
 }
+
+
+def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
+    """Before an audit: limits that make sense, and people who were kept out where one needs them.
+
+    Limits that are None are not asked for.
+    """
+    for name, limit in limits.items():
+        check_choice("audit", "gate", name, GATES)
+        if limit is not None:
+            check_real("audit", name, limit, 0)
+    if not control and limits.get("max_membership") is not None:
+        raise _unmeasurable("max_membership")
 
 
 def gate_rows(
     result: Mapping[str, Any], limits: Mapping[str, float | None]
 ) -> list[dict[str, Any]]:
-    """For each limit that is given: its name, the limit, the value found, whether it holds."""
-    return [
-        _gate(result, check_choice("audit", "gate", name, GATES), limit)
-        for name, limit in limits.items()
-        if limit is not None
-    ]
+    """For each limit that is given: its name, the limit, the value found, whether it holds.
 
-
-def refuse_unmeasurable(limits: Mapping[str, float | None], *, control: bool) -> None:
-    """Before an audit: a limit on membership needs people who were kept out."""
-    if not control and limits.get("max_membership") is not None:
-        raise _unmeasurable("max_membership")
-
-
-def _unmeasurable(name: str) -> ParameterError:
-    need = _NEEDS.get(name, "an attack")
-    return ParameterError(f"The gate '{name}' needs {need}: there is nothing to measure.")
+    And how many people the value is about: the public edition rounds by it.
+    """
+    check_limits(limits, control=True)
+    return [_gate(result, name, limit) for name, limit in limits.items() if limit is not None]
 
 
 def check_gates(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -60,19 +63,32 @@ def check_gates(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _gate(result: Mapping[str, Any], name: str, limit: float) -> dict[str, Any]:
-    limit = check_real("audit", name, limit, 0)
     if name == "min_accuracy_ratio":
         value = result["metrics"].get("accuracy_ratio")
+        people = result.get("behind", {}).get("accuracy_ratio")
         holds = value is not None and value >= limit
     else:
-        kinds = _ATTACKS[name]
-        risks = [
-            attack["risk"]
-            for key, attack in result["attacks"].items()
-            if key in kinds or any(kind.endswith(":") and key.startswith(kind) for kind in kinds)
-        ]
-        value = max(risks, default=0.0 if name == "max_singling_out" else None)
+        attacks = _attacks_of(result, name)
+        worst = max(attacks, key=lambda attack: attack["risk"], default={})
+        none = 0.0 if name == "max_singling_out" else None  # nobody could be tried
+        value, people = worst.get("risk", none), _people(worst)
         holds = value is not None and value <= limit
     if value is None:
         raise _unmeasurable(name)
-    return {"name": name, "limit": limit, "value": float(value), "holds": bool(holds)}
+    found = {"name": name, "limit": float(limit), "value": float(value), "holds": bool(holds)}
+    return found if people is None else {**found, "people": people}
+
+
+def _attacks_of(result: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    kinds = _ATTACKS[name]
+    return [a for key, a in result["attacks"].items() if key.partition(":")[0] in kinds]
+
+
+def _people(attack: Mapping[str, Any]) -> int | None:
+    tried = [attack.get("attempts"), attack.get("control_attempts")]
+    return min((count for count in tried if count is not None), default=None)
+
+
+def _unmeasurable(name: str) -> ParameterError:
+    need = _NEEDS.get(name, "an attack")
+    return ParameterError(f"The gate '{name}' needs {need}: there is nothing to measure.")

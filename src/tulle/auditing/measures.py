@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tulle.attacks.copies import closest_distances
 from tulle.attacks.nearest import MISMATCH, nearest
-from tulle.attacks.records import Records, chosen
+from tulle.attacks.records import Floats, Records, chosen
 from tulle.auditing.alignment import Aligned
 from tulle.auditing.design import Design, ranked
-from tulle.errors import DataError
-from tulle.metrics.covariance import association, covariance_compatibility
+from tulle.errors import DataError, ParameterError
+from tulle.metrics.covariance import association, covariance_compatibility, spread_behind
 from tulle.metrics.loss import interval_width
 from tulle.metrics.marginals import range_coverage, total_variation, wasserstein
 from tulle.metrics.mining import train_on_release
@@ -24,22 +24,56 @@ from tulle.tables.schema import Kind
 _FEW_CLASSES = 20  # a whole number with no more values than this is a class, not a quantity
 
 
-def structure(tables: Aligned) -> dict[str, float]:
+class Associations(NamedTuple):
+    """How strongly each two columns go together, in original and release."""
+
+    names: tuple[str, ...]
+    original: Floats
+    release: Floats
+    behind: NDArray[np.int64]  # on how many originals the spread of each column rests
+
+
+def associations(tables: Aligned) -> Associations:
+    """The associations of the columns; whether a number is missing is no column of its own."""
+    numbers = tables.original.number_names
+    categories = [name for name in tables.original.code_names if name not in numbers]
+    matrices = [
+        (_with_gaps(records), records.only(categories).codes)
+        for records in (tables.original, tables.release)
+    ]
+    return Associations(
+        (*numbers, *categories),
+        association(*matrices[0]),
+        association(*matrices[1]),
+        spread_behind(*matrices[0]),
+    )
+
+
+def _with_gaps(records: Records) -> Floats:
+    """The numbers, NaN where they are missing."""
+    numbers = records.numbers.copy()
+    for place, name in enumerate(records.number_names):
+        if name in records.code_names:
+            gone = records.codes[:, records.code_names.index(name)] != 0
+            numbers[gone, place] = np.nan
+    return numbers
+
+
+def structure(tables: Aligned, found: Associations) -> dict[str, float]:
     """Covariances and associations."""
     design = Design(tables.original)
-    original, release = (association(r.numbers, r.codes) for r in (tables.original, tables.release))
-    pairs = np.triu_indices(len(original), 1)
-    gaps = np.abs(original - release)[pairs]
+    pairs = np.triu_indices(len(found.names), 1)
+    gaps = np.abs(found.original - found.release)[pairs]
     gaps = gaps[~np.isnan(gaps)]
-    found = {
+    figures = {
         "covariance_compatibility": covariance_compatibility(
             design.matrix(tables.original), design.matrix(tables.release)
         )
     }
     if len(gaps):
-        found["correlation_difference"] = float(gaps.mean())
-        found["correlation_difference_max"] = float(gaps.max())
-    return found
+        figures["correlation_difference"] = float(gaps.mean())
+        figures["correlation_difference_max"] = float(gaps.max())
+    return figures
 
 
 def marginals(tables: Aligned) -> dict[str, dict[str, Any]]:
@@ -79,7 +113,11 @@ def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[s
         "closest_original": float(np.median(found.distances)),
     }
     if people.numbers.shape[1] and len(people) > 1:
-        figures["interval_width"] = interval_width(people.numbers, counterparts.numbers)
+        figures["interval_width"] = interval_width(
+            _with_gaps(people),
+            _with_gaps(counterparts),
+            extent=np.ptp(tables.original.numbers, axis=0),
+        )
     if tables.control is not None:
         outside = closest_distances(tables.control, tables.release, rng, attempts=attempts)
         figures["closest_control"] = float(np.median(outside))
@@ -97,29 +135,61 @@ def _total_spread(records: Records) -> float:
 
 def mining(
     tables: Aligned, target: str, estimator: Any, rng: np.random.Generator
-) -> dict[str, float]:
-    """Scores of a model trained on the original and on the release."""
-    numeric = target in tables.original.number_names
-    few = len(np.unique(tables.original.only([target]).numbers)) <= _FEW_CLASSES
-    classes = not numeric or (tables.kinds[target] is Kind.INTEGER and few)
-    training, test = _split(tables, rng)
+) -> tuple[dict[str, float], int]:
+    """Scores of a model trained on the original and on the release; how many records tested it."""
     known = tables.original.without(target)
     design = Design(known)
-    parts = []
-    for records in (training, tables.release, test):
+    columns, targets = [], []
+    for records in (*_split(tables, rng), tables.release):
         kept = records.take(_target_known(records, target))
         if not len(kept):
             raise DataError(f"the target '{target}' is missing in every record of a table")
-        wanted = kept.only([target])
-        truth = wanted.numbers[:, 0] if numeric else wanted.codes[:, 0]
-        others = kept.without(target)
-        columns = ranked(others, known) if estimator is None else design.matrix(others)
-        parts.append((columns, np.rint(truth * 1e6).astype(np.int64) if classes else truth))
+        others, wanted = kept.without(target), kept.only([target])
+        columns.append(ranked(others, known) if estimator is None else design.matrix(others))
+        targets.append(wanted.numbers[:, 0] if wanted.numbers.shape[1] else wanted.codes[:, 0])
+    classes = _is_class(tables, target)
+    _check_estimator(estimator, target, classes)
+    training, test, released = zip(columns, _numbered(targets) if classes else targets)
     scores = train_on_release(
-        *parts, estimator=estimator, classes=classes, seed=int(rng.integers(2**31))
+        training,
+        released,
+        test,
+        estimator=estimator,
+        classes=classes,
+        seed=int(rng.integers(2**31)),
     )
-    found = {"accuracy_original": scores.original, "accuracy_release": scores.release}
-    return found if math.isnan(scores.ratio) else {**found, "accuracy_ratio": scores.ratio}
+    found = {
+        "accuracy_original": scores.original,
+        "accuracy_release": scores.release,
+        "accuracy_ratio": scores.ratio,
+    }
+    return {n: v for n, v in found.items() if math.isfinite(v)}, len(test[1])
+
+
+def _is_class(tables: Aligned, target: str) -> bool:
+    """Whether a target is a class: a category, or a whole number with few values."""
+    if target not in tables.original.number_names:
+        return True
+    few = len(np.unique(tables.original.only([target]).numbers)) <= _FEW_CLASSES
+    return tables.kinds[target] is Kind.INTEGER and few
+
+
+def _numbered(targets: list[Any]) -> list[NDArray[np.int64]]:
+    """Classes as 0, 1, ..., alike in all tables."""
+    _, numbers = np.unique(np.concatenate(targets), return_inverse=True)
+    ends = np.cumsum([len(part) for part in targets])[:-1]
+    return np.split(numbers.ravel().astype(np.int64), ends)
+
+
+def _check_estimator(estimator: Any, target: str, classes: bool) -> None:
+    from sklearn.base import is_classifier, is_regressor
+
+    wrong = is_regressor if classes else is_classifier
+    if estimator is not None and wrong(estimator):
+        need = "classes: give a classifier" if classes else "numbers: give a regressor"
+        raise ParameterError(
+            f"The 'estimator' of audit does not fit the target '{target}', which holds {need}."
+        )
 
 
 def _split(tables: Aligned, rng: np.random.Generator) -> tuple[Records, Records]:

@@ -1,29 +1,20 @@
-"""The pictures of an audit as rows of aggregates: never a record, no cell of fewer than ``k``.
-
-Edges and labels come from the release, which is public anyway: the smallest value of the original
-must not become the edge of a bar.
-"""
+"""The pictures of an audit as rows of aggregates: never a record, no cell of fewer than ``k``."""
 
 from __future__ import annotations
 
-import datetime
-import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tulle.attacks.records import Floats
 from tulle.auditing.alignment import Aligned
+from tulle.auditing.bars import category_bars, number_bars
 from tulle.auditing.design import Design
-from tulle.metrics.covariance import association
+from tulle.auditing.measures import Associations
 from tulle.report.editions import hide_small
-from tulle.tables.schema import Kind
 
-_BARS = 20
 _GRID = 26
-_MOST_COLUMNS = 30  # in a matrix of correlations
+MOST_COLUMNS = 30  # in a matrix of correlations
 
 Rows = list[dict[str, Any]]
 
@@ -35,10 +26,10 @@ def histogram(tables: Aligned, name: str, k: int) -> Rows:
         gone = [np.asarray(r.codes.any(axis=1)) for r in (original, release)]
         unit = tables.units[name]
         values = [r.numbers[:, 0] * unit[1] + unit[0] for r in (original, release)]
-        places, labels = _number_bars(values, gone, tables.kinds[name])
+        places, labels = number_bars(values, gone, tables.kinds[name], k)
     else:
         words = tables.domains[name]
-        places, labels = _category_bars(original.codes[:, 0], release.codes[:, 0], words, k)
+        places, labels = category_bars(original.codes[:, 0], release.codes[:, 0], words, k)
     counts = [np.bincount(place, minlength=len(labels)) for place in places]
     filled = np.flatnonzero(counts[0] + counts[1])
     rows = [
@@ -47,10 +38,14 @@ def histogram(tables: Aligned, name: str, k: int) -> Rows:
             "original": float(counts[0][bar] / len(original)),
             "release": float(counts[1][bar] / len(release)),
             "count": int(counts[0][bar]),
+            "released": int(counts[1][bar]) or None,  # of nothing, nothing is to be hidden
         }
         for bar in filled
     ]
-    return _with_gaps(dict(zip(filled.tolist(), hide_small(rows, k, ["original"]))), labels)
+    hidden = zip(filled.tolist(), hide_small(rows, k, "original"))
+    # a bar of a few originals only is not there: it would say that there are some
+    shown = {bar: row for bar, row in hidden if row["original"] is not None or row["release"]}
+    return _with_gaps(shown, labels)
 
 
 def _with_gaps(rows: dict[int, dict[str, Any]], labels: list[str]) -> Rows:
@@ -58,7 +53,7 @@ def _with_gaps(rows: dict[int, dict[str, Any]], labels: list[str]) -> Rows:
     missing = len(labels) - 1  # stands apart
     last = max((bar for bar in rows if bar < missing), default=-1)
     bars = [*range(min(rows), last + 1), *([missing] if missing in rows else [])]
-    empty = {"original": None, "release": 0.0, "count": None}
+    empty = {"original": None, "release": 0.0, "count": None, "released": None}
     return [rows.get(bar) or {"label": labels[bar], **empty} for bar in bars]
 
 
@@ -90,93 +85,20 @@ def density(tables: Aligned, k: int) -> Rows:
     return rows
 
 
-def correlations(tables: Aligned) -> Rows:
-    """The association of each two columns, in original and release."""
-    names = (*tables.original.number_names, *tables.original.code_names)
-    numeric = len(tables.original.number_names)
-    # the code beside a number says that it is missing: not a column of its own
-    own = [
-        place
-        for place, name in enumerate(names)
-        if place < numeric or name not in tables.original.number_names
-    ][:_MOST_COLUMNS]
-    matrices = [association(r.numbers, r.codes) for r in (tables.original, tables.release)]
+def correlations(found: Associations) -> Rows:
+    """The association of each two columns, in original and release; of the first columns only."""
+    shown = range(min(len(found.names), MOST_COLUMNS))
     return [
         {
-            "first": names[i],
-            "second": names[j],
-            "original": _known(matrices[0][i, j]),
-            "release": _known(matrices[1][i, j]),
+            "first": found.names[i],
+            "second": found.names[j],
+            "original": _known(found.original[i, j]),
+            "release": _known(found.release[i, j]),
+            "count": int(min(found.behind[i], found.behind[j])),
         }
-        for i in own
-        for j in own
+        for i in shown
+        for j in shown
     ]
-
-
-def _number_bars(
-    values: list[Floats], gone: list[NDArray[np.bool_]], kind: Kind
-) -> tuple[list[NDArray[np.int64]], list[str]]:
-    """The bar of each value: single values if there are few, else parts of the release's range."""
-    if kind is Kind.INTEGER:
-        values = [np.rint(part) for part in values]  # scaling there and back left a rest
-    shown = values[1][~gone[1]]
-    single = np.unique(shown)
-    if len(shown) == 0:
-        edges, labels = np.empty(0), ["(any)"]
-    elif kind is Kind.INTEGER and len(single) <= _BARS:
-        edges = (single[1:] + single[:-1]) / 2
-        labels = [f"{value:g}" for value in single]
-    else:
-        edges = _nice_edges(float(shown.min()), float(shown.max()))
-        labels = _range_labels(edges, kind)
-    labels = [*labels, "(missing)"]
-    places = [
-        np.where(lost, len(labels) - 1, np.searchsorted(edges, part, side="right"))
-        for part, lost in zip(values, gone)
-    ]
-    return places, labels
-
-
-def _nice_edges(low: float, high: float) -> Floats:
-    """Inner edges at round numbers: about as many bars as there is room for."""
-    if not high > low:
-        return np.array([low])
-    rough = (high - low) / _BARS
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-    first, last = math.floor(low / step) + 1, math.ceil(high / step)
-    return np.asarray(np.arange(first, max(last, first + 1)) * step, dtype=np.float64)
-
-
-def _range_labels(edges: Floats, kind: Kind) -> list[str]:
-    words = [_date(edge) if kind is Kind.DATETIME else f"{edge:.6g}" for edge in edges]
-    between = [f"{low} to {high}" for low, high in pairwise(words)]
-    return [f"below {words[0]}", *between, f"{words[-1]} and up"]
-
-
-def _date(microseconds: float) -> str:
-    try:
-        start = datetime.datetime(1970, 1, 1)
-        return (start + datetime.timedelta(microseconds=microseconds)).strftime("%Y-%m-%d")
-    except OverflowError:
-        return f"{microseconds:.3g}"
-
-
-def _category_bars(
-    original: NDArray[np.int32], release: NDArray[np.int32], words: Any, k: int
-) -> tuple[list[NDArray[np.int64]], list[str]]:
-    """A bar for each of the release's commonest categories, one for all others.
-
-    Categories of fewer than ``k`` released records are not named: somebody's own, perhaps.
-    """
-    codes, counts = np.unique(release[release > 0], return_counts=True)
-    common = codes[np.argsort(-counts, kind="stable")][:_BARS]
-    shown = common[: int((counts >= k).sum())]
-    labels = [str(words[int(code)]) for code in shown] + ["(others)", "(missing)"]
-    bars = np.full(len(words), len(shown), np.int64)
-    bars[shown] = np.arange(len(shown))
-    bars[0] = len(shown) + 1
-    return [bars[original], bars[release]], labels
 
 
 def _grid_edges(values: Floats) -> Floats:

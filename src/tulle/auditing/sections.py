@@ -8,7 +8,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from tulle.auditing.alignment import Aligned
-from tulle.auditing.pictures import correlations, density, histogram
+from tulle.auditing.measures import Associations
+from tulle.auditing.pictures import MOST_COLUMNS, correlations, density, histogram
 from tulle.metrics.groups import group_facts, group_rows
 
 _MOST_CHARTS = 40  # columns with a chart of their own; the table has them all
@@ -38,6 +39,8 @@ def column_section(
         for name in worst[:_MOST_CHARTS]
     ]
     text = "How far the distribution of each column moved. Open a column for its chart."
+    if len(worst) > _MOST_CHARTS:
+        text += f" The {_MOST_CHARTS} that moved most have one."
     return {"id": "columns", "title": "Columns", "text": text, "blocks": [table, *charts]}
 
 
@@ -59,7 +62,7 @@ def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
     }
 
 
-def structure_section(tables: Aligned, k: int) -> dict[str, Any]:
+def structure_section(tables: Aligned, found: Associations, k: int) -> dict[str, Any]:
     """Principal axes and correlations."""
     blocks = []
     cells = density(tables, k)
@@ -73,15 +76,16 @@ def structure_section(tables: Aligned, k: int) -> dict[str, Any]:
                 "rows": cells,
             }
         )
-    if len(tables.columns) > 1:
+    if len(found.names) > 1:
+        first = f" The first {MOST_COLUMNS} columns." if len(found.names) > MOST_COLUMNS else ""
         blocks.append(
             {
                 "type": "chart",
                 "chart": "correlation",
                 "title": "Association of columns",
                 "help": "Correlation of numbers, Cramer's V of categories, correlation ratio "
-                "between the two.",
-                "rows": correlations(tables),
+                f"between the two.{first}",
+                "rows": correlations(found),
             }
         )
     text = "How the columns go together, in the original and in the release."

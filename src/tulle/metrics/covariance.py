@@ -27,8 +27,8 @@ def association(numbers: Floats, codes: Codes) -> Floats:
     """How strongly each two columns go together, (p + q, p + q); numbers come first.
 
     Two numbers: Pearson's correlation. Two categories: Cramer's V. A number and a category: the
-    correlation ratio, the root of the share of variance that the category explains. NaN where a
-    column is constant.
+    correlation ratio, the root of the share of variance that the category explains. Numbers that
+    are missing (NaN) are left out, pair by pair. NaN where a column is constant.
     """
     p, q = numbers.shape[1], codes.shape[1]
     matrix = np.full((p + q, p + q), np.nan)
@@ -44,6 +44,26 @@ def association(numbers: Floats, codes: Codes) -> Floats:
     return matrix
 
 
+def spread_behind(numbers: Floats, codes: Codes) -> NDArray[np.int64]:
+    """On how many records the spread of each column rests; numbers come first.
+
+    Of numbers the square of the summed squared deviations over the sum of their squares: ``m`` if
+    ``m`` records deviate and all others are at the mean. Of categories all records but those of
+    the commonest one. An association is about no more people than that.
+
+    >>> spread_behind(np.array([[0.0], [0.0], [0.0], [9.0]] * 50), np.array([[1], [1], [1], [2]]))
+    array([85,  1])
+    """
+    found = []
+    for column in numbers.T:
+        known = column[~np.isnan(column)]
+        squares = (known - known.mean()) ** 2 if len(known) else known
+        total = float((squares**2).sum())
+        found.append(float(squares.sum()) ** 2 / total if total > 0 else 0.0)
+    found += [float(len(column) - _numbered(column)[1].max()) for column in codes.T]
+    return np.floor(np.array(found)).astype(np.int64)
+
+
 def _covariances(matrix: Floats) -> Floats:
     centred = matrix - matrix.mean(axis=0)
     return np.asarray(centred.T @ centred / len(matrix))
@@ -52,14 +72,23 @@ def _covariances(matrix: Floats) -> Floats:
 def _pearson(left: Floats, right: Floats) -> float:
     left, right = left - left.mean(), right - right.mean()
     scale = float(np.linalg.norm(left) * np.linalg.norm(right))
-    return float(left @ right) / scale if scale > 0 else float("nan")
+    return float(np.clip(left @ right / scale, -1, 1)) if scale > 0 else float("nan")
 
 
 def _correlations(numbers: Floats) -> Floats:
-    covariances = _covariances(numbers) if numbers.shape[1] else np.empty((0, 0))
-    spread = np.sqrt(np.diag(covariances))
-    scale = np.where(spread > 0, spread, np.nan)
-    return np.clip(covariances / np.outer(scale, scale), -1, 1)
+    """Pearson's correlations, each over the records that have both numbers."""
+    there = ~np.isnan(numbers)
+    middle = np.where(there, numbers, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    values, known = np.where(there, numbers - middle, 0.0), there.astype(np.float64)
+    counts = np.maximum(known.T @ known, 1)
+    sums = values.T @ known
+    spread = np.maximum((values**2).T @ known - sums**2 / counts, 0.0)
+    scale = np.sqrt(spread * spread.T)
+    # what is left of a constant column is rounding
+    varies = spread > 1e-12 * ((values**2).T @ known)
+    together = values.T @ values - sums * sums.T / counts
+    scale[~(varies & varies.T) | (scale == 0)] = np.nan
+    return np.clip(together / scale, -1, 1)
 
 
 def _numbered(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -71,7 +100,11 @@ def _numbered(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _correlation_ratio(
     values: Floats, groups: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> float:
-    total = float(((values - values.mean()) ** 2).sum())
+    there = ~np.isnan(values)
+    if not there.all():
+        values = values[there]
+        groups, sizes = _numbered(groups[there])
+    total = float(((values - values.mean()) ** 2).sum()) if len(values) else 0.0
     if total == 0 or len(sizes) < 2:
         return float("nan")
     means = np.bincount(groups, weights=values) / sizes
@@ -88,8 +121,17 @@ def _cramers_v(
     least = min(len(left_sizes), len(right_sizes)) - 1
     if least < 1:
         return float("nan")
-    # only pairs that occur: the table of two columns with many categories would not fit
-    pairs, together = np.unique(left * len(right_sizes) + right, return_counts=True)
+    pairs, together = _counted(left * len(right_sizes) + right, len(left_sizes) * len(right_sizes))
     first, second = np.divmod(pairs, len(right_sizes))
     share = float((together**2 / (left_sizes[first] * right_sizes[second])).sum()) - 1
     return float(np.sqrt(np.clip(share / least, 0.0, 1.0)))
+
+
+def _counted(pairs: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs that occur and how often; a table of all would not always fit."""
+    if most > 4 * len(pairs):
+        found, counts = np.unique(pairs, return_counts=True)
+        return found, counts.astype(np.int64)
+    counts = np.bincount(pairs, minlength=most)
+    found = np.flatnonzero(counts)
+    return found, counts[found]

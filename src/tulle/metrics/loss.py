@@ -31,20 +31,39 @@ def information_loss(original: Floats, counterparts: Floats) -> float:
     return float(100 * (gaps**2).sum() / (len(original) * varies.sum()))
 
 
-def interval_widths(original: Floats, counterparts: Floats, share: float = 0.95) -> Floats:
+def interval_widths(
+    original: Floats,
+    counterparts: Floats,
+    share: float = 0.95,
+    *,
+    extent: Floats | None = None,
+) -> Floats:
     """Width of the central interval of (original - counterpart) over the range, for each column.
 
-    The larger, the less a released value says of an original one; above 1 is possible. NaN for
-    a constant column.
+    ``extent`` is the range of each column; that of ``original``, unless it is a sample. The
+    larger, the less a released value says of an original one; above 1 is possible. Values that
+    are missing (NaN) on one side are left out. NaN for a constant column.
     """
+    if extent is None:
+        extent = original.max(axis=0) - original.min(axis=0)
     tail = (1 - share) / 2
-    low, high = np.quantile(original - counterparts, [tail, 1 - tail], axis=0)
-    extent = original.max(axis=0) - original.min(axis=0)
-    return np.asarray((high - low) / np.where(extent > 0, extent, np.nan))
+    widths = [_central(gaps[~np.isnan(gaps)], tail) for gaps in (original - counterparts).T]
+    return np.asarray(np.array(widths) / np.where(extent > 0, extent, np.nan))
 
 
-def interval_width(original: Floats, counterparts: Floats, share: float = 0.95) -> float:
+def _central(gaps: Floats, tail: float) -> float:
+    low, high = np.quantile(gaps, [tail, 1 - tail]) if len(gaps) else (np.nan, np.nan)
+    return float(high - low)
+
+
+def interval_width(
+    original: Floats,
+    counterparts: Floats,
+    share: float = 0.95,
+    *,
+    extent: Floats | None = None,
+) -> float:
     """The privacy measure of paper 001: :func:`interval_widths`, averaged over the columns."""
-    widths = interval_widths(original, counterparts, share)
+    widths = interval_widths(original, counterparts, share, extent=extent)
     known = widths[~np.isnan(widths)]
     return float(known.mean()) if len(known) else float("nan")

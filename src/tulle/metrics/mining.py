@@ -43,16 +43,21 @@ def train_on_release(
     regressor, if not ``classes``); gradient boosting unless said.
     """
     model = boosting(classes, seed) if estimator is None else estimator
-    return MiningScores(_score(model, original, test), _score(model, release, test))
+    return MiningScores(
+        _score(model, original, test, classes), _score(model, release, test, classes)
+    )
 
 
 def _score(
-    model: Any, training: tuple[Floats, NDArray[Any]], test: tuple[Floats, NDArray[Any]]
+    model: Any,
+    training: tuple[Floats, NDArray[Any]],
+    test: tuple[Floats, NDArray[Any]],
+    classes: bool,
 ) -> float:
     from sklearn.base import clone
 
     columns, target = training
-    if len(np.unique(target)) < 2:
+    if classes and len(np.unique(target)) < 2:
         # many classifiers refuse one class: then the answer is always that one
         return float(np.mean(test[1] == target[0])) if len(target) else 0.0
     with one_thread():

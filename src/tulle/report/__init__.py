@@ -11,10 +11,12 @@ and numbers (no arrays, no frames, no rows of the data)::
       "k": 20,                       # the least number of records behind a public aggregate
       "records": 32561,              # optional: how many there are; fewer than k: no public edition
       "metrics": {"covariance_compatibility": 0.998, ...},       # name -> number
+      "behind": {"accuracy_ratio": 9768},   # optional: records behind a metric, if not all
       "attacks": {"linkage": AttackResult.to_dict(), ...},
       "sections": [section, ...],    # what a family adds, in this order
       "limits": ["What the method does not protect, a sentence each."],
-      "gates": [{"name": "linkage", "limit": 0.05, "value": 0.01, "holds": True}],
+      "gates": [{"name": "max_linkage", "limit": 0.05, "value": 0.01, "holds": True,
+                 "people": 1000}],   # optional: the fewest people that the value is about
       "command": "tulle condense adult.csv -o release.csv -k 20",
       "provenance": {"seed": "given", "versions": {...}},         # name -> word, number or dict
       "verdict": {"level": "good" | "caution" | "bad", "text": "..."},  # made if left out
@@ -29,13 +31,15 @@ and numbers (no arrays, no frames, no rows of the data)::
             | {"type": "chart", "chart": KIND, "title": ..., "help": ..., "rows": [{...}]}
 
 A section, block or attack with ``"owner_only": True`` is left out of the public edition, which also
-hides counts of fewer than ``k`` records and rounds rates. Kinds of charts, with the fields of
-their rows (more in :mod:`tulle.charts`):
+hides counts of fewer than ``k`` records, figures about fewer than ``k`` people, and rounds rates.
+Kinds of charts, with the fields of their rows (more in :mod:`tulle.charts`); ``count`` and
+``released`` say how many original and released records a cell rests on, and are optional where
+they stand in brackets:
 
 ==================  ================================================================
-``histogram``       ``label``, ``original``, ``release`` (shares), ``count`` (records)
+``histogram``       ``label``, ``original``, ``release`` (shares), ``count``, [``released``]
 ``density``         ``x``, ``y``, ``of`` ("original" or "release"), ``share``, ``count``
-``correlation``     ``first``, ``second``, ``original``, ``release``
+``correlation``     ``first``, ``second``, ``original``, ``release``, [``count``]
 ``groups``          ``size``, ``level``, ``groups`` (how many), ``count`` (records in them)
 ``curve``           ``size``, ``accuracy``, ``privacy``, ``chosen``
 ``class_curve``     ``class``, ``size``, ``accuracy``

@@ -19,6 +19,7 @@ _DEFAULTS: dict[str, Any] = {
     "k": None,
     "records": None,
     "metrics": {},
+    "behind": {},
     "attacks": {},
     "sections": [],
     "limits": [],

@@ -20,7 +20,7 @@ from typing import Any
 from tulle.charts import spec
 from tulle.errors import ParameterError
 from tulle.files import atomic_write
-from tulle.report.editions import edition_of
+from tulle.report.editions import COUNTS, edition_of
 from tulle.report.markdown import as_markdown
 from tulle.report.words import attack_label, control_words, metric_rank, metric_words, number
 
@@ -120,7 +120,7 @@ def _plain_attack(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _columns(block: Mapping[str, Any]) -> list[str]:
-    return [name for name in (block["rows"][0] if block["rows"] else {}) if name != "count"]
+    return [name for name in (block["rows"][0] if block["rows"] else {}) if name not in COUNTS]
 
 
 @cache

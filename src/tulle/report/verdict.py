@@ -4,7 +4,9 @@ The order of what counts: a broken guarantee, a gate that is passed, an attack w
 that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
 of Bonferroni for their number. To have been in the data is a smaller secret than what is in it,
 and no method here hides it: membership weighs less. A rule that is suspected is not yet known:
-its recovery asks for a closer look only.
+its recovery asks for a closer look only. Without a control nobody can say whether an attack on a
+table does well because of the people in it or because columns go together for anybody: then only
+copies and links of most people are grave, and an inference never is.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from tulle.report.words import attack_label, control_words, number
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
 _GRAVE_OF = {"membership": 0.50, "rule_recovery": math.inf}
+_GRAVE_WITHOUT_CONTROL = {
+    **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.50),
+    **dict.fromkeys(("singling_out", "inference"), math.inf),
+}
 _MOST_TOLD = 5  # kinds of attacks
 
 
@@ -36,14 +42,14 @@ def verdict(result: Mapping[str, Any]) -> dict[str, Any]:
         return _verdict("bad", text, grave + notable)
     if notable:
         text = "Look closer before you release this: an attack does better than it should."
-        return _verdict("caution", text, notable)
+        return _verdict("caution", text, notable + _no_control(result["attacks"]))
     if not result.get("attacks"):
         untried = "No attack was tried on this release."
         if (result.get("guarantee") or {}).get("rows"):
             return _verdict("good", "What was asked for holds.", [untried])
         return _verdict("none", untried, [])
     text = "No attack that was tried tells more about people in the data than about anybody."
-    return _verdict("good", text, _caveats(result["attacks"].values()))
+    return _verdict("good", text, _caveats(result["attacks"]))
 
 
 def _verdict(level: str, text: str, reasons: list[str]) -> dict[str, Any]:
@@ -58,12 +64,14 @@ def _broken(result: Mapping[str, Any]) -> list[str]:
         for row in promises
         if row.get("holds") is False
     ]
-    return reasons + [
-        f"Gate not met: {gate['name']} is {number(gate['value'])}, the limit is "
-        f"{number(gate['limit'])}."
-        for gate in result.get("gates") or []
-        if not gate["holds"]
-    ]
+    return reasons + [_gate_told(gate) for gate in result.get("gates") or [] if not gate["holds"]]
+
+
+def _gate_told(gate: Mapping[str, Any]) -> str:
+    limit = number(gate["limit"])
+    if gate["value"] is None:  # the public edition may not tell it
+        return f"Gate not met: {gate['name']}; the limit is {limit}."
+    return f"Gate not met: {gate['name']} is {number(gate['value'])}, the limit is {limit}."
 
 
 def grade(name: str, attack: Mapping[str, Any], tried: int) -> str:
@@ -77,7 +85,10 @@ def grade(name: str, attack: Mapping[str, Any], tried: int) -> str:
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
     if attack["risk"] < max(NOTABLE, needed):
         return ""
-    limit = _GRAVE_OF.get(name.partition(":")[0], GRAVE)
+    kind = name.partition(":")[0]
+    limit = _GRAVE_OF.get(kind, GRAVE)
+    if attack["control"] is None:
+        limit = _GRAVE_WITHOUT_CONTROL.get(kind, limit)
     return "grave" if attack["risk"] >= limit else "notable"
 
 
@@ -104,18 +115,25 @@ def _told(name: str, attack: Mapping[str, Any]) -> str:
     )
 
 
-def _caveats(attacks: Any) -> list[str]:
-    listed = list(attacks)
+def _caveats(attacks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     notes = ["This is evidence about these attacks, not a proof against all."]
-    if all(attack["control"] is None for attack in listed):
-        notes.append(
-            "No control was given: the attacks are compared with guessing only. Keep some records "
-            "out of the release and pass them as the control."
-        )
-    failed = sum(bool(attack["failed"]) for attack in listed)
+    notes += _no_control(attacks)
+    failed = sum(bool(attack["failed"]) for attack in attacks.values())
     if failed:
         notes.append(
-            f"{failed} of {len(listed)} attacks did no better than guessing: that is no evidence "
+            f"{failed} of {len(attacks)} attacks did no better than guessing: that is no evidence "
             "of safety."
         )
     return notes
+
+
+def _no_control(attacks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What is missing if attacks that a control would explain have none."""
+    explained = [n for n in attacks if n.partition(":")[0] in _GRAVE_WITHOUT_CONTROL]
+    if not explained or any(attacks[name]["control"] is not None for name in explained):
+        return []
+    return [
+        "No control was given: the attacks are compared with guessing only, and what the release "
+        "tells about anybody counts as a risk. Keep some records out of the release and pass them "
+        "as the control."
+    ]

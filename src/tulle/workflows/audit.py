@@ -8,11 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from tulle.auditing import Audit, audit, gate_rows
-from tulle.auditing.gates import refuse_unmeasurable
+from tulle.auditing import Audit, audit, check_gates, gate_rows
+from tulle.auditing.gates import check_limits
+from tulle.errors import PrivacyError
 from tulle.files import refuse_existing, refuse_same
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.report.editions import K
+from tulle.tables.formats import display_name
 from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import load_policy
 from tulle.tables.reading import read_table
@@ -38,7 +40,8 @@ def audit_files(
     command: str = "",
     force: bool = False,
 ) -> Audit:
-    """Audits table files; writes ``report`` if asked. Gates are measured here, not enforced.
+    """Audits table files; writes ``report`` if asked. Gates are measured here, not enforced:
+    :func:`check_outcome` does that.
 
     Roles come from the policy, else from the manifest beside the release, else from guesses at
     the columns that the release left out.
@@ -47,7 +50,7 @@ def audit_files(
         for source in sources_read(original, release, control, policy):
             refuse_same(source, report)
         refuse_existing(report, force=force)
-    refuse_unmeasurable(gates or {}, control=control is not None)
+    check_limits(gates or {}, control=control is not None)
     table, released = read_table(original), read_table(release)
     roles = _roles(table, released, release, policy)
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
@@ -61,13 +64,22 @@ def audit_files(
         target=target,
         k=K if k is None else k,
         attempts=attempts,
-        title=f"Audit of {os.path.basename(os.fspath(release))}",
+        title=f"Audit of {os.path.basename(display_name(release))}",
     )
     found = found.extended(guarantee=_guarantee(release), command=command)
     found = found.extended(gates=gate_rows(found.result, gates or {}))
     if report is not None:
         found.save(report, edition=edition, force=force)
     return found
+
+
+def check_outcome(found: Audit) -> None:
+    """Raises if a gate is passed, or if the release is not what its manifest says."""
+    check_gates(found.result["gates"])
+    promises = (found.result["guarantee"] or {}).get("rows", [])
+    broken = [row["name"] for row in promises if not row["holds"]]
+    if broken:
+        raise PrivacyError(f"the manifest of the release does not hold: {', '.join(broken)}")
 
 
 def attack_rows(found: Audit) -> list[dict[str, Any]]:

@@ -45,13 +45,14 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
     """Measure what RELEASE lost of ORIGINAL, and attack it.
 
     A --max gate looks at the risk: how much more often the attack succeeds than on the control,
-    or than by guessing if there is none. Exit code 1 if a gate fails; the report is written
-    all the same.
+    or than by guessing if there is none. Exit code 1 if a gate fails, or if RELEASE is not what
+    its manifest says; the report is written all the same.
     """
-    from tulle.auditing import check_gates
     from tulle.auditing.gates import GATES
-    from tulle.workflows.audit import attack_rows, audit_files
+    from tulle.workflows.audit import attack_rows, audit_files, check_outcome
 
+    if public and arguments["report"] is None:
+        raise click.UsageError("--public is about the report: name its file with -o.")
     gates = {name: arguments.pop(name) for name in GATES}
     with output.working():
         found = audit_files(
@@ -62,13 +63,13 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
             command=output.command_line(),
             **arguments,
         )
-    verdict, rows = found.verdict, found.result["gates"]
+    verdict = found.verdict
     report = arguments["report"]
     output.show(
         {"verdict": verdict["level"], "meaning": verdict["text"], **found.result["metrics"]},
         title="Audit",
         as_json=as_json,
-        tables={"attacks": attack_rows(found), "gates": rows},
+        tables={"attacks": attack_rows(found), "gates": found.result["gates"]},
         notes=[*verdict["reasons"], *([f"Report: {report}"] if report else [])],
     )
-    check_gates(rows)
+    check_outcome(found)

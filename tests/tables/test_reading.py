@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import xlsxwriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -445,3 +446,57 @@ def test_a_name_that_reads_like_a_pattern_is_refused(
     )
     with pytest.raises(DataError, match="reads like a pattern of names: rename it"):
         read_table(path)
+
+
+RECORDS = (
+    "39,State-gov,77516,2024-01-02\n50,Self-emp,83311,2023-05-06\n38,Private,21564,2022-01-01\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "41,Private,77000,2023-01-02\n" + RECORDS,  # in the place of the header
+        "39,State-gov,39,2024-01-02\n" + RECORDS,  # even where its cells are doubled
+        "41,F,true\n40,G,false\n41,H,true\n",
+        "2024-01-02,a\n2023-01-02,b\n",
+        "1.5\n1.0\n2.0\n",
+    ],
+)
+@pytest.mark.parametrize("name", ["t.csv", "t.xlsx"])
+def test_a_record_is_not_taken_for_the_header(tmp_path: Path, text: str, name: str) -> None:
+    if name.endswith(".xlsx"):
+        book = xlsxwriter.Workbook(tmp_path / name)
+        sheet = book.add_worksheet()
+        for number, line in enumerate(text.splitlines()):
+            sheet.write_row(number, 0, [_cell(field) for field in line.split(",")])
+        book.close()
+    else:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match="the first line looks like a record") as caught:
+        read_table(tmp_path / name)
+    assert not any(cell in str(caught.value) for cell in ("39", "77000", "State-gov", "2024"))
+
+
+def _cell(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        return text == "true" if text in ("true", "false") else text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "country,2019,2020,2021\nCH,2019.5,1.5,3\nAT,2020.0,1.5,2022\n",  # years
+        "0,1,2\n0,1,5\n1,0,1\n",  # pandas without names
+        "32,39,41\n0,1,0\n1,1,0\n",  # items above truth values
+        "age,40\n39,40\n38,41\n",
+        "39,State-gov\n",  # a header alone
+        "a,b\nx,y\n",
+    ],
+)
+def test_numbers_may_be_names_where_they_are_no_values(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    assert read_table(tmp_path / "t.csv").columns == text.splitlines()[0].split(",")
+    assert next(iter(read_batches(tmp_path / "t.csv"))).height == text.count("\n") - 1

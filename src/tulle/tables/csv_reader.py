@@ -24,11 +24,12 @@ from tulle.errors import DataError
 from tulle.tables.blocks import NEWLINE, outside_quotes, record_blocks
 from tulle.tables.csv_layout import Layout
 from tulle.tables.formats import Format, readable_as
-from tulle.tables.frames import refuse_patterns
+from tulle.tables.headers import refuse_doubled, refuse_record
 from tulle.tables.text_types import ALL, WITH_COMMA, ColumnGuess
 
 _SEPARATORS = ",;\t|"
 _SAMPLE = 1 << 16  # bytes of records that are looked at for a separator
+_SOME = 1000  # records that are compared with the header
 _TEXT = pl.String()
 
 
@@ -56,11 +57,15 @@ def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
         separator, names, body = _head(path, blocks)
         candidates = (*ALL, WITH_COMMA) if separator == ";" else ALL
         plan = CsvPlan(path, separator, {name: ColumnGuess(candidates) for name in names}, stamp)
+        first: pl.DataFrame | None = None
         for layout in _checked(path, _chain(body, blocks), separator, len(names)):
             frame = _judged(layout, plan)
             plan.regular = plan.regular and layout.regular
+            first = frame.head(_SOME) if first is None else first
             if hold:
                 plan.held.append(frame)
+        if first is not None:
+            refuse_record(str(path), _typed(first, plan.schema, plan))
     return plan
 
 
@@ -184,15 +189,6 @@ def _named(path: Path, names: list[str]) -> list[str]:
     named = [name if name.strip() else f"column_{i}" for i, name in enumerate(names, 1)]
     refuse_doubled(str(path), named)
     return named
-
-
-def refuse_doubled(source: str, names: list[str]) -> None:
-    """A column name that occurs twice cannot be given one role; nor can a pattern of names."""
-    refuse_patterns(names)
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        shown = ", ".join(f"'{name}'" for name in doubled[:5])
-        raise DataError(f"{source}: the column name {shown} occurs twice: rename one of them")
 
 
 def _checked(path: Path, blocks: Iterator[bytes], separator: str, width: int) -> Iterator[Layout]:

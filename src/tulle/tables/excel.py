@@ -19,11 +19,12 @@ from typing import Any
 import polars as pl
 
 from tulle.errors import DataError, missing_extra, nearest_name
-from tulle.tables.csv_reader import refuse_doubled
 from tulle.tables.formats import Format, Source, existing_file, readable_as, split_sheet
+from tulle.tables.headers import refuse_doubled, refuse_record
 from tulle.tables.text_types import TEMPORAL, ColumnGuess
 
 _EXACT = 2**53
+_SOME = 1000  # records that are compared with the header
 _FIRST_DAY = datetime.date(1900, 3, 1)  # before it, Excel counts a day that never was
 _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_575, 16_384, 32_767
 
@@ -42,7 +43,9 @@ def read_excel(source: Source) -> pl.DataFrame:
         frame = book.load_sheet(chosen, schema_sample_rows=None).to_polars()
         names = [text or "" for text in header.row(0)] + [""] * (frame.width - header.width)
         refuse_doubled(name, [text for text in names if text.strip()])
-        return _tidy(name, frame, names)
+        tidy = _tidy(name, frame, names)
+        refuse_record(name, tidy.head(_SOME))
+        return tidy
 
 
 def excel_book(frame: pl.DataFrame) -> bytes:

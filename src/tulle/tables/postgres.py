@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.tables.csv_reader import refuse_doubled
 from tulle.tables.formats import Format
+from tulle.tables.headers import refuse_doubled
 from tulle.tables.sql import Address, quoted, record_batches, refuse_long
 from tulle.tables.writing import flat
 

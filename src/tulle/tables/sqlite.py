@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.tables.csv_reader import refuse_doubled
 from tulle.tables.formats import Format
+from tulle.tables.headers import refuse_doubled
 from tulle.tables.sql import BATCH_ROWS, Address, execute, quoted, record_batches
 from tulle.tables.text_types import TEMPORAL, ColumnGuess
 from tulle.tables.writing import flat, refuse_alike

@@ -6,6 +6,7 @@ item that ends with ``?`` is one of which the file does not say whether the bask
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import sys
@@ -113,14 +114,21 @@ def _open(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     try:
         with open(path, "rb") as file:
             if file.peek(2)[:2] != b"\x1f\x8b":
-                yield file
+                yield _after_mark(file)
             else:
                 with gzip.open(file) as unpacked:
-                    yield cast(IO[bytes], unpacked)
+                    yield cast(IO[bytes], _after_mark(unpacked))
     except FileNotFoundError:
         raise DataError(f"the file {path} does not exist") from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise DataError(f"{name} is a damaged or cut gzip file") from None
+
+
+def _after_mark(file: Any) -> Any:
+    """The file after its byte order mark, which would make a word of its first number."""
+    if file.peek(3)[:3] == codecs.BOM_UTF8:
+        file.read(3)
+    return file
 
 
 def _pays(size: int) -> bool:

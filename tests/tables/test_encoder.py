@@ -511,3 +511,12 @@ def test_two_values_become_more_when_more_data_say_so():
     assert encoder.decode(np.array([[0.4]]))["a"].tolist() == [0.0]  # of no decimals, as fitted
     other = TableEncoder().fit(pd.DataFrame({"a": [0.0, 2.0, 1.0]}))
     assert other._codecs[0].pair is None
+
+
+def test_decimals_come_back_to_the_last_digit_or_are_refused():
+    kept = pl.DataFrame({"a": pl.Series(["90071992547409.91", None]).cast(pl.Decimal(20, 2))})
+    encoder = TableEncoder().fit(kept)
+    assert encoder.decode(encoder.encode(kept)).equals(kept)
+    longer = pl.DataFrame({"a": pl.Series(["-90071992547410.01"]).cast(pl.Decimal(20, 2))})
+    with pytest.raises(DataError, match="column 'a' holds decimals of more than 15 digits"):
+        TableEncoder().fit(longer)

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle.errors import DataError
-from tulle.tables.frames import Cells, Columns, Container, refuse_unsupported
+from tulle.tables.frames import Cells, Columns, Container, refuse_extended, refuse_unsupported
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ def open_array(X: NDArray[Any]) -> tuple[Columns, Container]:
         raise DataError("structured and bytes arrays are not supported: pass a DataFrame")
     if X.dtype.kind == "c":
         raise DataError("Complex data not supported: pass real and imaginary parts as columns")
+    refuse_extended("x0", X.dtype)
     if X.ndim != 2:
         raise DataError(
             f"Expected a 2-D array, got {X.ndim} dimension(s). Reshape your data: "

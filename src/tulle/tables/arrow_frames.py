@@ -42,6 +42,8 @@ def open_arrow(X: Any) -> tuple[Columns, Container]:
     refuse_duplicates(X.schema.names)
     columns: Columns = {}
     for field in X.schema:
+        if pa.types.is_decimal256(field.type):  # polars would panic
+            refuse_unsupported(field.name, pl.Object())
         array = X.column(field.name)
         if pa.types.is_dictionary(field.type) and not _is_text(field.type.value_type):
             array = array.cast(field.type.value_type)

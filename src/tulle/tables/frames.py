@@ -78,7 +78,7 @@ def to_polars(X: Any) -> pl.DataFrame:
     if isinstance(X, pl.DataFrame):
         return X
     columns, _ = open_table(X)
-    return pl.DataFrame([as_series(name, cells) for name, cells in columns.items()])
+    return pl.DataFrame({name: as_series(name, cells) for name, cells in columns.items()})
 
 
 def as_series(name: str, cells: Cells) -> pl.Series:
@@ -181,7 +181,7 @@ class PolarsTable:
     def restore(self, columns: Mapping[str, Cells]) -> pl.DataFrame:
         import polars as pl
 
-        return pl.DataFrame([as_series(name, cells) for name, cells in columns.items()])
+        return pl.DataFrame({name: as_series(name, cells) for name, cells in columns.items()})
 
 
 def _open_polars(X: pl.DataFrame) -> tuple[Columns, Container]:
@@ -198,6 +198,15 @@ def refuse_unsupported(name: str, dtype: Any) -> None:
         raise DataError(
             f"column '{name}' has type {dtype}, which is not supported: split it into plain "
             "columns (numbers, text, categories, dates) or leave it out"
+        )
+
+
+def refuse_extended(name: str, dtype: np.dtype[Any]) -> None:
+    """Refuses numbers with more digits than the floating point that all work is done in."""
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        raise DataError(
+            f"column '{name}' has type {dtype}, which is not supported: convert it with "
+            ".astype('float64')"
         )
 
 

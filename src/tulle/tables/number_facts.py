@@ -77,6 +77,17 @@ def present_of(block: Floats) -> Floats:
     return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
 
 
+def refuse_long_decimals(series: pl.Series) -> None:
+    """Refuses decimals with more digits than floating point holds."""
+    scale: int = series.dtype.scale  # type: ignore[attr-defined]
+    extremes: list[Any] = [series.min() or 0, series.max() or 0]
+    if max(map(abs, extremes)) * 10**scale > EXACT:
+        raise DataError(
+            f"column '{series.name}' holds decimals of more than 15 digits, which are not exact as "
+            "floating point: round it, or declare it a category"
+        )
+
+
 def refuse_beyond(name: str, values: NDArray[Any]) -> None:
     """Refuses whole numbers that floating point does not hold exactly."""
     if len(values) and (values.max() > EXACT or values.min() < -EXACT):

@@ -19,6 +19,7 @@ from tulle.tables.number_facts import (
     only_two,
     present_of,
     refuse_beyond,
+    refuse_long_decimals,
     spread_of,
     tick_sizes,
 )
@@ -157,6 +158,8 @@ class NumberCodec:
             states[is_missing(cells)] = _NULL
             if self.kind is Kind.DATETIME:
                 return self._to_ticks(cells), states
+            if cells.dtype.is_decimal():
+                refuse_long_decimals(cells)
             cells = filled(cells if cells.dtype.is_integer() else cells.cast(pl.Float64), 0)
         if cells.dtype.kind in "iu":
             refuse_beyond(self.name, cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle.errors import DataError
+from tulle.errors import DataError, TulleError
 from tulle.tables.frames import (
     Cells,
     Columns,
     Container,
     as_series,
     refuse_duplicates,
+    refuse_extended,
     refuse_unsupported,
 )
 
@@ -66,7 +68,7 @@ def open_pandas(X: Any) -> tuple[Columns, Container]:
         columns[name] = _from_pandas(name, series)
         if series.dtype == np.dtype(object):
             missing = series[series.isna()]
-            nulls[name] = None if not len(missing) or missing.iloc[0] is None else np.nan
+            nulls[name] = _null_of(missing.iloc[0] if len(missing) else None)
     labels = {str(label): label for label in X.columns}
     dtypes = {str(label): X.dtypes.iloc[place] for place, label in enumerate(X.columns)}
     return columns, _Pandas(labels, dtypes, nulls, list(X.columns.names))
@@ -75,6 +77,7 @@ def open_pandas(X: Any) -> tuple[Columns, Container]:
 def _from_pandas(name: str, series: Any) -> Cells:
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        refuse_extended(name, dtype)
         return series.to_numpy()
     convert = _converter(dtype)
     if convert is None:
@@ -82,7 +85,12 @@ def _from_pandas(name: str, series: Any) -> Cells:
             f"column '{name}' has type {dtype}, which is not supported: convert it with "
             ".astype(...) to numbers, text, categories or dates, or leave it out"
         )
-    cells = convert(name, series)
+    try:
+        cells = convert(name, series)
+    except TulleError:
+        raise
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        raise _mixture(name) from None  # whose words quote a cell
     if isinstance(cells, pl.Series):
         refuse_unsupported(name, cells.dtype)
     return cells
@@ -169,14 +177,37 @@ def _from_objects(name: str, series: Any) -> Cells:
     kind = pd.api.types.infer_dtype(series, skipna=True)
     empty = series.isna().to_numpy()
     if kind in ("floating", "mixed-integer-float"):
-        return series.astype("float64").to_numpy()
-    if kind not in _OBJECT_KINDS:
-        raise DataError(
-            f"column '{name}' mixes values of several types: each column's argument must be a "
-            "string, a number, a date or missing"
-        )
+        return series.mask(empty, np.nan).astype("float64").to_numpy()
     values = [None if is_empty else value for value, is_empty in zip(series, empty)]
+    if kind not in _OBJECT_KINDS or _some_with_a_zone(values):
+        raise _mixture(name)
+    if any(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) for value in values):
+        raise DataError(
+            f"column '{name}' holds times finer than a microsecond as objects: convert it with "
+            "pd.to_datetime or pd.to_timedelta"
+        )
     return pl.Series(name, values, dtype=_OBJECT_KINDS[kind])
+
+
+def _some_with_a_zone(values: list[Any]) -> bool:
+    """Whether some points in time have a time zone and others have none."""
+    times = [value for value in values if isinstance(value, datetime.datetime)]
+    return len({value.tzinfo is None for value in times}) > 1
+
+
+def _null_of(found: Any) -> Any:
+    """The word for missing that a column of objects uses."""
+    import pandas as pd
+
+    known = found is None or found is pd.NA or found is pd.NaT
+    return found if known else np.nan
+
+
+def _mixture(name: str) -> DataError:
+    return DataError(
+        f"column '{name}' mixes values of several types, or holds some that no type of 64 bits or "
+        "text does: each column's argument must be a string, a number, a date or missing"
+    )
 
 
 def _with_nulls(series: pl.Series, empty: NDArray[np.bool_]) -> pl.Series:
@@ -188,16 +219,18 @@ def _with_nulls(series: pl.Series, empty: NDArray[np.bool_]) -> pl.Series:
 def _to_pandas(cells: Cells, dtype: Any, null: Any) -> Any:
     import pandas as pd
 
+    if isinstance(cells, np.ndarray) and dtype == np.dtype(object):
+        return pd.Series([null if cell != cell else cell for cell in cells.tolist()], dtype=object)
     if isinstance(cells, np.ndarray):
         return pd.Series(cells, dtype=dtype)
     series = as_series("", cells)
+    if isinstance(dtype, pd.ArrowDtype):
+        return pd.Series(pd.array(series.to_arrow().to_pylist(), dtype=dtype))
     if isinstance(dtype, pd.CategoricalDtype):
         codes = series.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
         return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))
     if isinstance(dtype, pd.DatetimeTZDtype) or getattr(dtype, "kind", "") in ("M", "m"):
         return _to_times(series, dtype)
-    if isinstance(dtype, pd.ArrowDtype):
-        return pd.Series(pd.array(series.to_arrow().to_pylist(), dtype=dtype))
     if dtype == np.dtype(object):
         values = [null if value is None else value for value in series.to_list()]
         return pd.Series(values, dtype=object)

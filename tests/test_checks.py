@@ -12,6 +12,7 @@ def test_right_values_pass_through_as_plain_types() -> None:
     assert check_real("A", "w", 1, 0, 1) == 1.0
     assert check_choice("A", "m", "fast", ["fast", "best"]) == "fast"
     assert check_flag("A", "f", True) is True
+    assert check_flag("A", "f", np.False_) is False
 
 
 @pytest.mark.parametrize("wrong", [1, 2.0, True, "3", None, np.nan])

@@ -58,7 +58,7 @@ def test_passphrase_gives_the_same_key_for_the_same_salt() -> None:
 
 def test_copies_are_the_same_key() -> None:
     key = SecretKey.generate()
-    assert copy.deepcopy(key) == key
+    assert copy.deepcopy(key) == copy.copy(key) == key
     assert len({key, copy.deepcopy(key)}) == 1
 
 
@@ -72,6 +72,8 @@ def test_what_is_sealed_opens_with_the_same_key_use_and_content_only() -> None:
     for opener, content, use, bound in (
         (SecretKey.generate(), sealed, "test/one", b"a record"),
         (key, changed, "test/one", b"a record"),
+        (key, sealed[:5], "test/one", b"a record"),
+        (key, b"", "test/one", b"a record"),
         (key, sealed, "test/two", b"a record"),
         (key, sealed, "test/one", b"a table"),
     ):

@@ -69,10 +69,10 @@ def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> s
 
 
 def check_flag(owner: str, name: str, value: Any) -> bool:
-    """True or False."""
-    if not isinstance(value, bool):
+    """True or False, Python's or NumPy's."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise _wrong(owner, name, "True or False", value)
-    return value
+    return bool(value)
 
 
 def _wrong(owner: str, name: str, allowed: str, value: Any) -> ParameterError:

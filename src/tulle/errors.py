@@ -71,7 +71,7 @@ def nearest_name(wrong: str, known: Iterable[str]) -> str:
 
     names = [str(name) for name in known]
     plain = {name.casefold(): name for name in reversed(names)}
-    meant = wrong.casefold()
+    meant = str(wrong).casefold()
     close = get_close_matches(meant, plain, n=1)
     close = close or [name for name in plain if len(meant) > 3 and name[:4] == meant[:4]]
     if close:

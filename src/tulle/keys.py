@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import unicodedata
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -53,7 +54,11 @@ class SecretKey:
             raise KeyMaterialError("the passphrase is empty")
         if len(salt) < 16:
             raise KeyMaterialError("the salt needs at least 16 bytes")
-        return cls(Scrypt(salt=salt, length=32, n=2**17, r=8, p=1).derive(passphrase.encode()))
+        try:  # keyboards of different systems compose the same letters differently
+            letters = unicodedata.normalize("NFC", passphrase).encode()
+        except UnicodeEncodeError:
+            raise KeyMaterialError("the passphrase is no text: set it in UTF-8") from None
+        return cls(Scrypt(salt=salt, length=32, n=2**17, r=8, p=1).derive(letters))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SecretKey:
@@ -95,7 +100,7 @@ class SecretKey:
 
         try:
             return AESGCM(self.derive(use)).decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
-        except InvalidTag:
+        except (InvalidTag, ValueError):  # of what is cut short, too
             raise KeyMaterialError("sealed with another key, or changed since") from None
 
     def fingerprint(self) -> str:
@@ -111,6 +116,9 @@ class SecretKey:
 
     def __repr__(self) -> str:
         return "SecretKey(hidden)"
+
+    def __copy__(self) -> SecretKey:
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SecretKey:
         return self

@@ -14,7 +14,7 @@ import xlsxwriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tulle.errors import DataError
+from tulle.errors import DataError, ParameterError
 from tulle.tables import blocks, csv_reader
 from tulle.tables.formats import display_name, format_of
 from tulle.tables.reading import read_batches, read_schema, read_table, rebatched
@@ -396,10 +396,20 @@ def test_types_do_not_depend_on_where_a_block_ends(
         assert read_table(path, columns=["v"]).equals(whole.select("v"), null_equal=True)
 
 
-def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
-    path = file(tmp_path, "a,b\n1,2\n")
+@pytest.mark.parametrize(
+    "name, before, after",
+    [
+        ("t.csv", "a,b\n1,2\n", "a,b\n1,2\n3,x\n"),
+        ("t.ndjson", '{"a": 1}\n', '{"a": 1}\n{"a": 2, "b": 3}\n'),
+    ],
+)
+def test_a_file_that_changes_meanwhile_is_refused(
+    tmp_path: Path, name: str, before: str, after: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(before)
     frames = read_batches(path)
-    file(tmp_path, "a,b\n1,2\n3,x\n")
+    path.write_text(after)
     with pytest.raises(DataError, match="changed while it was read"):
         list(frames)
 
@@ -500,3 +510,34 @@ def test_numbers_may_be_names_where_they_are_no_values(tmp_path: Path, text: str
     (tmp_path / "t.csv").write_text(text)
     assert read_table(tmp_path / "t.csv").columns == text.splitlines()[0].split(",")
     assert next(iter(read_batches(tmp_path / "t.csv"))).height == text.count("\n") - 1
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1.5])
+def test_batches_have_a_record_at_least(tmp_path: Path, rows: object) -> None:
+    with pytest.raises(ParameterError, match="'rows' parameter of read_batches"):
+        read_batches(file(tmp_path, "a\nx\n"), rows=rows)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("columns", ["ab", [], ["a", "a"]])
+def test_columns_are_asked_for_by_a_list_of_names(tmp_path: Path, columns: object) -> None:
+    with pytest.raises(ParameterError, match="each of them once"):
+        read_table(file(tmp_path, "a,b\nx,y\n"), columns)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("block", [1 << 20, 20])
+def test_numbers_that_floating_point_cannot_be_stay_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    huge = read_table(file(tmp_path, "a,b\n1.5,x\n1e400,y\n-2,z\n"))
+    assert huge["a"].to_list() == ["1.5", "1e400", "-2"]
+    infinite = read_table(file(tmp_path, "a,b\n1.5,x\ninf,y\n-Infinity,z\n"))
+    assert infinite["a"].to_list() == [1.5, float("inf"), float("-inf")]
+    for lines in ('{"a": 9007199254740993}\n{"a": 1.5}\n', '{"a": 1.5}\n{"a": 9007199254740993}\n'):
+        (tmp_path / "t.ndjson").write_text(lines)
+        found = read_table(tmp_path / "t.ndjson")["a"].to_list()
+        assert sorted(found) == ["1.5", "9007199254740993"]
+    (tmp_path / "t.ndjson").write_text('{"a": 9007199254740993}\n{"a": 2}\n')
+    assert read_table(tmp_path / "t.ndjson")["a"].to_list() == [9007199254740993, 2]
+    (tmp_path / "t.ndjson").write_text('{"a": 1e300}\n{"a": 2}\n')
+    assert read_table(tmp_path / "t.ndjson")["a"].to_list() == [1e300, 2.0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -54,6 +55,22 @@ def record_blocks(path: Path, *, quoted: bool, size: int = 0) -> Iterator[bytes]
         if quoted and rest.count(b'"') % 2:
             raise DataError(f"{path}: a quote that opens on or after line {line} is never closed")
         yield recode(rest + b"\n", line)
+
+
+def stamp_of(path: Path) -> tuple[int, int]:
+    """What tells whether a file was changed: its size and its time."""
+    state = os.stat(path)
+    return state.st_size, state.st_mtime_ns
+
+
+def repeated_blocks(path: Path, stamp: tuple[int, int], *, quoted: bool) -> Iterator[bytes]:
+    """The blocks once more, of a file that must be what it was."""
+    changed = DataError(f"{path}: the file changed while it was read")
+    if stamp_of(path) != stamp:
+        raise changed
+    yield from record_blocks(path, quoted=quoted)
+    if stamp_of(path) != stamp:
+        raise changed
 
 
 def outside_quotes(codes: np.ndarray, marks: np.ndarray) -> np.ndarray:

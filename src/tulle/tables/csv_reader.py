@@ -12,7 +12,6 @@ pass are held, and there is a second only if numbers turned out to be text.
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.tables.blocks import NEWLINE, outside_quotes, record_blocks
+from tulle.tables.blocks import NEWLINE, outside_quotes, record_blocks, repeated_blocks, stamp_of
 from tulle.tables.csv_layout import Layout
 from tulle.tables.formats import Format, readable_as
 from tulle.tables.headers import refuse_doubled, refuse_record
@@ -53,7 +52,7 @@ class CsvPlan:
 def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
     """The first pass; with ``hold`` the second finds the parsed frames in the plan."""
     with readable_as(path, Format.CSV):
-        stamp, blocks = _stamp(path), record_blocks(path, quoted=True)
+        stamp, blocks = stamp_of(path), record_blocks(path, quoted=True)
         separator, names, body = _head(path, blocks)
         candidates = (*ALL, WITH_COMMA) if separator == ";" else ALL
         plan = CsvPlan(path, separator, {name: ColumnGuess(candidates) for name in names}, stamp)
@@ -132,10 +131,7 @@ def _typed(frame: pl.DataFrame, schema: pl.Schema, plan: CsvPlan) -> pl.DataFram
 
 def _same_blocks(plan: CsvPlan) -> Iterator[bytes]:
     """The blocks of the first pass; they need not be checked again if the file is the same."""
-    changed = DataError(f"{plan.path}: the file changed while it was read")
-    if _stamp(plan.path) != plan.stamp:
-        raise changed
-    blocks = record_blocks(plan.path, quoted=True)
+    blocks = repeated_blocks(plan.path, plan.stamp, quoted=True)
     separator, header, body = _head(plan.path, blocks)
     rest = _chain(body, blocks)
     if plan.regular:
@@ -143,13 +139,6 @@ def _same_blocks(plan: CsvPlan) -> Iterator[bytes]:
     else:
         for layout in _checked(plan.path, rest, separator, len(header)):
             yield layout.block
-    if _stamp(plan.path) != plan.stamp:
-        raise changed
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    state = os.stat(path)
-    return state.st_size, state.st_mtime_ns
 
 
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

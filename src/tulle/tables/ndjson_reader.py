@@ -7,6 +7,7 @@ no dates, so text becomes a date or time if every value of the column is one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +16,11 @@ from typing import Any
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.tables.blocks import record_blocks
+from tulle.tables.blocks import record_blocks, repeated_blocks, stamp_of
 from tulle.tables.formats import Format, readable_as
 from tulle.tables.text_types import TEMPORAL, ColumnGuess
 
+_EXACT = 2**53
 _TYPES: dict[type, pl.DataType] = {
     bool: pl.Boolean(),
     int: pl.Int64(),
@@ -33,6 +35,8 @@ class NdjsonPlan:
     """What the first pass found: the type of each key in JSON, and as text."""
 
     path: Path
+    stamp: tuple[int, int]  # size and time of the file
+    long: set[str] = field(default_factory=set)  # keys of whole numbers beyond 2**53
     types: dict[str, pl.DataType] = field(default_factory=dict)
     guesses: dict[str, ColumnGuess] = field(default_factory=dict)
 
@@ -51,7 +55,7 @@ class NdjsonPlan:
 
 def plan_ndjson(path: Path) -> NdjsonPlan:
     """The first pass."""
-    plan, line = NdjsonPlan(path), 1
+    plan, line = NdjsonPlan(path, stamp_of(path)), 1
     with readable_as(path, Format.NDJSON):
         for block in record_blocks(path, quoted=False):
             if block.strip():
@@ -60,8 +64,8 @@ def plan_ndjson(path: Path) -> NdjsonPlan:
     if not plan.types:
         raise DataError(f"{path}: the file is empty: there is no record in it")
     for name, dtype in plan.types.items():
-        if dtype == pl.Null():
-            plan.types[name] = pl.String()
+        if dtype == pl.Null() or (dtype == pl.Float64() and name in plan.long):
+            plan.types[name] = pl.String()  # as decimals, long numbers would lose their last digits
     return plan
 
 
@@ -71,7 +75,7 @@ def ndjson_frames(plan: NdjsonPlan, names: list[str]) -> Iterator[pl.DataFrame]:
         yield pl.DataFrame(schema={name: plan.schema[name] for name in names})
         types = {name: plan.types[name] for name in names}
         expressions = [plan.expression(name) for name in names]
-        for block in record_blocks(plan.path, quoted=False):
+        for block in repeated_blocks(plan.path, plan.stamp, quoted=False):
             if block.strip():
                 yield pl.read_ndjson(block, schema=types).select(expressions)
 
@@ -89,6 +93,18 @@ def _learn(plan: NdjsonPlan, block: bytes, line: int) -> None:
             guess.candidates = ()  # a mixture of types is text and nothing else
         elif dtype == pl.String():
             guess.update(frame[name])
+        elif dtype.is_numeric() and _has_long(frame[name], block):
+            plan.long.add(name)
+            guess.candidates = ()
+
+
+def _has_long(numbers: pl.Series, block: bytes) -> bool:
+    """Whether there are whole numbers that are not exact as decimals."""
+    bounds = (numbers.min() or 0, numbers.max() or 0)
+    if all(-_EXACT < bound < _EXACT for bound in bounds):  # type: ignore[operator]
+        return False
+    key = re.escape(json.dumps(numbers.name, ensure_ascii=False).encode())
+    return re.search(key + rb"\s*:\s*-?[0-9]{16,}\s*[,}]", block) is not None
 
 
 def _wider(path: Path, name: str, a: pl.DataType, b: pl.DataType) -> pl.DataType:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tulle.errors import DataError, nearest_name
+from tulle.checks import check_int
+from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.tables.formats import (
     Format,
     Source,
@@ -49,6 +50,7 @@ def read_batches(
 
     Gives at least one batch, which is empty if the table has no record. Excel is read whole.
     """
+    check_int("read_batches", "rows", rows, 1)
     opened = _open(source)
     names = _chosen(source, opened.schema, columns)
     return rebatched(opened.frames(names), rows)
@@ -109,6 +111,8 @@ def _chosen(source: Source, schema: pl.Schema, columns: Sequence[str] | None) ->
     refuse_patterns(schema)
     if columns is None:
         return list(schema)
+    if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
+        raise ParameterError("'columns' must be a list of names, each of them once, or None")
     for name in columns:
         if name not in schema:
             hint = nearest_name(name, schema)

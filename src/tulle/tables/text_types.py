@@ -157,6 +157,8 @@ def _is_decimal(values: pl.Series) -> bool:
     numbers = values.cast(pl.Float64, strict=False)
     if numbers.null_count() or values.str.contains(r"^(?:\+|-?0[0-9])").any():
         return False
+    if (numbers.is_infinite() & values.str.contains("[0-9]")).any():
+        return False  # more than a number can be
     large = numbers.abs() >= _EXACT
     return not (large.any() and values.filter(large).str.contains(r"^-?[0-9]+$").any())
 

@@ -42,6 +42,16 @@ def test_risk_is_the_excess_over_the_control_and_else_over_guessing() -> None:
     assert AttackResult("x", 100, 50, 10, 10, control_attempts=50).risk == pytest.approx(0.3)
 
 
+def test_attempts_that_hang_together_make_no_narrower_interval() -> None:
+    clustered = AttackResult("x", 5000, 2500, 100, independent=50)
+    assert clustered.rate == 0.5
+    assert clustered.interval == pytest.approx(wilson(25, 50))
+    assert clustered.to_dict()["independent"] == 50
+    assert AttackResult("x", 5000, 2500, 100).to_dict()["independent"] == 5000
+    with pytest.raises(ParameterError, match="independent=11"):
+        AttackResult("x", 10, 5, 1, independent=11)
+
+
 def test_an_attack_that_does_not_beat_guessing_says_so() -> None:
     assert AttackResult("x", 100, 10, 10).note == NO_EVIDENCE
     assert AttackResult("x", 100, 11, 10).failed  # within chance

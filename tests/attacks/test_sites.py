@@ -95,6 +95,18 @@ def test_one_known_pair_needs_the_range(rng: np.random.Generator) -> None:
     assert known_pairs(codes, ages, 1, random_state=0).rate < 0.1
 
 
+def test_the_known_are_not_found_out_and_the_interval_covers(rng: np.random.Generator) -> None:
+    values = rng.permutation(np.arange(12.0))
+    # codes without order: whoever is known helps to find nobody else
+    assert known_pairs(rng.random(12), values, 10, random_state=0).rate < 0.4
+    ages = rng.lognormal(3, 1, 800)
+    rates = [known_pairs(np.sqrt(ages), ages, 1, random_state=seed) for seed in range(60)]
+    truth = float(np.mean([result.rate for result in rates]))
+    covered = np.mean([result.low <= truth <= result.high for result in rates])
+    assert covered > 0.85
+    assert known_pairs([1.0], [2.0], 5, random_state=0).attempts == 500
+
+
 def test_uneven_cuts_slow_known_pairs_down(rng: np.random.Generator) -> None:
     table = pl.DataFrame({"age": rng.uniform(0, 100, size=2000)})
     rates = {}

@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tulle.attacks import AttackResult
 from tulle.attacks.copies import closest_distances, exact_copies, near_copies
-from tulle.attacks.inference import inference
+from tulle.attacks.inference import _answers, inference
 from tulle.attacks.linkage import linkage, linkage_one_to_one
 from tulle.attacks.membership import membership
 from tulle.attacks.records import Records
@@ -168,3 +170,49 @@ def test_the_closest_released_record_of_a_copy_is_at_no_distance(data: tuple) ->
     original, control, rng = data
     assert closest_distances(original, original, rng).max() == 0
     assert closest_distances(control, original, rng).min() > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.booleans())
+def test_the_secret_of_records_alike_is_the_commonest_or_the_median(
+    count: int, seed: int, numeric: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    known, secret = rng.integers(0, 3, (count, 2)), rng.integers(0, 4, count)
+    gone = rng.random(count) < 0.3
+    if numeric:
+        numbers = np.where(gone, 0.0, secret)[:, None]
+        codes = np.column_stack([known, gone])
+        release = Records(numbers, codes, ("s",), ("a", "b", "s"))
+    else:
+        release = Records(np.empty((count, 0)), np.column_stack([known, secret]), (), tuple("abs"))
+    seen, answers = _answers(release.only("ab"), release.only("s"))
+    assert len(seen) == len(np.unique(known, axis=0))
+    for row in range(len(seen)):
+        alike = (known == seen.codes[row]).all(axis=1)
+        if not numeric:
+            counts = np.bincount(secret[alike])
+            assert counts[answers.codes[row, 0]] == counts.max()
+        elif gone[alike].sum() > (~gone[alike]).sum():
+            assert answers.codes[row, 0] == 1
+        else:
+            present = np.sort(secret[alike & ~gone])
+            assert answers.codes[row, 0] == 0
+            assert answers.numbers[row, 0] == present[(len(present) - 1) // 2]
+
+
+def test_where_records_are_alike_their_order_says_nothing() -> None:
+    rng = np.random.default_rng(4)
+    area, ill = rng.integers(0, 5, 600), rng.random(600) < 0.3
+    people = Records(np.empty((600, 0)), np.column_stack([area, ill]), (), ("area", "ill"))
+    orders = [np.argsort(ill), np.argsort(~ill), rng.permutation(600)]
+    found = {inference(people, people.take(order), "ill", rng).rate for order in orders}
+    assert found == {float((~ill).mean())}  # no more than guessing gets
+
+
+def test_strangers_who_are_alike_do_not_compete_for_a_record() -> None:
+    original = Records.of_numbers(np.array([[0.0], [10.0], [20.0]]))
+    release = Records.of_numbers(np.array([[0.1], [14.9], [30.1]]))
+    strangers = Records.of_numbers(np.array([[15.0], [15.0], [30.0], [30.0]]))
+    rng = np.random.default_rng(0)
+    assert linkage_one_to_one(original, release, rng, control=strangers).control == 1

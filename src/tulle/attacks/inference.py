@@ -1,7 +1,8 @@
 """Inference: what is this person's secret?
 
 The *acquaintance* knows a person's other columns, takes the nearest released record, and reads the
-secret from it. Right if the category is the same, or the number within a tenth of a standard
+secret from it; of several that are alike in what is known, the commonest secret (the median of
+numbers). Right if the category is the same, or the number within a tenth of a standard
 deviation. Guessing is the best single answer for everybody that the release gives. A release
 that mines well teaches how columns go together, so the rate may be high for anybody: the control
 tells that from what the release gives away of its members.
@@ -14,8 +15,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle.attacks.copies import as_bytes
 from tulle.attacks.nearest import nearest
-from tulle.attacks.records import Floats, Records, chosen
+from tulle.attacks.records import Codes, Floats, Ints, Records, chosen
 from tulle.attacks.result import AttackResult
 
 CLOSE = 0.1  # standard deviations: a number that near is known
@@ -37,12 +39,13 @@ def inference(
     """
     columns = tuple(name for name in known or original.columns if name != secret)
     people = original.take(chosen(len(original), attempts, rng))
-    right = _read_off(people, release, secret, columns)
+    seen, answers = _answers(release.only(columns), release.only([secret]))
+    right = _read_off(people, seen, answers)
     guess = _best_guess(people.only([secret]), release.only([secret]))
     strange: NDArray[np.bool_] | None = None
     if control is not None:
         outside = control.take(chosen(len(control), attempts, rng))
-        strange = _read_off(outside, release, secret, columns)
+        strange = _read_off(outside, seen, answers)
     numeric = secret in original.number_names
     right_if = f"within {CLOSE:g} standard deviations" if numeric else "the same"
     return AttackResult(
@@ -57,11 +60,45 @@ def inference(
     )
 
 
-def _read_off(
-    people: Records, release: Records, secret: str, columns: tuple[str, ...]
-) -> NDArray[np.bool_]:
-    links = nearest(people.only(columns), release.only(columns)).rows[:, 0]
-    return _agree(people.only([secret]), release.only([secret]).take(links))
+def _answers(known: Records, secret: Records) -> tuple[Records, Records]:
+    """Each combination of known values that the release has, once, and the secret to read off."""
+    _, first, kinds = np.unique(as_bytes(known), return_index=True, return_inverse=True)
+    kinds = kinds.ravel()
+    if secret.numbers.shape[1]:
+        gone = np.asarray(secret.codes.any(axis=1))
+        order = np.lexsort((secret.numbers[:, 0], gone, kinds))
+        picks = _middles(kinds, gone)
+    else:
+        order = np.lexsort((secret.codes[:, 0], kinds))
+        picks = _commonest(kinds[order], secret.codes[order, 0])
+    return known.take(first), secret.take(order[picks])
+
+
+def _middles(kinds: Ints, gone: NDArray[np.bool_]) -> Ints:
+    """Where the answer of each kind stands if its known numbers come in order, the missing last.
+
+    The lower median of the known ones; a missing one if most are missing.
+    """
+    sizes, lost = np.bincount(kinds), np.bincount(kinds, weights=gone).astype(np.int64)
+    starts = np.cumsum(sizes) - sizes
+    present = sizes - lost
+    return np.asarray(starts + np.where(lost > present, sizes - 1, np.maximum(present - 1, 0) // 2))
+
+
+def _commonest(kinds: Ints, codes: Codes) -> Ints:
+    """Where the commonest code of each kind stands first, in rows that are sorted by both."""
+    new = np.ones(len(kinds), dtype=bool)
+    new[1:] = (kinds[1:] != kinds[:-1]) | (codes[1:] != codes[:-1])
+    starts = np.flatnonzero(new)
+    runs = np.diff(np.append(starts, len(kinds)))
+    ranked = np.lexsort((-runs, kinds[starts]))
+    _, best = np.unique(kinds[starts][ranked], return_index=True)
+    return np.asarray(starts[ranked[best]])
+
+
+def _read_off(people: Records, seen: Records, answers: Records) -> NDArray[np.bool_]:
+    links = nearest(people.only(seen.columns), seen).rows[:, 0]
+    return _agree(people.only(answers.columns), answers.take(links))
 
 
 def _agree(truth: Records, answer: Records) -> NDArray[np.bool_]:

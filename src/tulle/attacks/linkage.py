@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle.attacks.copies import as_bytes
 from tulle.attacks.nearest import between, nearest, spacing
 from tulle.attacks.records import Floats, Ints, Records, chosen
 from tulle.attacks.result import AttackResult
@@ -92,7 +93,9 @@ def _attack(
         outside = control.take(chosen(len(control), attempts, rng))
         strangers = len(outside)
         far = nearest(outside, original).distances[:, 0]
-        found = join(outside.only(columns), release.only(columns))
+        # twins among strangers would compete, people with a twin in the data count for nothing
+        _, first, same = np.unique(as_bytes(outside), return_index=True, return_inverse=True)
+        found = join(outside.take(first).only(columns), release.only(columns))[same.ravel()]
         control_right = _count_own(outside, release, found, far)
     known_text = "all columns" if len(columns) == len(original.columns) else ", ".join(columns)
     how = "" if join is _join_nearest else ", no record to two people"

@@ -57,6 +57,9 @@ class AttackResult:
         How often guessing would have been right in as many attempts; may be an expectation.
     control_successes, control_attempts
         The same attack on people who were never in the data; as many attempts unless said.
+    independent
+        How many of the attempts do not hang together, if fewer than all: people, where several
+        values of each are tried. The interval is as wide as theirs.
     story
         Who the attacker is, what they hold and what counts as a success, in one sentence.
     details
@@ -77,12 +80,15 @@ class AttackResult:
     baseline_successes: float
     control_successes: int | None = None
     control_attempts: int | None = None
+    independent: int | None = None
     story: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_counts(self.name, "successes", self.successes, self.attempts)
         _check_counts(self.name, "baseline_successes", self.baseline_successes, self.attempts)
+        if self.independent is not None:
+            _check_counts(self.name, "independent", self.independent, self.attempts)
         if self.control_successes is not None:
             if self.control_attempts is None:
                 object.__setattr__(self, "control_attempts", self.attempts)
@@ -97,7 +103,9 @@ class AttackResult:
     @property
     def interval(self) -> Interval:
         """The 95 % interval of the rate."""
-        return wilson(self.successes, self.attempts)
+        if self.independent is None:
+            return wilson(self.successes, self.attempts)
+        return wilson(self.rate * self.independent, self.independent)
 
     @property
     def low(self) -> float:
@@ -155,6 +163,7 @@ class AttackResult:
         return {
             "name": self.name,
             "attempts": self.attempts,
+            "independent": self.attempts if self.independent is None else self.independent,
             "successes": self.successes,
             "rate": self.rate,
             "low": self.low,

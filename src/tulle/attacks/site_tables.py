@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from tulle.attacks.result import AttackResult
 from tulle.attacks.sites import Floats, frequency_matching, known_pairs, order_matching
 from tulle.errors import DataError, nearest_name
 from tulle.random import RandomState, as_generator
+from tulle.sites.columns import ValueType
+from tulle.sites.dates import as_number
 from tulle.tables.frames import to_polars
 
 KNOWN_PAIRS = (1, 2, 5, 10)
@@ -45,16 +48,17 @@ def attack_tables(
     """
     truth, seen = to_polars(plain), to_polars(encoded)
     known = truth if public is None else to_polars(public)
-    for name in truth.columns:
-        if name not in known.columns:
-            raise DataError(
-                f"the public table has no column '{name}': {nearest_name(name, known.columns)}"
-            )
     rng = as_generator(random_state)
     results: list[AttackResult] = []
     truth, known = (_with_pairs(table, seen.columns) for table in (truth, known))
     for name in seen.columns:
-        if name not in truth.columns or seen[name].equals(truth[name]) or not _any_left(seen[name]):
+        if name not in truth.columns or seen[name].equals(truth[name]):
+            continue
+        if name not in known.columns:
+            raise DataError(
+                f"the public table has no column '{name}': {nearest_name(name, known.columns)}"
+            )
+        if not (_any_left(seen[name]) and _any_left(known[name])):
             continue
         if seen[name].dtype.is_numeric():
             results += _attack_codes(seen[name], truth[name], known[name], rng)
@@ -99,6 +103,8 @@ def _attack_codes(
     codes: pl.Series, values: pl.Series, public: pl.Series, rng: np.random.Generator
 ) -> list[AttackResult]:
     x, y, sample = (_numbers(series) for series in (codes, values, public))
+    if np.isnan(sample).all() or np.isnan(y).all():
+        return []
     ends = (float(np.nanmin(sample)), float(np.nanmax(sample)))
     found = [
         known_pairs(x, y, known, public_range=ends, random_state=rng, name=codes.name)
@@ -118,9 +124,23 @@ def _with_pairs(table: pl.DataFrame, coded: Sequence[str]) -> pl.DataFrame:
 
 
 def _any_left(series: pl.Series) -> bool:
-    return bool(series.null_count() < len(series))
+    there = series.fill_nan(None) if series.dtype.is_float() else series
+    return bool(there.null_count() < len(there))
 
 
 def _numbers(series: pl.Series) -> Floats:
+    if series.dtype == pl.String:
+        return np.array([_number(text) for text in series.to_list()], dtype=np.float64)
     numbers = series.to_physical() if series.dtype.is_temporal() else series
     return np.asarray(numbers.cast(pl.Float64).fill_null(float("nan")).to_numpy())
+
+
+def _number(text: str | None) -> float:
+    """A number or moment that a file keeps as text; NaN for any other."""
+    if text is None:
+        return float("nan")
+    with suppress(ValueError):
+        return float(text)
+    with suppress(ValueError):
+        return float(as_number(text, ValueType.TIMESTAMP))
+    return float("nan")

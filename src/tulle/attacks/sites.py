@@ -22,7 +22,6 @@ from tulle.sites.columns import PARTS
 Floats = NDArray[np.float64]
 
 _NEAR = 0.01  # a guess within this share of the range counts as right
-_PROBES = 500  # records tried for each draw of known pairs
 _MOST_CATEGORIES = 1000  # more are matched by rank alone
 
 
@@ -86,15 +85,16 @@ def known_pairs(
     known: int,
     *,
     public_range: tuple[float, float] | None = None,
-    repeats: int = 20,
+    attempts: int = 500,
     random_state: RandomState = None,
     name: str = "codes",
 ) -> AttackResult:
     """Reads graded codes between those of a few people whose values the attacker knows.
 
     With one pair the attacker needs the public range to guess the scale; with two or more the
-    values in between are read off a monotone, piecewise linear curve. A guess within 1 % of the
-    range of the values counts as right; guessing the median is the baseline.
+    values in between are read off a monotone, piecewise linear curve. Each attempt draws the known
+    people anew, and one other whose value is read. A guess within 1 % of the range of the values
+    counts as right; guessing the median is the baseline.
 
     Examples
     --------
@@ -105,24 +105,24 @@ def known_pairs(
     x, y = _both_present(codes, values)
     rng = as_generator(random_state)
     near = _NEAR * max(float(np.ptp(y)), np.finfo(float).tiny)
-    right = 0
-    probes = min(_PROBES, len(x))
-    for _ in range(repeats):
-        insiders = rng.choice(len(x), size=min(known, len(x)), replace=False)
-        tried = rng.choice(len(x), size=probes, replace=False)
+    right, count = 0, len(x)
+    for _ in range(attempts):
+        # whoever is known has nothing left to be found out, unless there is nobody else
+        drawn = rng.choice(count, size=min(known + 1, count), replace=False)
+        insiders, tried = drawn[:-1] if count > 1 else drawn, drawn[-1:]
         guess = _read_between(x[insiders], y[insiders], x[tried], np.ptp(x), public_range)
         right += int(np.count_nonzero(np.abs(guess - y[tried]) <= near))
-    lucky = float(np.mean(np.abs(np.median(y) - y) <= near)) * repeats * probes
+    lucky = float(np.mean(np.abs(np.median(y) - y) <= near)) * attempts
     return AttackResult(
         f"{known}_known_pair{'s' if known > 1 else ''}:{name}",
-        attempts=repeats * probes,
+        attempts=attempts,
         successes=right,
         baseline_successes=lucky,
         story=(
             f"The miner knows the values of {known} of the people and reads the others off "
             "the curve through their codes; a guess within 1 % of the range counts."
         ),
-        details={"known pairs": known, "draws": repeats},
+        details={"known pairs": known},
     )
 
 

@@ -109,6 +109,7 @@ def sketch_reconstruction(
         entries,
         right,
         guessed,
+        independent=min(len(targets), entries),  # the entries of a record hang together
         story=f"An intruder with {holder} and the number of a record's entries looks for them by "
         "sparse reconstruction; each entry found counts.",
         details={"records": len(targets), "records found whole": whole},

@@ -85,7 +85,7 @@ def _attacks_of(result: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]
 
 
 def _people(attack: Mapping[str, Any]) -> int | None:
-    tried = [attack.get("attempts"), attack.get("control_attempts")]
+    tried = [attack.get("independent"), attack.get("control_attempts")]
     return min((count for count in tried if count is not None), default=None)
 
 

@@ -52,7 +52,9 @@ def _public(whole: Mapping[str, Any]) -> dict[str, Any]:
             if whole["behind"].get(name, k) >= k
         },
         "behind": {},
-        "attacks": {n: _coarse(attack, k) for n, attack in told.items() if _people(attack) >= k},
+        "attacks": {
+            n: _coarse(attack, k) for n, attack in told.items() if min(_tried(attack)) >= k
+        },
         "gates": [_coarse_gate(gate, k) for gate in whole["gates"]],
         "sections": [
             {**section, "blocks": _public_blocks(section["blocks"], k)}
@@ -158,8 +160,7 @@ def _public_cells(row: Sequence[Any], counted: set[int], k: int) -> list[Any]:
 
 def _coarse(attack: Mapping[str, Any], k: int) -> dict[str, Any]:
     """Rates in steps that count at least ``k`` attempts; no counts, no details."""
-    own = _step(attack["attempts"], k)
-    other = _step(attack.get("control_attempts") or attack["attempts"], k)
+    own, other = (_step(count, k) for count in _tried(attack))
     shown = {field: attack[field] for field in ("name", "failed", "note", "story", "grade")}
     for field in ("rate", "low", "high", "baseline"):
         shown[field] = _stepped(attack[field], own)
@@ -169,9 +170,10 @@ def _coarse(attack: Mapping[str, Any], k: int) -> dict[str, Any]:
     return shown
 
 
-def _people(attack: Mapping[str, Any]) -> int:
-    """The fewest people that a figure of an attack is about."""
-    return int(min(attack["attempts"], attack.get("control_attempts") or attack["attempts"]))
+def _tried(attack: Mapping[str, Any]) -> tuple[int, int]:
+    """How many people an attack was tried on, in the data and outside."""
+    own = attack.get("independent") or attack["attempts"]
+    return own, attack.get("control_attempts") or own
 
 
 def _step(count: int, k: int) -> float:

@@ -90,7 +90,7 @@ def swa(baskets, wholes, leaving, window, scope, seed):
         for r, whole in enumerate(wholes):
             own = [row for row in rows if r in holds[row]]
             own.sort(key=lambda row: len(baskets[row]))
-            need = math.ceil(len(own) * leaving[r] - 1e-9)
+            need = math.ceil(len(own) * leaving[r])
             need -= sum(not set(whole) <= out[row] for row in own)
             for row in [row for row in own if set(whole) <= out[row]]:
                 if need > 0:

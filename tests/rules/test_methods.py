@@ -71,18 +71,29 @@ def all_hidden(sensitive: Sensitive, baskets: list[set[int]]) -> bool:
 @settings(max_examples=150)
 def test_swa(problem: Any, size: int, scope: str) -> None:
     baskets, sensitive = problem
-    leaving = sensitive.quota / np.array([len(rows) for rows in sensitive.rows])
+    leaving = [limit.leaving for limit in sensitive.limits]
     kept = slide(sensitive.baskets, sensitive.whole, leaving, window=size, victim=scope, seed=7)
     expected = slow.swa(baskets, sensitive.whole, leaving, size, scope, 7)
     assert result(sensitive, Edits(kept)) == expected
     assert all_hidden(sensitive, expected)
 
 
+def test_disclosure_is_a_share_of_each_window() -> None:
+    """Of one basket and of two, half is one each; two thirds of them would be one and two."""
+    baskets = [{0, 1}, {2}, {0, 1}, {0, 1}]
+    limits = Thresholds("test", disclosure=0.5)
+    sensitive = Sensitive.find(coded(baskets), [Rule([0], [1])], limits)
+    leaving = [limit.leaving for limit in sensitive.limits]
+    assert leaving == [Fraction(1, 2)]
+    kept = slide(sensitive.baskets, sensitive.whole, leaving, window=2)
+    assert slow.support(result(sensitive, Edits(kept)), [0, 1]) == 1
+
+
 @given(problems(), st.integers(1, 20))
 @settings(max_examples=30)
 def test_kernels_of_swa_equal_their_twins(problem: Any, size: int) -> None:
     _, sensitive = problem
-    leaving = sensitive.quota / np.array([len(rows) for rows in sensitive.rows])
+    leaving = [limit.leaving for limit in sensitive.limits]
 
     def kept() -> Any:
         return slide(sensitive.baskets, sensitive.whole, leaving, window=size, seed=1).tolist()

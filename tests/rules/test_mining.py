@@ -17,6 +17,7 @@ from scipy import sparse
 from tests.reference import rules as slow
 from tulle import rules
 from tulle.errors import DataError, ParameterError
+from tulle.rules import implications as implication
 from tulle.rules.implications import rules_large, rules_small
 from tulle.rules.itemsets import Itemsets, mine, mine_large, mine_small
 from tulle.transactions import Transactions
@@ -61,6 +62,15 @@ def test_large_data_find_the_same_both_ways(share: float) -> None:
 def test_items_of_every_basket_and_many_perfect_extensions() -> None:
     baskets = [set(range(6))] * 3 + [{0, 1}]
     assert as_dict(mine_large(coded(baskets), 3)) == slow.itemsets(baskets, 3)
+
+
+def test_too_many_rules_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(implication, "MOST_RULES", 49)
+    found = mine(Transactions.from_lists([["a", "b", "c", "d"]] * 3), 1)
+    with pytest.raises(DataError, match="more than 49 rules: raise min_support"):
+        implication.rules_large(found, Fraction(1, 2), 9)
+    monkeypatch.setattr(implication, "MOST_RULES", 50)
+    assert len(implication.rules_large(found, Fraction(1, 2), 9)) == 50
 
 
 def test_too_many_itemsets_is_an_error() -> None:

@@ -43,6 +43,7 @@ def test_the_stream_writes_what_the_hider_gives(source: Path, window: int, victi
     assert found.n_transactions == one.n_transactions_
     assert found.n_transactions_touched == one.n_transactions_touched_
     assert found.dif == pytest.approx(one.dif_)
+    assert found.hiding_failure == one.hiding_failure_ == 0
 
 
 @pytest.mark.parametrize(

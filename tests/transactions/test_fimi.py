@@ -14,7 +14,7 @@ from tulle.transactions import Transactions, _kernels, fimi, fimi_blocks, read_f
 from tulle.transactions.fimi import LARGEST_ITEM
 
 LINES = st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=6), min_size=1, max_size=30)
-TEXT = st.text(alphabet="0123456789 -x\t\r\n", max_size=60)
+TEXT = st.text(alphabet="0123456789 -x\t\r\n\x00\x0b\x1c", max_size=60)
 
 
 def written(baskets: Transactions) -> bytes:
@@ -109,6 +109,17 @@ def test_kernel_writes_like_its_twin(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_with_blanks_cannot_be_written() -> None:
     with pytest.raises(DataError, match="1 item names"):
         written(Transactions.from_lists([["whole milk"]]))
+
+
+@pytest.mark.parametrize("pays", [True, False])
+@pytest.mark.parametrize("number", [-5, LARGEST_ITEM + 1, 2**62])
+def test_numbers_that_no_reader_takes_are_not_written(
+    monkeypatch: pytest.MonkeyPatch, pays: bool, number: int
+) -> None:
+    monkeypatch.setattr(fimi, "_pays", lambda size: pays)
+    baskets = Transactions.from_rows(np.array([0, 2]), np.array([0, 1]), np.array([number, 7]))
+    with pytest.raises(DataError, match="1 item numbers are negative or above"):
+        written(baskets)
 
 
 def test_blocks_are_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

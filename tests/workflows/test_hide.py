@@ -144,6 +144,80 @@ def test_tables_in_and_out(secret: Path, tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "again.csv").columns == ["basket", "item"]
 
 
+def test_empty_baskets_do_not_reach_a_file_of_lines_and_hide_nothing(
+    secret: Path, tmp_path: Path
+) -> None:
+    rows = [*shop(0), *([[]] * 100)]
+    wide = tmp_path / "wide.parquet"
+    pl.DataFrame({str(n): [int(n in b) for b in rows] for n in range(9)}).write_parquet(wide)
+    made = hide(wide, tmp_path / "s.dat", rules=secret, method="swa", **LIMITS)
+    assert made.summary["baskets_empty"] == 100
+    assert "empty baskets" in made.notes[0]
+    released = read_fimi(tmp_path / "s.dat")
+    assert len(released) == 400
+    for rule in (["0", "1", "2"], ["3", "4"]):
+        codes = [released.index[int(item)] for item in rule]
+        assert len(released.rows_with(codes)) < 0.03 * 400
+
+
+def test_the_manifest_says_what_was_asked(source: Path, secret: Path, tmp_path: Path) -> None:
+    def manifest(name: str, **options: Any) -> dict[str, Any]:
+        hide(source, tmp_path / name, rules=secret, method="swa", **{**LIMITS, **options})
+        return json.loads((tmp_path / f"{name}.manifest.json").read_text())
+
+    found = manifest("a.dat")
+    assert found["guarantee"]["min_support"] == "3%"
+    assert list(found["verified"]) == ["every rule is below its threshold in the release"]
+    found = manifest("b.dat", disclosure="100%")
+    assert found["guarantee"] == {"disclosure": "100%", "rules_with_their_own": 0}
+    assert "share of its baskets that may stay" in next(iter(found["verified"]))
+    secret.write_text("3 -> 4 ; support=2%\n0, 1 -> 2\n")
+    assert manifest("c.dat")["guarantee"]["rules_with_their_own"] == 1
+
+
+@pytest.mark.parametrize(("support", "limit"), [("12", 12 / 400), ("8/3%", 11 / 400)])
+def test_the_chart_marks_the_limit_of_each_rule(
+    source: Path, secret: Path, tmp_path: Path, support: str, limit: float
+) -> None:
+    secret.write_text("0, 1 -> 2 ; confidence=20%\n3 -> 4 ; disclosure=25%\n")
+    options = {**LIMITS, "min_support": support, "report": tmp_path / "r.json"}
+    hide(source, tmp_path / "s.dat", rules=secret, method="swa", **options)
+    sections = json.loads((tmp_path / "r.json").read_text())["sections"]
+    section = next(section for section in sections if section["id"] == "rules")
+    marks = [row["limit"] for row in section["blocks"][0]["rows"]]
+    assert marks[0] == pytest.approx(limit)
+    assert marks[1] == 0.2
+    assert marks[3] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 5}, "--window is for --method swa"),
+        ({"victim": "window", "method": "iga"}, "--victim is for --method swa"),
+        ({"stream": True, "method": "best"}, "leave --method out"),
+        ({"stream": True, "basket": "a", "item": "b"}, "has no columns"),
+        ({"stream": True, "min_support": None}, "how far"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    source: Path, secret: Path, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ParameterError, match=message):
+        hide(source, tmp_path / "s.dat", rules=secret, **{**LIMITS, **options})
+    assert not list(tmp_path.glob("s.dat*"))
+
+
+def test_names_with_commas_can_be_hidden(tmp_path: Path) -> None:
+    rows = [(n, what) for n in range(9) for what in ("milk, whole", "beer #3")] + [(9, "tea")]
+    long, secret = tmp_path / "long.csv", tmp_path / "secret.txt"
+    pl.DataFrame(rows, schema=["till", "what"], orient="row").write_csv(long)
+    secret.write_text('"milk, whole" -> "beer #3"  # both names are odd\n')
+    made = hide(long, tmp_path / "o.csv", rules=secret, min_support=3, seed=0)
+    assert made.rules[0]["rule"] == '"milk, whole" -> "beer #3"'
+    assert made.report[0]["count_after"] == 2
+
+
 def test_policy(source: Path, secret: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('[hide]\nmethod = "iga"\nmin_support = "3%"\nmin_confidence = 0.5\n')

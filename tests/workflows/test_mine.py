@@ -56,9 +56,24 @@ def test_tables_by_columns(tmp_path: Path) -> None:
     assert pl.read_parquet(output)["antecedent"].dtype == pl.List(pl.Int64)
 
 
+def test_odd_names_are_written_as_in_rules(tmp_path: Path) -> None:
+    from tulle import Rule
+
+    table, output = tmp_path / "sold.csv", tmp_path / "rules.csv"
+    rows = [(n, what) for n in range(3) for what in ("milk, whole", '3" nails', "tea")]
+    pl.DataFrame(rows, schema=["till", "what"], orient="row").write_csv(table)
+    mine(table, min_support=1, min_confidence=0.5, output=output)
+    for row in pl.read_csv(output).to_dicts():
+        rule = Rule(f"{row['antecedent']} -> {row['consequent']}")
+        assert set(rule.items) <= {"milk, whole", '3" nails', "tea"}
+
+
 def test_wrong_usage(source: Path, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="--min-confidence"):
         mine(source, min_support=12)
+    for ignored in ({"min_confidence": 0.5}, {"max_consequent": 1}):
+        with pytest.raises(ParameterError, match="are for rules"):
+            mine(source, min_support=12, itemsets="all", **ignored)
     with pytest.raises(ParameterError, match="give both"):
         mine(source, min_support=12, min_confidence=0.5, basket="a")
     with pytest.raises(ParameterError, match="no columns"):

@@ -45,9 +45,9 @@ def find(table: Any, hashes: Any, wanted: Any) -> int:
 @kernel
 def implications(
     parent: Any, item: Any, support: Any, words: Any, hashes: Any, table: Any,
-    numerator: int, denominator: int, longest: int,
+    numerator: int, denominator: int, longest: int, most: int,
 ) -> Any:  # fmt: skip
-    """Rows (set, antecedent, consequent) of all rules with enough confidence.
+    """Rows (set, antecedent, consequent) of all rules with enough confidence, at most so many.
 
     Consequents grow item by item: if one fails, all that contain it fail.
     """
@@ -81,6 +81,8 @@ def implications(
             if not holds:
                 place[depth] += 1
                 continue
+            if used == most:
+                raise MemoryError("too many rules")
             if used == len(rules):
                 more = np.empty((2 * used, 3), dtype=np.int32)
                 for row in range(used):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,12 +46,13 @@ class EditedCounts:
 def count_sets(baskets: Transactions, itemsets: Sequence[Sequence[int]]) -> list[int]:
     """Supports of some itemsets, counted afresh on the rows; one pass over the cells."""
     wanted = sorted({item for items in itemsets for item in items})
-    table = np.full(len(baskets.names), len(wanted), dtype=np.uint16)
+    wide = len(wanted) >= 2**16  # 16 bits are sorted by counting
+    table: Any = np.full(len(baskets.names), len(wanted), dtype=np.int64 if wide else np.uint16)
     table[wanted] = np.arange(len(wanted))
     local = table[baskets.items]
     cells = np.flatnonzero(local < len(wanted))
     rows = baskets.row_of[cells]
-    order = np.argsort(local[cells], kind="stable")  # 16 bits: sorted by counting
+    order = np.argsort(local[cells], kind="stable")
     borders = np.searchsorted(local[cells[order]], np.arange(len(wanted) + 1))
     held: list[npt.NDArray[np.uint8]] = []
     for begin, end in pairwise(borders.tolist()):

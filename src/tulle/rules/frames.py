@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
@@ -13,38 +15,35 @@ from tulle.errors import DataError, nearest_name
 from tulle.transactions import Transactions
 
 Restore = Callable[[Transactions], Any]
+_PLAIN = (str, bytes, int, float, Decimal, datetime.date, datetime.time, datetime.timedelta)
 
 
 def open_frame(data: Any) -> tuple[Transactions, Restore]:
     """Baskets of a wide frame of 0/1 columns or of a frame of two columns, basket and item."""
-    frame = nw.from_native(data, eager_only=True)
-    if not frame.columns or not len(frame):
+    frame = _opened(data)
+    labels = list(frame.columns)
+    if not labels or not len(frame):
         raise DataError("there is no basket in the data")
-    wide = all(_is_indicator(frame[name]) for name in frame.columns)
-    if wide:
-        return _open_wide(frame)
-    if len(frame.columns) == 2:
-        return open_long(data, *frame.columns)
-    raise DataError(
-        "a frame of baskets has a 0/1 column for each item, or two columns (basket and item); "
-        "choose the two with from_long(frame, basket, item)"
-    )
+    names = [str(label) for label in labels]
+    if names != labels:  # only pandas has columns with other names than text
+        frame = _opened(data.set_axis(names, axis=1))
+    if all(_is_indicator(frame[name]) for name in names):
+        baskets, restore = _open_wide(frame, labels)
+    elif len(names) == 2:
+        baskets, restore = _open_pairs(frame, *names)
+    else:
+        raise DataError(
+            "a frame of baskets has a 0/1 column for each item, or two columns (basket and item); "
+            "choose the two with from_long(frame, basket, item)"
+        )
+    if names == labels:
+        return baskets, restore
+    return baskets, lambda released: _relabelled(restore(released), labels)
 
 
 def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]:
     """Baskets of a frame with one item a row."""
-    frame = nw.from_native(data, eager_only=True)
-    for name in (basket, item):
-        if name not in frame.columns:
-            raise DataError(f"there is no column '{name}': {nearest_name(name, frame.columns)}")
-        missing = frame[name].null_count()
-        if missing:
-            raise DataError(f"the column '{name}' misses {missing} values: drop those rows")
-    rows, labels = _numbered(frame[basket])
-    codes, names = _numbered(frame[item])
-    baskets = Transactions.from_pairs(rows, codes, len(labels), names)
-    restore = _long_restore(frame, (basket, item), rows * len(names) + codes, labels)
-    return baskets, restore
+    return _open_pairs(_opened(data), basket, item)
 
 
 def from_long(frame: Any, basket: str, item: str) -> Transactions:
@@ -67,13 +66,38 @@ def from_long(frame: Any, basket: str, item: str) -> Transactions:
     return open_long(frame, basket, item)[0]
 
 
+def name_column(names: Any) -> pl.Series:
+    """The names of items as a column; names of several kinds, or of odd ones, as text."""
+    if names.dtype != object:
+        return pl.Series("items", names)
+    plain = names.tolist()
+    kinds = {type(name) for name in plain}
+    alike = kinds <= {int, float} or (len(kinds) == 1 and isinstance(plain[0], _PLAIN))
+    column = pl.Series("items", plain if alike else list(map(str, plain)), strict=False)
+    if column.n_unique() < len(plain):
+        raise DataError("different items have the same name as text: rename them")
+    return column
+
+
+def _opened(data: Any) -> nw.DataFrame[Any]:
+    try:
+        return nw.from_native(data, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        raise DataError("two columns of the frame have the same name: rename one") from None
+
+
+def _relabelled(frame: Any, labels: list[Any]) -> Any:
+    return frame.set_axis([*labels, *frame.columns[len(labels) :]], axis=1)
+
+
 def _is_indicator(column: nw.Series[Any]) -> bool:
     if column.dtype == nw.Boolean:
         return True
-    return column.dtype.is_numeric() and bool(column.drop_nulls().is_in([0, 1]).all())
+    present = column.drop_nulls()
+    return column.dtype.is_numeric() and bool(((present == 0) | (present == 1)).all())
 
 
-def _open_wide(frame: nw.DataFrame[Any]) -> tuple[Transactions, Restore]:
+def _open_wide(frame: nw.DataFrame[Any], labels: list[Any]) -> tuple[Transactions, Restore]:
     rows, codes = [], []
     for code, name in enumerate(frame.columns):
         column = frame[name]
@@ -83,8 +107,8 @@ def _open_wide(frame: nw.DataFrame[Any]) -> tuple[Transactions, Restore]:
         found = np.flatnonzero(column.to_numpy())
         rows.append(found)
         codes.append(np.full(len(found), code))
-    names = np.empty(len(frame.columns), dtype=object)
-    names[:] = frame.columns
+    names = np.empty(len(labels), dtype=object)
+    names[:] = labels
     baskets = Transactions.from_pairs(
         np.concatenate(rows), np.concatenate(codes), len(frame), names
     )
@@ -94,88 +118,94 @@ def _open_wide(frame: nw.DataFrame[Any]) -> tuple[Transactions, Restore]:
 def _restore_wide(frame: nw.DataFrame[Any], released: Transactions) -> Any:
     columns = []
     for code, name in enumerate(frame.columns):
-        cells: Any = np.zeros(len(frame), dtype=bool)
-        cells[released.row_of[released.cells(code)]] = True
-        old = frame[name]
-        if released.unknown is None:
-            cells = cells if old.dtype == nw.Boolean else cells.astype(np.int64)
-            columns.append(_series(name, cells, old).cast(old.dtype))
-            continue
-        open_ = np.zeros(len(frame), dtype=bool)
-        open_[released.unknown.row_of[released.unknown.cells(code)]] = True
-        columns.append(_with_blanks(name, cells, open_, old))
+        cells = _held(released, code)
+        blank = None if released.unknown is None else _held(released.unknown, code)
+        columns.append(_column(frame[name], cells, blank))
     return frame.with_columns(*columns).to_native()
 
 
-def _with_blanks(name: str, cells: Any, blank: Any, like: nw.Series[Any]) -> nw.Series[Any]:
-    marked = [None if open_ else bool(cell) for cell, open_ in zip(cells, blank)]
-    if not like.implementation.is_pandas():
-        return _series(name, marked, like, nw.Boolean)
-    import pandas as pd
-
-    values = pd.Series(pd.array(marked, dtype="boolean"), like.to_native().index, name=name)
-    return nw.from_native(values, series_only=True)
+def _held(baskets: Transactions, code: int) -> Any:
+    cells = np.zeros(len(baskets), dtype=bool)
+    cells[baskets.row_of[baskets.cells(code)]] = True
+    return cells
 
 
-def _series(name: str, values: Any, like: nw.Series[Any], dtype: Any = None) -> nw.Series[Any]:
-    return nw.new_series(name, values, dtype, backend=like.implementation)
+def _column(old: nw.Series[Any], cells: Any, blank: Any) -> nw.Series[Any]:
+    """A column like an old one; where it has blanks, of truth values."""
+    marked: Any = None
+    if blank is not None:
+        marked = cells.astype(object)
+        marked[blank] = None
+    if old.implementation.is_pandas():
+        import pandas as pd
+
+        native = old.to_native()
+        dtype = native.dtype if marked is None else "boolean"
+        values = pd.Series(cells if marked is None else marked, native.index, name=old.name)
+        return nw.from_native(values.astype(dtype), series_only=True)
+    if marked is not None:
+        return nw.new_series(old.name, marked.tolist(), nw.Boolean, backend=old.implementation)
+    if old.dtype != nw.Boolean:
+        cells = cells.astype(np.int64)
+    return nw.new_series(old.name, cells, backend=old.implementation).cast(old.dtype)
 
 
-def _long_restore(
-    frame: nw.DataFrame[Any], roles: tuple[str, str], keys: Any, labels: Any
-) -> Restore:
+def _open_pairs(frame: nw.DataFrame[Any], basket: str, item: str) -> tuple[Transactions, Restore]:
+    for name in (basket, item):
+        if name not in frame.columns:
+            raise DataError(f"there is no column '{name}': {nearest_name(name, frame.columns)}")
+        missing = frame[name].null_count()
+        if missing:
+            raise DataError(f"the column '{name}' misses {missing} values: drop those rows")
+    rows, n_baskets, _ = _numbered(frame[basket])
+    codes, n_items, names = _numbered(frame[item])
+    baskets = Transactions.from_pairs(rows, codes, n_baskets, names)
+    keys = rows * n_items + codes
+
     def restore(released: Transactions) -> Any:
-        width = len(released.names)
-        left = released.row_of * width + released.items
-        if released.unknown is None:
-            extra = np.setdiff1d(left, keys)
+        left = released.row_of * n_items + released.items
+        if released.unknown is None and np.isin(left, keys).all():
             kept = frame.filter(np.isin(keys, left).tolist())
-            return (
-                kept if not len(extra) else _appended(kept, roles, extra, released, labels)
-            ).to_native()
-        blank = released.unknown.row_of * width + released.unknown.items
-        open_ = np.isin(keys, blank)
-        kept = frame.filter((np.isin(keys, left) | open_).tolist())
-        marks = open_[np.isin(keys, left) | open_]
-        kept = kept.with_columns(_series("unknown", marks, frame[roles[0]]))
-        extra = np.setdiff1d(blank, keys)
-        return _appended(kept, roles, extra, released, labels, unknown=True).to_native()
+            return nw.maybe_reset_index(kept).to_native()  # its gaps would tell what went
+        return _listed(frame.select(basket, item), rows, codes, released).to_native()
 
-    return restore
+    return baskets, restore
 
 
-def _appended(
-    frame: nw.DataFrame[Any],
-    roles: tuple[str, str],
-    keys: Any,
-    released: Transactions,
-    labels: Any,
-    unknown: bool = False,
+def _listed(
+    frame: nw.DataFrame[Any], rows: Any, codes: Any, released: Transactions
 ) -> nw.DataFrame[Any]:
-    expected = 2 + unknown
-    if len(frame.columns) > expected:
-        raise DataError(
-            "this method adds items, and the table has columns besides basket and item: "
-            "drop them first"
-        )
-    rows, codes = np.divmod(keys, len(released.names))
-    old_basket, old_item = frame[roles[0]], frame[roles[1]]
-    columns = {
-        roles[0]: _series(roles[0], labels[rows].tolist(), old_basket, old_basket.dtype),
-        roles[1]: _series(roles[1], released.names[codes].tolist(), old_item, old_item.dtype),
+    """All pairs in order of basket and item: what came into the table does not stand out.
+
+    Labels are taken from the rows of the table where they stand first, in their own types.
+    """
+    sure = released.row_of * len(released.names) + released.items
+    keys, marks = sure, None
+    if (open_ := released.unknown) is not None:
+        if "unknown" in frame.columns:
+            raise DataError("the column of open cells is called 'unknown': rename yours")
+        keys = np.union1d(sure, open_.row_of * len(released.names) + open_.items)
+        marks = ~np.isin(keys, sure)
+    basket, item = np.divmod(keys, len(released.names))
+    where = {
+        name: np.unique(numbers, return_index=True)[1][wanted].tolist()
+        for name, numbers, wanted in zip(frame.columns, (rows, codes), (basket, item))
     }
-    if unknown:
-        columns["unknown"] = _series("unknown", np.ones(len(keys), dtype=bool), old_basket)
-    extra = nw.from_dict(columns).select(frame.columns)
-    return nw.concat([frame, extra])
+    columns = [nw.maybe_reset_index(frame[name][places]) for name, places in where.items()]
+    if marks is not None:
+        columns.append(nw.new_series("unknown", marks, backend=frame.implementation))
+    return columns[0].to_frame().with_columns(*columns)
 
 
-def _numbered(column: nw.Series[Any]) -> tuple[Any, Any]:
-    """Codes by first appearance, and the value of each code."""
-    values = pl.Series(column.to_list()) if column.dtype == nw.Object else column.to_polars()
+def _numbered(column: nw.Series[Any]) -> tuple[Any, int, Any]:
+    """Codes by first appearance, how many there are, and the value of each code."""
+    if column.dtype == nw.Object:
+        found = Transactions.from_lists([[value] for value in column.to_list()])
+        return found.items.astype(np.int64), len(found.names), found.names
+    values = column.to_polars()
     known = values.unique(maintain_order=True)
     codes = values.replace_strict(known, pl.Series(range(len(known)), dtype=pl.Int64))
     names: Any = known.to_numpy() if known.dtype.is_integer() else np.empty(len(known), object)
     if names.dtype == object:
         names[:] = known.to_list()
-    return codes.to_numpy(), names
+    return codes.to_numpy(), len(known), names

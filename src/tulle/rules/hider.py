@@ -20,10 +20,10 @@ from tulle.rules.edits import Edits
 from tulle.rules.impact import Impact
 from tulle.rules.inputs import open_baskets, shuffled
 from tulle.rules.measures import Mined, changed_share, side_effects
-from tulle.rules.rule import RuleFile, as_rules
+from tulle.rules.rule import RuleFile, as_itemsets, as_rules
 from tulle.rules.sensitive import Sensitive, Thresholds, lookup
 from tulle.rules.swa import swa
-from tulle.rules.thresholds import confidence_share, exact_share, support_count
+from tulle.rules.thresholds import confidence_if_any, exact_share, support_count
 from tulle.rules.verykios import algo1a, algo1b, algo2a, algo2b
 from tulle.rules.victims import iga, maxfia, minfia, naive, ra, rra
 from tulle.transactions import Transactions
@@ -77,7 +77,7 @@ class RuleHider(BaseEstimator):
     victim
         ``swa`` counts how rules share items in the ``"transaction"`` or in the ``"window"``.
     keep
-        Itemsets that must stay frequent.
+        Itemsets that must stay frequent: lists of items, or texts ``"bread, milk"``.
     additions
         Whether ``best`` may also add items, which loses fewer rules but invents some: the release
         then makes false statements about people, as with ``algo1a``.
@@ -89,7 +89,8 @@ class RuleHider(BaseEstimator):
     Attributes
     ----------
     report_ : list of dict
-        For each rule: support (count) and confidence before and after.
+        For each rule: support (count) and confidence before and after, and the limits below one
+        of which it is now (``confidence_limit`` is None where only support counts).
     hiding_failure_ : float or None
         Share of the sensitive rules that can still be mined at the thresholds. This and the next
         three are None if no ``min_support`` was given.
@@ -134,7 +135,7 @@ class RuleHider(BaseEstimator):
         disclosure: float | str | None = None,
         window: int | None = None,
         victim: str = "transaction",
-        keep: Sequence[Sequence[Hashable]] = (),
+        keep: Sequence[Sequence[Hashable] | str] = (),
         additions: bool = False,
         shuffle: bool = False,
         random_state: RandomState = None,
@@ -167,14 +168,16 @@ class RuleHider(BaseEstimator):
         baskets = source.baskets
         rng = as_generator(self.random_state)
 
-        sensitive = Sensitive.find(baskets, wishes.rules, self._thresholds())
+        thresholds = self._thresholds()
+        sensitive = Sensitive.find(baskets, wishes.rules, thresholds)
         before = self._mined(baskets)
-        kept_sets = lookup(baskets, [*wishes.keep, *self.keep])
-        verification.refuse_contradictions(sensitive, kept_sets, before)
+        kept_sets = lookup(baskets, wishes.keep)
+        adding = self.additions or self.method == "algo1a"
+        verification.refuse_contradictions(sensitive, kept_sets, before, adding=adding)
 
         edits = self._hide(sensitive, before, kept_sets, rng)
         released = edits.apply(baskets)
-        self.report_ = verification.verified(sensitive, released, self.method)
+        self.report_ = verification.verified(sensitive, released, thresholds, self.method)
         verification.require_kept(released, kept_sets, before, self.method)
         if len(edits.added_rows):
             warnings.warn(
@@ -203,16 +206,14 @@ class RuleHider(BaseEstimator):
             check_int(name, "window", self.window, 1)
         if self.disclosure is not None:
             exact_share(name, "disclosure", self.disclosure)
-        if self.min_confidence is not None:
-            confidence_share(name, self.min_confidence)
+        confidence_if_any(name, self.min_confidence)
         if self.min_support is not None:
             support_count(name, self.min_support, 1)
-        elif self.disclosure is None:
-            raise ParameterError(f"{name} needs min_support (and min_confidence) or disclosure.")
         wishes = as_rules(self.rules)
-        if self.min_support is None and (self.method == "best" or self.keep or wishes.keep):
+        keep = [*wishes.keep, *as_itemsets(self.keep)]
+        if self.min_support is None and (self.method == "best" or keep):
             raise ParameterError(f"{name} needs min_support to know which rules should stay.")
-        return wishes
+        return RuleFile(wishes.rules, keep)
 
     def _thresholds(self) -> Thresholds:
         return Thresholds(
@@ -227,7 +228,7 @@ class RuleHider(BaseEstimator):
         if self.min_support is None:
             return None
         name = type(self).__name__
-        confidence = confidence_share(name, self.min_confidence or 0)
+        confidence = confidence_if_any(name, self.min_confidence)
         return Mined.of(baskets, support_count(name, self.min_support, len(baskets)), confidence)
 
     def _hide(
@@ -265,7 +266,7 @@ class RuleHider(BaseEstimator):
             return
         after = Mined.of(released, before.minimum, before.confidence)
         effects = side_effects(before, after, sensitive)
-        self.hiding_failure_ = verification.failure(self.report_, before)
+        self.hiding_failure_ = verification.failure(self.report_, before.minimum, before.confidence)
         self.misses_cost_ = effects["misses_cost"]
         self.misses_cost_avoidable_ = effects["misses_cost_avoidable"]
         self.artifactual_ = effects["artifactual"]

@@ -8,10 +8,12 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from tulle.errors import DataError
 from tulle.rules.itemsets import Ints, Itemsets, hash_words, kernels_are_loaded
 
 _FEW_SETS = 5_000
 _SHORT = 8
+MOST_RULES = 1 << 27  # 1.6 GB of nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +62,24 @@ def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Impli
 
     words = hash_words(int(itemsets.item.max(initial=0)) + 1)
     hashes, table = hash_sets(itemsets.parent, itemsets.item, words)
-    nodes = kernel(
-        itemsets.parent,
-        itemsets.item,
-        itemsets.support,
-        words,
-        hashes,
-        table,
-        confidence.numerator,
-        confidence.denominator,
-        longest,
-    )
+    try:
+        nodes = kernel(
+            itemsets.parent,
+            itemsets.item,
+            itemsets.support,
+            words,
+            hashes,
+            table,
+            confidence.numerator,
+            confidence.denominator,
+            longest,
+            MOST_RULES,
+        )
+    except MemoryError:
+        raise DataError(
+            f"there are more than {MOST_RULES:,} rules: raise min_support or min_confidence, or "
+            "bound max_consequent"
+        ) from None
     return Implications(itemsets, nodes)
 
 

@@ -3,11 +3,13 @@
 ====================================  =====================================================
 given                                 given back
 ====================================  =====================================================
-a list, tuple or series of lists      the same, item order kept; blocked cells as ``"item?"``
+a list, tuple or series of lists      the same, item order kept; blocked cells as ``"item?"``;
+                                      where items were added, all baskets in one order of items
 a scipy sparse 0/1 matrix             the same format and type; blocked cells are NaN
 a 2-D NumPy 0/1 array                 the same; blocked cells are NaN
 a wide frame of 0/1 columns           the same columns; blocked cells are null
-a frame of two columns, id and item   the rows that are left; blocked cells are marked
+a frame of two columns, id and item   the rows that are left; where cells were added or
+                                      blocked, the pairs in order of basket and item, marked
 a path of a FIMI file or table        :class:`~tulle.transactions.Transactions`
 ====================================  =====================================================
 """
@@ -23,6 +25,7 @@ import numpy as np
 
 from tulle.errors import DataError
 from tulle.transactions import Transactions, read_fimi
+from tulle.transactions.fimi import refuse_marks_in_names
 
 _KINDS = (
     "lists of items, a scipy sparse or NumPy 0/1 matrix, a wide 0/1 frame, a frame of two "
@@ -54,19 +57,22 @@ def open_baskets(data: Any) -> Source:
 
 
 def shuffled(data: Any, order: Any) -> Any:
-    """Baskets in another order; rows of a frame of (basket, item) are mixed as rows."""
+    """Baskets in another order; rows of a frame of (basket, item) are mixed as rows.
+
+    An index of pandas would tell the old order: it is numbered anew.
+    """
     if isinstance(data, Transactions):
         return data.take(order)
     if isinstance(data, list | tuple):
         return type(data)([data[row] for row in order])
     if hasattr(data, "iloc") and getattr(data, "ndim", 0) == 1:
-        return data.iloc[order]
+        return data.iloc[order].reset_index(drop=True)
     if _is_frame(data):
         import narwhals as nw
 
         frame = nw.from_native(data, eager_only=True)
         rows = order if len(order) == len(frame) else np.argsort(_mixed(len(frame), order))
-        return frame[rows.tolist(), :].to_native()
+        return nw.maybe_reset_index(frame[rows.tolist(), :]).to_native()
     return data.tocsr()[order].asformat(data.format) if hasattr(data, "tocsr") else data[order]
 
 
@@ -80,7 +86,7 @@ def _open(data: Any) -> Source:
         return Source(data, lambda released: released)
     if isinstance(data, str | os.PathLike):
         return Source(_read(data), lambda released: released)
-    if hasattr(data, "tocsr"):
+    if hasattr(data, "tocsr") and data.ndim == 2:
         return _open_sparse(data)
     if isinstance(data, np.ndarray) and data.ndim == 2:
         return _open_dense(data)
@@ -121,10 +127,21 @@ def _open_lists(data: Iterable[Any]) -> Source:
     found = Transactions.from_lists(baskets)
 
     def restore(released: Transactions) -> Any:
-        new = [_refilled(old, new) for old, new in zip(baskets, _marked_lists(released))]
-        return _as_series(new, data)
+        new = _marked_lists(released)
+        if released.unknown is None and _has_added(baskets, new):
+            # at the end of its basket, or out of its order, an added item would be seen
+            return _as_series([_kind(old)(items) for old, items in zip(baskets, new)], data)
+        return _as_series([_refilled(old, items) for old, items in zip(baskets, new)], data)
 
     return Source(found, restore)
+
+
+def _has_added(baskets: list[Any], new: list[list[Any]]) -> bool:
+    return any(not set(old).issuperset(items) for old, items in zip(baskets, new))
+
+
+def _kind(basket: Any) -> Callable[[list[Any]], Any]:
+    return type(basket) if isinstance(basket, list | tuple | set | frozenset) else list
 
 
 def _as_series(baskets: list[Any], like: Any) -> Any:
@@ -143,15 +160,16 @@ def _as_series(baskets: list[Any], like: Any) -> Any:
 
 
 def _refilled(old: Any, new: list[Any]) -> Any:
-    kind = type(old) if isinstance(old, list | tuple | set | frozenset) else list
     left = dict.fromkeys(new)
     known = [item for item in dict.fromkeys(old) if item in left]
-    return kind([*known, *(item for item in new if item not in set(known))])
+    marks = [item for item in new if item not in set(known)]
+    return _kind(old)([*known, *marks])
 
 
 def _marked_lists(released: Transactions) -> list[list[Any]]:
     if released.unknown is None:
         return released.to_lists()
+    refuse_marks_in_names(released)
     marks = [[f"{item}?" for item in basket] for basket in released.unknown.to_lists()]
     return [sure + open_ for sure, open_ in zip(released.to_lists(), marks)]
 
@@ -204,7 +222,7 @@ def _refuse_other_values(values: Any) -> None:
 def _is_frame(data: Any) -> bool:
     import narwhals as nw
 
-    return isinstance(nw.from_native(data, pass_through=True, allow_series=False), nw.DataFrame)
+    return nw.dependencies.is_into_dataframe(data)
 
 
 def _is_pandas(data: Any) -> bool:

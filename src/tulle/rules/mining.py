@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from tulle.checks import check_choice, check_int
+from tulle.rules.frames import name_column
 from tulle.rules.implications import Implications, implications
 from tulle.rules.inputs import open_baskets
 from tulle.rules.itemsets import Itemsets, Longs, hash_words, mine
@@ -134,7 +135,7 @@ def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
 def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
     """The itemsets as a column of lists of names: all as long as the longest, then cut."""
     indptr, codes = itemsets.rows
-    label = pl.Series("items", names.tolist() if names.dtype == object else names, strict=False)
+    label = name_column(names)
     if not len(codes):
         return pl.Series("items", [[]] * len(itemsets), dtype=pl.List(label.dtype))
     width = int(itemsets.sizes.max())

@@ -1,8 +1,13 @@
-"""Rules as users write them: ``bread, milk -> beer``; and files of them."""
+"""Rules as users write them: ``bread, milk -> beer``; and files of them.
+
+An item whose name has a comma, an arrow or the like in it stands in double quotes, a quote in it
+twice: ``"milk, whole" -> "3"" nails"``.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +16,8 @@ from typing import Any, NamedTuple
 from tulle.errors import DataError, ParameterError
 
 _SETTINGS = {"disclosure": "disclosure", "support": "min_support", "confidence": "min_confidence"}
+_QUOTED = re.compile(r'(?:^|,|->|:)\s*("(?:[^"]|"")*")\s*(?=,|->|;|#|$)')
+NEEDS_QUOTES = r'[,;"]|->|(^|\s)#|^\s|\s$|^$|^\d+(\s+\d+)+$'
 
 
 @dataclass(frozen=True, init=False)
@@ -20,7 +27,8 @@ class Rule:
     Parameters
     ----------
     antecedent
-        The whole rule as text, ``"bread, milk -> beer"``, or the items of the antecedent.
+        The whole rule as text, ``"bread, milk -> beer"``, or the items of the antecedent. In a
+        text, names with commas, arrows and the like stand in double quotes.
     consequent
         The items of the consequent, if the antecedent was given as items.
     disclosure
@@ -65,14 +73,22 @@ class Rule:
         object.__setattr__(self, "disclosure", disclosure)
         object.__setattr__(self, "min_support", min_support)
         object.__setattr__(self, "min_confidence", min_confidence)
+        if disclosure is not None and self.has_thresholds:
+            raise ParameterError(f"{self}: give disclosure or thresholds, not both")
 
     @property
     def items(self) -> tuple[Hashable, ...]:
         """All items of the rule."""
         return self.antecedent + self.consequent
 
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether the rule has a support or confidence of its own to fall below."""
+        return self.min_support is not None or self.min_confidence is not None
+
     def __str__(self) -> str:
-        return " -> ".join(", ".join(map(str, side)) for side in (self.antecedent, self.consequent))
+        sides = (self.antecedent, self.consequent)
+        return " -> ".join(", ".join(map(quoted, side)) for side in sides)
 
     def __repr__(self) -> str:
         return f"Rule({str(self)!r})"
@@ -90,10 +106,11 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
 
     One rule a line, ``bread, milk -> beer``, perhaps followed by its own thresholds after
     semicolons: ``; disclosure=25%``, ``; support=0.2%``, ``; confidence=50%``. A line
-    ``keep: bread, milk`` names an itemset that must stay frequent. ``#`` begins a comment.
+    ``keep: bread, milk`` names an itemset that must stay frequent. ``#`` at the beginning of a
+    line or after a blank begins a comment.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DataError(f"the rules file {path} does not exist") from None
     except UnicodeDecodeError:
@@ -102,10 +119,10 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
         raise DataError(f"the rules file {path} cannot be read: {error.strerror}") from None
     found = RuleFile([], [])
     for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.partition("#")[0].strip()
+        line = _cut(raw, r"(?:^|\s)#")[0].strip()
         try:
             if line.startswith("keep:"):
-                found.keep.append(_items(_split(line.removeprefix("keep:"))))
+                found.keep.append(_itemset(line.removeprefix("keep:")))
             elif line:
                 found.rules.append(_parse_line(line))
         except ParameterError as error:
@@ -115,6 +132,21 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
     return found
 
 
+def as_itemsets(given: Any) -> list[tuple[Hashable, ...]]:
+    """Itemsets that must stay frequent: texts ``"bread, milk"`` or lists of items."""
+    return [_itemset(items) for items in ([given] if isinstance(given, str) else given)]
+
+
+def quoted(item: Hashable) -> str:
+    """An item as it is written in a rule.
+
+    >>> quoted("bread"), quoted("milk, whole")
+    ('bread', '"milk, whole"')
+    """
+    text = str(item)
+    return '"{}"'.format(text.replace('"', '""')) if re.search(NEEDS_QUOTES, text) else text
+
+
 def as_rules(given: Any) -> RuleFile:
     """Rules from whatever a user passes: one or many Rules, texts or pairs, a frame, a file."""
     if isinstance(given, Rule):
@@ -122,9 +154,8 @@ def as_rules(given: Any) -> RuleFile:
     if isinstance(given, str | os.PathLike):
         text = os.fspath(given)
         return RuleFile([Rule(text)], []) if "->" in text else read_rules(text)
-    if hasattr(given, "columns") and {"antecedent", "consequent"} <= set(given.columns):
-        sides = zip(given["antecedent"].to_list(), given["consequent"].to_list())
-        rules = [Rule(list(left), list(right)) for left, right in sides]
+    if hasattr(given, "columns"):
+        rules = _rules_of_frame(given)
     elif isinstance(given, Iterable):
         rules = [_as_rule(rule) for rule in given]
     else:
@@ -147,8 +178,18 @@ def _as_rule(given: Any) -> Rule:
     )
 
 
+def _rules_of_frame(given: Any) -> list[Rule]:
+    import narwhals as nw
+
+    frame = nw.from_native(given, eager_only=True)
+    if not {"antecedent", "consequent"} <= set(frame.columns):
+        raise ParameterError("a frame of rules has columns 'antecedent' and 'consequent'")
+    sides = zip(frame["antecedent"].to_list(), frame["consequent"].to_list())
+    return [Rule(list(left), list(right)) for left, right in sides]
+
+
 def _sides(text: Any) -> tuple[list[str], list[str]]:
-    sides = text.split("->") if isinstance(text, str) else []
+    sides = _cut(text, "->") if isinstance(text, str) else []
     if len(sides) != 2:
         raise ParameterError("a rule is written with one arrow: bread, milk -> beer")
     return _split(sides[0]), _split(sides[1])
@@ -158,17 +199,43 @@ def _split(text: str) -> list[str]:
     tokens = text.split()
     if "," not in text and all(token.isdigit() for token in tokens):
         return tokens
-    return [item.strip() for item in text.split(",") if item.strip()]
+    return [_unquoted(item.strip()) for item in _cut(text, ",") if item.strip()]
+
+
+def _cut(text: str, mark: str) -> list[str]:
+    """The parts of a text between marks, except marks inside quoted items."""
+    quotes = [item.span(1) for item in _QUOTED.finditer(text)]
+    ends = [
+        found.span()
+        for found in re.finditer(mark, text)
+        if not any(begin <= found.start() < end for begin, end in quotes)
+    ]
+    begins = [0, *(end for _, end in ends)]
+    return [text[begin:end] for begin, end in zip(begins, [*(b for b, _ in ends), len(text)])]
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace('""', '"') if _QUOTED.fullmatch(text) else text
+
+
+def _itemset(given: Any) -> tuple[Hashable, ...]:
+    items = _items(_split(given) if isinstance(given, str) else given)
+    if not items:
+        raise ParameterError("an itemset to keep needs an item")
+    return items
 
 
 def _items(side: Any) -> tuple[Hashable, ...]:
     if isinstance(side, str) or not isinstance(side, Iterable):
         side = [side]
-    return tuple(dict.fromkeys(side))
+    try:
+        return tuple(dict.fromkeys(side))
+    except TypeError:
+        raise ParameterError("an item is a number, a text or another value, not a list") from None
 
 
 def _parse_line(line: str) -> Rule:
-    text, *settings = line.split(";")
+    text, *settings = _cut(line, ";")
     options: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = (part.strip() for part in setting.partition("="))

@@ -11,17 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle.errors import DataError, nearest_name
+from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.rules.itemsets import Longs
 from tulle.rules.rule import Rule
-from tulle.rules.thresholds import exact_share, support_count
+from tulle.rules.thresholds import confidence_if_any, exact_share, support_count
 from tulle.transactions import Transactions
 
 Codes = tuple[int, ...]
+
+
+class Limit(NamedTuple):
+    """Where a rule is hidden, and which share of any of its baskets SWA has to break for it."""
+
+    support: int  # hidden below so many baskets,
+    confidence: Fraction | None  # or below this confidence (None: by support only)
+    leaving: Fraction
 
 
 @dataclass(frozen=True)
@@ -34,22 +42,28 @@ class Thresholds:
     margin: float = 0.0
     disclosure: Any = None
 
-    def of(self, rule: Rule, support: int, n_baskets: int) -> tuple[int, Fraction | None]:
-        """The limits of one rule: support count below which it is hidden, and confidence."""
-        stays = rule.disclosure if rule.disclosure is not None else self.disclosure
-        if stays is not None and rule.min_support is None:
+    def of(self, rule: Rule, support: int, n_baskets: int) -> Limit:
+        """The limits of one rule that so many of so many baskets support.
+
+        What the rule says itself comes first, then disclosure, then the common thresholds.
+        """
+        stays = self.disclosure if rule.disclosure is None else rule.disclosure
+        if stays is not None and not rule.has_thresholds:
             psi = exact_share(self.owner, "disclosure", stays)
-            return support - math.ceil(support * (1 - psi)) + 1, None
-        least = rule.min_support if rule.min_support is not None else self.min_support
-        sure = rule.min_confidence if rule.min_confidence is not None else self.min_confidence
-        slack = 1 - exact_share(self.owner, "margin", self.margin)
-        limit = math.ceil(support_count(self.owner, least, n_baskets) * slack)
+            return Limit(support - math.ceil(support * (1 - psi)) + 1, None, 1 - psi)
+        least = self.min_support if rule.min_support is None else rule.min_support
+        sure = self.min_confidence if rule.min_confidence is None else rule.min_confidence
+        if least is None:
+            raise ParameterError(
+                f"nothing says how far '{rule}' must fall: give min_support (and min_confidence) "
+                "or disclosure, for all rules or for this one"
+            )
+        margin = exact_share(self.owner, "margin", self.margin)
+        limit = support_count(self.owner, least, n_baskets, margin)
         if limit < 1:
             raise DataError("margin=1 leaves no support at all: choose a smaller margin")
-        if sure is None:
-            return limit, None
-        confidence = exact_share(self.owner, "min_confidence", sure) * slack
-        return limit, confidence or None
+        confidence = confidence_if_any(self.owner, sure) * (1 - margin)
+        return Limit(limit, confidence or None, Fraction(max(0, support - limit + 1), support))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,31 +74,26 @@ class Sensitive:
     rules: tuple[Rule, ...]
     antecedent: tuple[Codes, ...]
     consequent: tuple[Codes, ...]
-    limit: Longs
-    confidence: tuple[Fraction | None, ...]
+    limits: tuple[Limit, ...]
 
     @classmethod
     def find(
         cls, baskets: Transactions, rules: Sequence[Rule], thresholds: Thresholds
     ) -> Sensitive:
-        """Looks the rules up in the data; unknown items and absent rules are named."""
+        """Looks the rules up in the data; unknown items and absent rules are named.
+
+        A share is one of the baskets that hold anything: whoever leaves the empty ones out does
+        not find the rules either.
+        """
         codes = _Lookup(baskets)
         sides = [(codes.of(rule.antecedent), codes.of(rule.consequent)) for rule in rules]
         codes.refuse_unknown()
         left, right = tuple(zip(*sides))
         supports = [len(baskets.rows_with(a + b)) for a, b in zip(left, right)]
         refuse_impossible(rules, supports, len(baskets))
-        limits = [
-            thresholds.of(rule, support, len(baskets)) for rule, support in zip(rules, supports)
-        ]
-        return cls(
-            baskets,
-            tuple(rules),
-            left,
-            right,
-            np.array([limit for limit, _ in limits], dtype=np.int64),
-            tuple(confidence for _, confidence in limits),
-        )
+        filled = baskets.n_filled
+        limits = tuple(thresholds.of(rule, n, filled) for rule, n in zip(rules, supports))
+        return cls(baskets, tuple(rules), left, right, limits)
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -96,9 +105,18 @@ class Sensitive:
             tuple(self.rules[r] for r in some),
             tuple(self.antecedent[r] for r in some),
             tuple(self.consequent[r] for r in some),
-            self.limit[list(some)],
-            tuple(self.confidence[r] for r in some),
+            tuple(self.limits[r] for r in some),
         )
+
+    @cached_property
+    def limit(self) -> Longs:
+        """The support below which each rule is hidden."""
+        return np.array([limit.support for limit in self.limits], dtype=np.int64)
+
+    @cached_property
+    def confidence(self) -> tuple[Fraction | None, ...]:
+        """The confidence below which each rule is hidden too."""
+        return tuple(limit.confidence for limit in self.limits)
 
     @cached_property
     def whole(self) -> tuple[Codes, ...]:
@@ -126,12 +144,13 @@ class Sensitive:
 
     def hidden(self, r: int, support: int, antecedent_support: int) -> bool:
         """Whether rule r is hidden at these counts."""
-        return is_hidden(support, antecedent_support, int(self.limit[r]), self.confidence[r])
+        return is_hidden(support, antecedent_support, self.limits[r])
 
 
-def is_hidden(support: int, antecedent: int, limit: int, sure: Fraction | None) -> bool:
+def is_hidden(support: int, antecedent: int, limit: Limit) -> bool:
     """Whether a rule is below its support limit or its confidence."""
-    if support < limit:
+    sure = limit.confidence
+    if support < limit.support:
         return True
     return sure is not None and support * sure.denominator < sure.numerator * antecedent
 

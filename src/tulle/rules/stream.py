@@ -20,7 +20,8 @@ from tulle.random import RandomState, as_generator
 from tulle.rules.counts import count_sets
 from tulle.rules.rule import Rule
 from tulle.rules.sensitive import Codes, Thresholds, refuse_impossible
-from tulle.rules.verification import Pair, Report, checked
+from tulle.rules.thresholds import confidence_if_any, support_count
+from tulle.rules.verification import Pair, Report, checked, failure
 from tulle.rules.window import slide
 from tulle.transactions import Transactions, fimi_blocks, write_fimi
 
@@ -35,6 +36,7 @@ class StreamResult:
     n_transactions: int
     n_transactions_touched: int
     dif: float
+    hiding_failure: float | None  # None without thresholds of mining
 
 
 def hide_stream(
@@ -52,6 +54,8 @@ def hide_stream(
     The bytes are those that :class:`RuleHider` with the same window and seed would write.
     """
     seed = int(as_generator(random_state).integers(2**63))
+    for rule in rules:  # what is wrong with thresholds is said before the file is read
+        thresholds.of(rule, 1, 1)
     before, after = _Counter(rules), _Counter(rules)
     with bar("counting rules", 1) as advance:
         for block in fimi_blocks(source, window):
@@ -61,7 +65,7 @@ def hide_stream(
     supports = [support for support, _ in before.pairs]
     refuse_impossible(rules, supports, before.n_baskets)
     limits = [thresholds.of(r, n, before.n_baskets) for r, n in zip(rules, supports)]
-    leaving = np.array([max(0, n - limit + 1) / n for n, (limit, _) in zip(supports, limits)])
+    leaving = [limit.leaving for limit in limits]
 
     touched = 0
     with bar("hiding rules", before.n_baskets) as advance:
@@ -77,7 +81,16 @@ def hide_stream(
             write_fimi(released, file)
             advance(len(block))
     report = checked(rules, before.pairs, after.pairs, limits, before.n_baskets, "swa")
-    return StreamResult(report, before.n_baskets, touched, 1 - after.n_cells / before.n_cells)
+    dif = 1 - after.n_cells / before.n_cells
+    failed = _failure(report, thresholds, before.n_baskets)
+    return StreamResult(report, before.n_baskets, touched, dif, failed)
+
+
+def _failure(report: Report, thresholds: Thresholds, n_baskets: int) -> float | None:
+    if thresholds.min_support is None:
+        return None
+    minimum = support_count(thresholds.owner, thresholds.min_support, n_baskets)
+    return failure(report, minimum, confidence_if_any(thresholds.owner, thresholds.min_confidence))
 
 
 class _Counter:

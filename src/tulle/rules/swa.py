@@ -17,11 +17,10 @@ def swa(
     victim: str = "transaction",
 ) -> Edits:
     """The shortest baskets of each window lose the item that most sensitive rules share."""
-    support = np.array([len(rows) for rows in sensitive.rows])
     kept = slide(
         sensitive.baskets,
         sensitive.whole,
-        sensitive.quota / support,
+        [limit.leaving for limit in sensitive.limits],
         window=window or len(sensitive.baskets),
         victim=victim,
         seed=int(rng.integers(2**63)),

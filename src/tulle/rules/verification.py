@@ -13,33 +13,33 @@ from tulle.rules.counts import count_sets
 from tulle.rules.itemsets import Itemsets, Longs
 from tulle.rules.measures import Mined
 from tulle.rules.rule import Rule
-from tulle.rules.sensitive import Codes, Sensitive, is_hidden
+from tulle.rules.sensitive import Codes, Limit, Sensitive, Thresholds, is_hidden
 from tulle.transactions import Transactions
 
 Report = list[dict[str, Any]]
 Pair = tuple[int, int]  # support of a rule, support of its antecedent
 
 
-def verified(sensitive: Sensitive, released: Transactions, method: str) -> Report:
+def verified(
+    sensitive: Sensitive, released: Transactions, thresholds: Thresholds, method: str
+) -> Report:
     """The report of each rule; an error if any is not hidden in the release.
 
-    Open cells do not count: supports are those of baskets that surely hold the items.
+    Open cells do not count: supports are those of baskets that surely hold the items. Nor do
+    baskets of which nothing is left: many a file cannot hold them, and many a miner skips them.
     """
-    return checked(
-        sensitive.rules,
-        _supports(sensitive, sensitive.baskets),
-        _supports(sensitive, released),
-        list(zip(sensitive.limit.tolist(), sensitive.confidence)),
-        len(released),
-        method,
-    )
+    before = _supports(sensitive, sensitive.baskets)
+    filled = released.n_filled
+    limits = [thresholds.of(rule, n, filled) for rule, (n, _) in zip(sensitive.rules, before)]
+    after = _supports(sensitive, released)
+    return checked(sensitive.rules, before, after, limits, len(released), method)
 
 
 def checked(
     rules: Sequence[Rule],
     before: Sequence[Pair],
     after: Sequence[Pair],
-    limits: Sequence[tuple[int, Fraction | None]],
+    limits: Sequence[Limit],
     n_baskets: int,
     method: str,
 ) -> Report:
@@ -47,25 +47,31 @@ def checked(
     seen = [
         str(rule)
         for rule, counts, limit in zip(rules, after, limits)
-        if not is_hidden(*counts, *limit)
+        if not is_hidden(*counts, limit)
     ]
     if seen:
         raise PrivacyError(
             f"method '{method}' left {len(seen)} of {len(rules)} rules above their "
             f"thresholds ({'; '.join(seen)}): nothing is released; use method='best'"
         )
-    return [_line(str(rule), b, a, n_baskets) for rule, b, a in zip(rules, before, after)]
+    counted = zip(rules, before, after, limits)
+    return [_line(str(rule), b, a, limit, n_baskets) for rule, b, a, limit in counted]
 
 
-def failure(report: Report, mined: Mined) -> float:
+def failure(report: Report, minimum: int, sure: Fraction) -> float:
     """Hiding failure: of the rules that could be mined before, the share that still can."""
-    before = sum(_minable(line, "before", mined) for line in report)
-    after = sum(_minable(line, "after", mined) for line in report)
+    before = sum(_minable(line, "before", minimum, sure) for line in report)
+    after = sum(_minable(line, "after", minimum, sure) for line in report)
     return after / before if before else 0.0
 
 
-def refuse_contradictions(sensitive: Sensitive, keep: Sequence[Codes], mined: Mined | None) -> None:
-    """Explains why a rule cannot be hidden while an itemset that contains it stays frequent."""
+def refuse_contradictions(
+    sensitive: Sensitive, keep: Sequence[Codes], mined: Mined | None, *, adding: bool
+) -> None:
+    """Explains why a rule cannot be hidden while an itemset that contains it stays frequent.
+
+    Where items may be added, confidence can fall and the itemset stay as it is.
+    """
     for items in keep:
         assert mined is not None
         name = _named(sensitive.baskets, items)
@@ -76,6 +82,8 @@ def refuse_contradictions(sensitive: Sensitive, keep: Sequence[Codes], mined: Mi
                 f"min_support ({mined.minimum})"
             )
         for r, rule in enumerate(sensitive.rules):
+            if adding and sensitive.confidence[r] is not None:
+                continue
             most = _most_support(sensitive, r)
             if set(sensitive.whole[r]) <= set(items) and most < mined.minimum:
                 raise DataError(
@@ -114,7 +122,7 @@ def _supports(sensitive: Sensitive, baskets: Transactions) -> list[Pair]:
     return list(zip(whole, count_sets(baskets, sensitive.antecedent)))
 
 
-def _line(rule: str, before: Pair, after: Pair, n_baskets: int) -> dict[str, Any]:
+def _line(rule: str, before: Pair, after: Pair, limit: Limit, n_baskets: int) -> dict[str, Any]:
     return {
         "rule": rule,
         "count_before": before[0],
@@ -125,14 +133,14 @@ def _line(rule: str, before: Pair, after: Pair, n_baskets: int) -> dict[str, Any
         "confidence_after": after[0] / after[1] if after[1] else 0.0,
         "antecedent_before": before[1],
         "antecedent_after": after[1],
+        "support_limit": limit.support / n_baskets,
+        "confidence_limit": None if limit.confidence is None else float(limit.confidence),
     }
 
 
-def _minable(line: dict[str, Any], when: str, mined: Mined) -> bool:
+def _minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> bool:
     count, antecedent = line[f"count_{when}"], line[f"antecedent_{when}"]
-    sure = mined.confidence
-    enough = count * sure.denominator >= sure.numerator * antecedent
-    return bool(count >= mined.minimum and enough)
+    return bool(count >= minimum and count * sure.denominator >= sure.numerator * antecedent)
 
 
 def _most_support(sensitive: Sensitive, r: int) -> int:

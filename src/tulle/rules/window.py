@@ -7,7 +7,9 @@ worked on in parallel and streamed; a release from blocks equals the release of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -20,13 +22,12 @@ from tulle.transactions import Transactions
 _FEW_CELLS = 200_000
 _FEW_PAIRS = 5_000
 Mask = npt.NDArray[np.bool_]
-Shares = npt.NDArray[np.float64]
 
 
 def slide(
     baskets: Transactions,
     rules: Sequence[tuple[int, ...]],
-    leaving: Shares,
+    leaving: Sequence[Fraction],
     *,
     window: int,
     victim: str = "transaction",
@@ -40,7 +41,7 @@ def slide(
     rules
         Items of each sensitive rule, ascending codes; an item that the baskets do not have is -1.
     leaving
-        Share of each rule's baskets, in each window, that must lose it: 1 - psi.
+        Share of each rule's baskets, in each window, that must lose it, rounded up: 1 - psi.
     first_row
         Number of the first basket in the whole file, so that random victims do not depend on
         the blocks.
@@ -52,7 +53,8 @@ def slide(
     flat, ends = _flat([rules[r] for r in present])
     pairs = supporters(baskets, flat, ends)
     lengths = baskets.lengths
-    borders = np.searchsorted(pairs[:, 0], np.arange(0, len(baskets) + window, window))
+    step = min(window, len(baskets))
+    borders = np.searchsorted(pairs[:, 0], np.arange(0, len(baskets) + step, step))
     for begin, end in pairwise(borders):
         if begin == end:
             continue
@@ -62,7 +64,8 @@ def slide(
         order = _by_rule_then_length(own, lengths[rows])
         rows, own, victims = rows[order], own[order], victims[order]
         heads = np.searchsorted(own, np.arange(len(present) + 1))
-        quotas = np.ceil(np.diff(heads) * leaving[present] - 1e-9).astype(np.int64)
+        shares = zip(np.diff(heads).tolist(), present)
+        quotas = np.array([math.ceil(n * leaving[r]) for n, r in shares], dtype=np.int64)
         _remove(baskets, kept, rows, own, victims, heads, quotas, ends, flat)
     return kept
 

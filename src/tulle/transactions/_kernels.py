@@ -27,7 +27,7 @@ def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
             if value <= limit:
                 value = value * 10 + (byte - 48)
             continue
-        if byte > 32:
+        if byte != 32 and (byte < 9 or byte > 13):
             if byte == 45 and state == 0:
                 negative += 1
             elif state != 2:

@@ -65,8 +65,16 @@ class Transactions:
         for basket in baskets:
             if isinstance(basket, str | bytes):
                 raise DataError("a basket must be a list of items, not a text: split it first")
-            flat.extend(sorted({codes.setdefault(item, len(codes)) for item in basket}))
+            try:
+                flat.extend(sorted({codes.setdefault(item, len(codes)) for item in basket}))
+            except TypeError:
+                raise DataError(
+                    "a basket must be a list of items, and an item a number, a text or another "
+                    f"value that can be a key. Got a basket of type {type(basket).__name__}."
+                ) from None
             ends.append(len(flat))
+        if any(map(_is_missing, codes)):
+            raise DataError("there are missing values among the items: leave them out of baskets")
         names = np.empty(len(codes), dtype=object)
         names[:] = list(codes)
         return cls(np.array(ends, dtype=np.int64), np.array(flat, dtype=np.int32), names)
@@ -108,6 +116,11 @@ class Transactions:
     def lengths(self) -> Rows:
         """Number of items in each basket."""
         return np.diff(self.indptr)
+
+    @property
+    def n_filled(self) -> int:
+        """Number of baskets that hold anything."""
+        return int(np.count_nonzero(self.lengths))
 
     @cached_property
     def counts(self) -> Rows:
@@ -174,6 +187,13 @@ class Transactions:
         shift = np.repeat(self.indptr[rows] - indptr[:-1], lengths)
         unknown = None if self.unknown is None else self.unknown.take(rows)
         return Transactions(indptr, self.items[np.arange(indptr[-1]) + shift], self.names, unknown)
+
+
+def _is_missing(item: Hashable) -> bool:
+    try:
+        return item is None or bool(item != item)
+    except TypeError:  # a missing value that does not even say whether it is one
+        return True
 
 
 def _rise_inside_rows(indptr: Rows, items: Codes) -> bool:

@@ -81,6 +81,7 @@ def fimi_blocks(path: str | os.PathLike[str], size: int) -> Iterator[Transaction
 
 def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
     """Writes baskets as lines of item names, numbers or words."""
+    refuse_unwritable_names(baskets)
     if baskets.unknown is not None:
         file.write(_with_marks(baskets, baskets.unknown).encode())
     elif baskets.names.dtype.kind == "i" and _pays(len(baskets.items)):
@@ -91,14 +92,19 @@ def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
         used = format_numbers(baskets.indptr, baskets.items, baskets.names, out)
         file.write(out[:used].data)
     else:
-        refuse_blanks_in_names(baskets)
         lines = (" ".join(map(str, basket)) + "\n" for basket in baskets.to_lists())
         file.write("".join(lines).encode())
 
 
-def refuse_blanks_in_names(baskets: Transactions) -> None:
-    """A FIMI line cannot hold item names with blanks in them."""
-    if baskets.names.dtype.kind == "i":
+def refuse_unwritable_names(baskets: Transactions) -> None:
+    """A FIMI line cannot hold names with blanks in them, nor numbers that are none of items."""
+    if baskets.names.dtype.kind in "iu":
+        wrong = np.count_nonzero((baskets.names < 0) | (baskets.names > LARGEST_ITEM))
+        if wrong:
+            raise DataError(
+                f"{wrong} item numbers are negative or above {LARGEST_ITEM}: a FIMI file cannot "
+                "carry them; write a table (.csv or .parquet) instead"
+            )
         return
     odd = sum(len(str(name).split()) != 1 for name in baskets.names.tolist())
     if odd:
@@ -106,6 +112,13 @@ def refuse_blanks_in_names(baskets: Transactions) -> None:
             f"{odd} item names are empty or hold blanks: a FIMI file cannot carry them; "
             "write a table (.csv or .parquet) instead"
         )
+
+
+def refuse_marks_in_names(baskets: Transactions) -> None:
+    """A name that ends with the mark of an open cell could not be told from one."""
+    odd = sum(str(name).endswith("?") for name in baskets.names.tolist())
+    if odd:
+        raise DataError(f"{odd} item names end with '?', the mark of open cells: rename the items")
 
 
 @contextmanager
@@ -222,7 +235,7 @@ def _read_words(data: bytes, name: str) -> Transactions:
 
 
 def _with_marks(baskets: Transactions, unknown: Transactions) -> str:
-    refuse_blanks_in_names(baskets)
+    refuse_marks_in_names(baskets)
     lines = []
     for sure, open_ in zip(baskets.to_lists(), unknown.to_lists()):
         tokens: list[Any] = [*map(str, sure), *(f"{item}?" for item in open_)]

@@ -7,15 +7,17 @@ import os
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple, cast
 
+import numpy as np
 import polars as pl
 
 from tulle.errors import ParameterError
-from tulle.rules.frames import open_frame, open_long
+from tulle.rules.frames import name_column, open_frame, open_long
 from tulle.rules.inputs import is_table_name, open_baskets
 from tulle.tables.formats import is_compressed
 from tulle.tables.reading import read_table
 from tulle.tables.writing import put_table
 from tulle.transactions import Transactions, write_fimi
+from tulle.transactions.baskets import Rows
 
 FilePath = str | os.PathLike[str]
 
@@ -50,15 +52,29 @@ def put_baskets(
         put_table(as_long(released) if frame is None else frame, file, name)
     elif is_compressed(name):
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-            write_fimi(released, cast(BinaryIO, packed))
+            write_fimi(_filled(released), cast(BinaryIO, packed))
     else:
-        write_fimi(released, file)
+        write_fimi(_filled(released), file)
+
+
+def n_empty(released: Transactions) -> int:
+    """Baskets that hold nothing: neither a line of a FIMI file nor pairs can say so."""
+    return int(np.count_nonzero(_sizes(released) == 0))
+
+
+def _filled(released: Transactions) -> Transactions:
+    sizes = _sizes(released)
+    return released if sizes.all() else released.take(np.flatnonzero(sizes))
+
+
+def _sizes(released: Transactions) -> Rows:
+    open_ = released.unknown
+    return released.lengths if open_ is None else released.lengths + open_.lengths
 
 
 def as_long(released: Transactions) -> pl.DataFrame:
     """Baskets as a table with one item a row."""
-    names = released.names
-    labels = pl.Series(names.tolist() if names.dtype == object else names, strict=False)
+    labels = name_column(released.names)
     frame = pl.DataFrame({"basket": released.row_of, "item": labels.gather(released.items)})
     if released.unknown is None:
         return frame

@@ -6,11 +6,8 @@ and the report, which name them, are the owner's.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any, NamedTuple
 
-from tulle.attacks.rules import rule_recovery
-from tulle.auditing.result import Audit
 from tulle.checks import check_int
 from tulle.errors import ParameterError
 from tulle.random import as_generator, seed_policy
@@ -20,40 +17,40 @@ from tulle.rules.inputs import is_table_name, shuffled
 from tulle.rules.rule import RuleFile, read_rules
 from tulle.rules.sensitive import Thresholds
 from tulle.rules.stream import WINDOW, hide_stream
-from tulle.rules.thresholds import exact_share, support_count
+from tulle.rules.verification import Report
 from tulle.tables.policy import load_policy
 from tulle.transactions import Transactions
-from tulle.workflows.baskets import FilePath, Opened, open_file, put_baskets
+from tulle.workflows.baskets import FilePath, Opened, n_empty, open_file, put_baskets
+from tulle.workflows.hide_report import HELD, audit_of, recovery
 from tulle.workflows.sources import check_names, source_entry, sources_read
 
 DEFAULTS: dict[str, Any] = {
-    "method": "best",
+    "method": None,  # best; streamed: swa
     "min_support": None,
     "min_confidence": None,
     "margin": 0.0,
     "disclosure": None,
     "window": None,
-    "victim": "transaction",
+    "victim": None,  # of swa: transaction
     "additions": False,
     "basket": None,
     "item": None,
     "shuffle": False,
 }
-LIMITS = (
-    "A receiver who mines with lower thresholds finds the hidden rules again: a larger margin "
-    "takes them further down.",
-    "Baskets are released one for one: a person in them can be recognised by what they bought.",
-    "A receiver who knows the usual strength of a hidden rule may notice that it is missing.",
-)
+_MEASURES = ("support", "confidence")
+_PARAMETERS = (
+    "method", "min_support", "min_confidence", "margin", "disclosure", "window", "additions",
+)  # fmt: skip
 
 
 class Hidden(NamedTuple):
-    """What is to be said of a finished release; ``rules`` is for the owner."""
+    """What is to be said of a finished release; all but the summary is for the owner."""
 
     summary: dict[str, Any]
     rules: list[dict[str, Any]]
     notes: list[str]
-    released: Transactions | None = None  # not if it was streamed
+    report: Report
+    attacks: dict[str, Any]
 
 
 def hide(
@@ -80,101 +77,109 @@ def hide(
     check_names(output=output, report=report, others=others, force=force)
     wanted = DEFAULTS | ({} if policy is None else load_policy(policy).options("hide", DEFAULTS))
     wanted |= {name: value for name, value in options.items() if value is not None}
+    wanted["method"] = wanted["method"] or ("swa" if stream else "best")
+    _check_method(wanted)
     wishes = read_rules(rules)
-    work = _streamed if stream else _whole
-    made = work(source, output, wishes, wanted, seed, sources, force)
+    run = _Run(source, output, wishes, wanted, seed, sources, force)
+    made = run.streamed() if stream else run.whole(attacked=report is not None)
     if report is not None:
-        attacks = _attacks(made.released, wishes, wanted, seed)
-        _audit(made, attacks, wanted, command).save(report, force=force)
+        page = audit_of(made.summary, made.report, made.attacks, _held(wishes, wanted), command)
+        page.save(report, force=force)
     return made
 
 
-def _whole(
-    source: FilePath, output: FilePath, wishes: RuleFile, wanted: dict[str, Any],
-    seed: int | None, sources: tuple[str, ...], force: bool,
-) -> Hidden:  # fmt: skip
-    opened = open_file(source, wanted["basket"], wanted["item"])
-    as_table = is_table_name(output) and opened.restore is not None
-    rng = as_generator(seed)
-    hider = RuleHider(
-        wishes.rules,
-        **{name: wanted[name] for name in DEFAULTS if name not in ("basket", "item", "shuffle")},
-        keep=wishes.keep,
-        shuffle=wanted["shuffle"] and not as_table,
-        random_state=rng,
-    )
-    released = hider.fit_transform(opened.baskets)
-    frame = _table(opened, released, wanted["shuffle"], rng) if as_table else None
-    summary = _summary(hider)
-    write_release(
-        output,
-        lambda file: put_baskets(released, frame, file, output),
-        _manifest(
-            source_entry(source, summary["baskets"]), wanted, summary, len(wishes.rules), seed
-        ),
-        sources=sources,
-        force=force,
-    )
-    return Hidden(summary, _rows(hider.report_), _notes(wanted), released)
+class _Run(NamedTuple):
+    """One run: what is read, what is asked, where it goes."""
 
+    source: FilePath
+    output: FilePath
+    wishes: RuleFile
+    wanted: dict[str, Any]
+    seed: int | None
+    sources: tuple[str, ...]
+    force: bool
 
-def _streamed(
-    source: FilePath, output: FilePath, wishes: RuleFile, wanted: dict[str, Any],
-    seed: int | None, sources: tuple[str, ...], force: bool,
-) -> Hidden:  # fmt: skip
-    _check_stream(source, output, wishes, wanted)
-    summary: dict[str, Any] = {}
-    entry = source_entry(source, 0)  # this and the summary are filled in by the writer
-    rows: list[dict[str, Any]] = []
-
-    def write(file: Any) -> None:
-        found = hide_stream(
-            source,
-            file,
+    def whole(self, *, attacked: bool) -> Hidden:
+        """In memory."""
+        wanted, wishes = self.wanted, self.wishes
+        opened = open_file(self.source, wanted["basket"], wanted["item"])
+        as_table = is_table_name(self.output) and opened.restore is not None
+        rng = as_generator(self.seed)
+        hider = RuleHider(
             wishes.rules,
-            Thresholds(
-                "hide",
-                wanted["min_support"],
-                wanted["min_confidence"],
-                wanted["margin"],
-                wanted["disclosure"],
-            ),
-            window=wanted["window"] or WINDOW,
-            victim=wanted["victim"],
-            random_state=seed,
+            **{name: wanted[name] for name in _PARAMETERS},
+            victim=wanted["victim"] or "transaction",
+            keep=wishes.keep,
+            shuffle=wanted["shuffle"] and not as_table,
+            random_state=rng,
         )
-        rows.extend(_rows(found.report))
-        summary.update(
-            baskets=found.n_transactions,
-            baskets_touched=found.n_transactions_touched,
-            dif=found.dif,
-            rules_hidden=len(found.report),
-        )
-        entry["records"] = found.n_transactions
+        released = hider.fit_transform(opened.baskets)
+        frame = _table(opened, released, wanted["shuffle"], rng) if as_table else None
+        summary = _summary(hider, released)
+        attacks = recovery(released, wishes.rules, wanted, self.seed) if attacked else {}
+        entry = source_entry(self.source, summary["baskets"])
+        self._write(lambda file: put_baskets(released, frame, file, self.output), entry, summary)
+        report = hider.report_
+        return Hidden(summary, _rows(report), _notes(wanted, summary), report, attacks)
 
-    manifest = _manifest(entry, wanted, summary, len(wishes.rules), seed)
-    write_release(output, write, manifest, sources=sources, force=force)
-    return Hidden(summary, rows, ["streamed: the cost in other rules was not measured"])
+    def streamed(self) -> Hidden:
+        """Window by window, in bounded memory."""
+        _check_stream(self.source, self.output, self.wishes, self.wanted)
+        wanted = self.wanted
+        names = ("min_support", "min_confidence", "margin", "disclosure")
+        thresholds = Thresholds("hide", **{name: wanted[name] for name in names})
+        summary: dict[str, Any] = {}
+        entry = source_entry(self.source, 0)  # this and the summary are filled in by the writer
+        report: Report = []
+
+        def write(file: Any) -> None:
+            found = hide_stream(
+                self.source,
+                file,
+                self.wishes.rules,
+                thresholds,
+                window=wanted["window"] or WINDOW,
+                victim=wanted["victim"] or "transaction",
+                random_state=self.seed,
+            )
+            report.extend(found.report)
+            summary.update(
+                baskets=found.n_transactions,
+                baskets_touched=found.n_transactions_touched,
+                rules_hidden=len(found.report),
+                hiding_failure=found.hiding_failure,
+                dif=found.dif,
+            )
+            entry["records"] = found.n_transactions
+
+        self._write(write, entry, summary)
+        notes = ["streamed: the cost in other rules was not measured"]
+        return Hidden(summary, _rows(report), notes, report, {})
+
+    def _write(self, put: Any, entry: dict[str, Any], summary: dict[str, Any]) -> None:
+        manifest = _manifest(entry, self.wanted, summary, self.wishes, self.seed)
+        write_release(self.output, put, manifest, sources=self.sources, force=self.force)
 
 
-_MEASURES = ("support", "confidence")
-_HELD = "every rule is below its threshold in the release"
+def _check_method(wanted: dict[str, Any]) -> None:
+    for name in ("window", "victim"):
+        if wanted[name] is not None and wanted["method"] != "swa":
+            raise ParameterError(f"--{name} is for --method swa and --stream")
 
 
 def _check_stream(
     source: FilePath, output: FilePath, wishes: RuleFile, wanted: dict[str, Any]
 ) -> None:
-    if wanted["method"] not in ("swa", "best"):
+    if wanted["method"] != "swa":
         raise ParameterError("--stream hides by the sliding window: leave --method out, or swa")
     if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
         raise ParameterError("--stream reads and writes FIMI files (.dat)")
+    if wanted["basket"] is not None or wanted["item"] is not None:
+        raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
     if wishes.keep or wanted["shuffle"] or wanted["additions"]:
         raise ParameterError("--stream can neither shuffle, keep itemsets nor add items")
     if wanted["window"] is not None:
         check_int("hide", "window", wanted["window"], 1)
-    if wanted["min_support"] is None and wanted["disclosure"] is None:
-        raise ParameterError("give --min-support (and --min-confidence) or --disclosure")
-    wanted["method"] = "swa"
 
 
 def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:
@@ -183,10 +188,11 @@ def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> A
     return shuffled(frame, rng.permutation(len(frame))) if shuffle else frame
 
 
-def _summary(hider: RuleHider) -> dict[str, Any]:
+def _summary(hider: RuleHider, released: Transactions) -> dict[str, Any]:
     return {
         "baskets": hider.n_transactions_,
         "baskets_touched": hider.n_transactions_touched_,
+        "baskets_empty": n_empty(released),
         "rules_hidden": len(hider.report_),
         "hiding_failure": hider.hiding_failure_,
         "misses_cost": hider.misses_cost_,
@@ -196,108 +202,44 @@ def _summary(hider: RuleHider) -> dict[str, Any]:
     }
 
 
-def _rows(report: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    measures = (f"{measure}_{when}" for measure in _MEASURES for when in ("before", "after"))
-    fields = ("rule", *measures)
-    return [{name: line[name] for name in fields} for line in report]
+def _rows(report: Report) -> list[dict[str, Any]]:
+    measures = [f"{name}_{when}" for name in _MEASURES for when in ("before", "after")]
+    return [{name: line[name] for name in ("rule", *measures)} for line in report]
 
 
-def _notes(wanted: dict[str, Any]) -> list[str]:
+def _notes(wanted: dict[str, Any], summary: dict[str, Any]) -> list[str]:
+    notes = []
     if wanted["method"] == "algo1a" or wanted["additions"]:
-        return ["items may have been added: the release can say of people what is not true"]
+        notes.append("items may have been added: the release can say of people what is not true")
     if wanted["method"] == "blocking":
-        return ["blocked cells: an item with ? may or may not be in the basket"]
-    return []
+        notes.append("blocked cells: an item with ? may or may not be in the basket")
+    if summary["baskets_empty"]:
+        notes.append("empty baskets: only a wide table of 0 and 1 holds them")
+    return notes
+
+
+def _held(wishes: RuleFile, wanted: dict[str, Any]) -> str:
+    """What was verified, in words that are true of whatever was asked."""
+    if wanted["disclosure"] is None and all(rule.disclosure is None for rule in wishes.rules):
+        return HELD
+    return f"{HELD}, or keeps at most the share of its baskets that may stay"
 
 
 def _manifest(
-    source: dict[str, Any], wanted: dict[str, Any], summary: dict[str, Any], n_rules: int,
+    source: dict[str, Any], wanted: dict[str, Any], summary: dict[str, Any], wishes: RuleFile,
     seed: int | None,
 ) -> Manifest:  # fmt: skip
+    asked = ["min_support", "min_confidence", "margin"]
+    if wanted["disclosure"] is not None:  # thresholds then only serve to measure
+        asked = ["disclosure"]
+    own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
     return Manifest(
         method="hide",
-        parameters={**wanted, "rules": n_rules},
-        guarantee={
-            "min_support": wanted["min_support"],
-            "min_confidence": wanted["min_confidence"],
-            "margin": wanted["margin"],
-            "disclosure": wanted["disclosure"],
-        },
+        parameters={**wanted, "rules": len(wishes.rules)},
+        guarantee={name: wanted[name] for name in asked} | {"rules_with_their_own": own},
         # true of whatever gets a name: hiding counts in the release and raises if it does not hold
-        verified={_HELD: True},
+        verified={_held(wishes, wanted): True},
         counts=summary,
         source=source,
         seed=seed_policy(seed),
     )
-
-
-def _attacks(
-    released: Transactions | None, wishes: RuleFile, wanted: dict[str, Any], seed: int | None
-) -> dict[str, Any]:
-    """Recovery, where thresholds of mining were given and the release is in memory."""
-    if released is None or released.unknown is not None or wanted["min_support"] is None:
-        return {}
-    sure = wanted["min_confidence"]
-    found = rule_recovery(
-        released,
-        wishes.rules,
-        support_count("hide", wanted["min_support"], len(released)),
-        Fraction(0) if sure is None else exact_share("hide", "min_confidence", sure),
-        as_generator(seed),
-    )
-    # whoever is told that it works is told where to look
-    return {found.name: {**found.to_dict(), "owner_only": True}}
-
-
-def _audit(made: Hidden, attacks: dict[str, Any], wanted: dict[str, Any], command: str) -> Audit:
-    """The report: what it cost, and for the owner each rule before and after."""
-    chart = {
-        "type": "chart",
-        "chart": "before_after",
-        "title": "Sensitive rules before and after",
-        "rows": [
-            {
-                "name": row["rule"],
-                "measure": measure,
-                "before": row[f"{measure}_before"],
-                "after": row[f"{measure}_after"],
-                "limit": _limit(wanted[f"min_{measure}"]),
-            }
-            for row in made.rules
-            for measure in _MEASURES
-        ],
-    }
-    section = {
-        "id": "rules",
-        "title": "The hidden rules",
-        "text": "Each rule ends below one of the two thresholds (marks).",
-        "blocks": [chart],
-        "owner_only": True,
-    }
-    hidden = made.summary["rules_hidden"]
-    guarantee = {
-        "text": "Counted again in the finished release before it was written.",
-        "rows": [{"name": _HELD, "asked": hidden, "found": hidden, "holds": True}],
-    }
-    metrics = {k: v for k, v in made.summary.items() if isinstance(v, float)}
-    return Audit(
-        {
-            "title": "Hidden rules",
-            "summary": f"{hidden} rules were hidden in {made.summary['baskets']:,} baskets; "
-            f"{made.summary['baskets_touched']:,} baskets were touched.",
-            "guarantee": guarantee,
-            "k": 10,
-            "metrics": metrics,
-            "attacks": attacks,
-            "sections": [section],
-            "limits": list(LIMITS),
-            "command": command,
-        }
-    )
-
-
-def _limit(value: Any) -> float | None:
-    """A threshold as a share, for the chart; a count has no place on its axis."""
-    if isinstance(value, str):
-        value = float(value.rstrip("%")) / 100 if value.endswith("%") else float(value)
-    return value if isinstance(value, float) else None

@@ -9,6 +9,7 @@ import polars as pl
 from tulle.errors import ParameterError
 from tulle.files import refuse_existing, refuse_same
 from tulle.rules.mining import association_rules, frequent_itemsets
+from tulle.rules.rule import NEEDS_QUOTES
 from tulle.tables.formats import Format, format_of
 from tulle.tables.writing import write_table
 from tulle.workflows.baskets import FilePath, open_file
@@ -41,20 +42,22 @@ def mine(
     """
     if itemsets is None and min_confidence is None:
         raise ParameterError("rules need --min-confidence; ask for itemsets with --itemsets all")
+    if itemsets is not None and (min_confidence is not None or max_consequent is not None):
+        raise ParameterError("--min-confidence and --max-consequent are for rules, not --itemsets")
     if output is not None:
         refuse_existing(output, force=force)
         refuse_same(source, output)
         format_of(output)
     baskets = open_file(source, basket, item).baskets
-    if itemsets is None:
+    if min_confidence is not None:
         found = association_rules(
             baskets,
             min_support=min_support,
-            min_confidence=min_confidence or 0,
+            min_confidence=min_confidence,
             max_consequent=max_consequent,
         ).sort("confidence", "count", descending=True, maintain_order=True)
     else:
-        found = frequent_itemsets(baskets, min_support=min_support, kind=itemsets)
+        found = frequent_itemsets(baskets, min_support=min_support, kind=itemsets or "all")
     if output is not None:
         write_table(_flat(found, output), output, force=force)
     summary = {
@@ -71,8 +74,11 @@ def _flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
 
 
 def _joined(found: pl.DataFrame) -> pl.DataFrame:
+    """Sets as they are written in rules."""
     lists = [name for name, dtype in found.schema.items() if dtype.is_nested()]
-    text = pl.element().cast(pl.String)
+    name = pl.element().cast(pl.String)
+    inside = pl.concat_str(pl.lit('"'), name.str.replace_all('"', '""'), pl.lit('"'))
+    text = pl.when(name.str.contains(NEEDS_QUOTES)).then(inside).otherwise(name)
     return found.with_columns(
         pl.col(name).list.eval(text).list.join(", ").alias(name) for name in lists
     )

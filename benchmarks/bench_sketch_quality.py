@@ -24,7 +24,7 @@ from tulle import Sketcher
 from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier
 from tulle.sketch._build import build
 from tulle.sketch._delta import spread
-from tulle.sketch._kvariance import Pairs, broken_pairs, k_variance_lengths, pairs_of
+from tulle.sketch._kvariance import CRITERIA, Pairs, broken_pairs, k_variance_lengths, pairs_of
 from tulle.sketch._neighbours import nearest
 
 NEIGHBOURS = 25
@@ -99,13 +99,12 @@ class Neighbourhood:
         rows = X[self.filled]
         graph = nearest(rows, k, "exact", np.random.default_rng(0))
         self.similarities = graph.similarities
-        self.pairs = pairs_of(rows, graph, "definition")
+        self.pairs = {name: pairs_of(rows, graph, name) for name in CRITERIA}
         self.most = np.where(spread(rows) > 0, MOST, 0)
 
     def sketches(self, k: int, criterion: str) -> Sketches:
         """What ``Sketcher("k-variance", k=k, criterion=criterion)`` makes (tested)."""
-        near, variance, bound = (array[:, :k] for array in self.pairs)
-        pairs = Pairs(near, variance, bound if criterion == "definition" else bound**2)
+        pairs = Pairs(*(array[:, :k] for array in self.pairs[criterion]))
         lengths = np.zeros(self.X.shape[0], np.int64)
         found = k_variance_lengths(pairs, self.similarities[:, k - 1], self.most)
         assert broken_pairs(pairs, found) == 0

@@ -19,7 +19,9 @@ def printed_lengths(
         for i in range(n):
             for j, limit in zip(neighbours[i], limits[i]):
                 pairs[j].append((i, limit))
-    cap = [min(most, max(limits[i])) if own_cap else most for i in range(n)]
+    # a pair without a limit (equal directions) caps nothing
+    caps = [max((int(limit) for limit in row if limit < 2**31 - 1), default=most) for row in limits]
+    cap = [min(most, caps[i]) if own_cap else most for i in range(n)]
     m = np.array(cap)
     for _ in range(passes):
         before = m.copy()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array, random_array, vstack
 
 from tests.reference.sketch_printed import printed_lengths
 from tulle.sketch import _delta, _kvariance, _neighbours
@@ -137,12 +137,12 @@ def test_every_directed_pair_holds_and_no_length_could_be_larger(seed, criterion
     most = np.full(len(graph.neighbours), 64)
     m = _kvariance.k_variance_lengths(pairs, graph.similarities[:, -1], most)
     assert _kvariance.broken_pairs(pairs, m) == 0
-    limits = _kvariance.limits_of(pairs)
-    assert np.all(m <= np.minimum(limits.max(axis=1), 64))
+    caps = _kvariance.own_caps(_kvariance.limits_of(pairs))
+    assert np.all(m <= np.minimum(caps, 64))
     for i in range(len(m)):
         more = m.copy()
         more[i] += 1
-        at_cap = more[i] > min(limits[i].max(), 64)
+        at_cap = more[i] > min(caps[i], 64)
         assert at_cap or _kvariance.broken_pairs(pairs, more) > 0
 
 
@@ -192,6 +192,19 @@ def test_identical_and_parallel_records_have_no_bound_from_their_pair():
     pairs = graph_and_pairs(csr_array(x), 2, "gap")[1]
     assert np.all(_kvariance.limits_of(pairs)[:3] == _kvariance._NO_LIMIT)
     assert _kvariance.limits_of(pairs)[3].max() < 100
+
+
+def test_a_duplicate_does_not_free_a_record_from_its_other_neighbours():
+    limits = np.array([[_kvariance._NO_LIMIT, 3, 5], [_kvariance._NO_LIMIT] * 3, [0, 1, 0]])
+    assert _kvariance.own_caps(limits).tolist() == [5, _kvariance._NO_LIMIT, 1]
+    for seed in range(5):
+        matrix = baskets(12, 14, 0.3, seed)
+        twins = vstack([matrix, matrix[:1]], format="csr")
+        graph, pairs = graph_and_pairs(twins, 3, "definition")
+        most = np.full(len(graph.neighbours), 256)
+        m = _kvariance.k_variance_lengths(pairs, graph.similarities[:, -1], most)
+        limits = _kvariance.limits_of(pairs)
+        assert max(m[0], m[-1]) <= limits[0][limits[0] < _kvariance._NO_LIMIT].max() < 256
 
 
 def test_verification_sees_a_broken_pair():

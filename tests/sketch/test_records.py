@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -49,6 +50,30 @@ def test_batches_of_baskets(tmp_path, lines):
     batches = list(record_batches(path, records=2))
     assert dense(joined(batches)) == dense(as_records(path))
     assert len(batches) == (2 if lines[0] == "1" else 1)  # words are read whole
+    assert batches[0].matrix.indices.dtype == np.int32
+
+
+def test_a_byte_order_mark_and_other_ends_of_lines_change_no_basket(tmp_path):
+    path = tmp_path / "b.dat"
+    path.write_text("1 2 3\n1 2\n")
+    expected = dense(as_records(path))
+    marked = b"\xef\xbb\xbf1 2 3\r\n1 2\r\n"
+    for content in (marked, gzip.compress(marked)):
+        path.write_bytes(content)
+        assert dense(as_records(path)) == expected
+        assert dense(joined(list(record_batches(path)))) == expected
+
+
+@pytest.mark.parametrize("name", ["docs.json", "docs.md", "docs.xml.gz"])
+def test_files_of_an_unknown_kind_are_not_taken_for_baskets_of_words(tmp_path, name):
+    path = tmp_path / name
+    path.write_text('[{"text": "secret words"}]')
+    for read in (as_records, lambda path: list(record_batches(path))):
+        with pytest.raises(DataError, match="no kind of file") as caught:
+            read(path)
+        assert "secret" not in str(caught.value)
+    path.write_text("1 2\n3 4\n")  # numbers between blanks are baskets, whatever the name
+    assert as_records(path).matrix.shape == (2, 4)
 
 
 def test_joined_leaves_out_columns_that_nobody_has():

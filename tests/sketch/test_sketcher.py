@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from tulle import SecretKey, Sketcher
 from tulle.datasets import quest
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
-from tulle.sketch import _build, _delta, _kvariance
+from tulle.sketch import Sketches, _build, _delta, _kvariance
 from tulle.transactions import Transactions
 
 KEY = SecretKey(b"a key for tests, never for data!")
@@ -213,6 +214,8 @@ def test_reconstruct_by_terms_and_of_suppressed_records():
         {"criterion": "distance"},
         {"max_components": 0},
         {"graph": "some"},
+        {"max_components": 2**31},
+        {"text": 5},
         {"key": "a passphrase"},
     ],
 )
@@ -306,6 +309,43 @@ def test_columns_of_texts_and_missing_texts():
         assert np.array_equal(made().fit(column).transform(column).values, expected.values)
 
 
+@pytest.mark.parametrize("dtype", ["string", "string[pyarrow]", object])
+def test_missing_texts_of_pandas_are_empty(dtype):
+    column = pd.Series(["some words here", pd.NA], dtype=dtype)
+    assert made().fit(column).transform(column).suppressed.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"model": "k-variance", "k": 1}])
+def test_columns_may_be_hashed_into_any_range(parameters):
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.choice(2**40, 30, replace=False))
+    rows, places = rng.integers(0, 8, 120), rng.integers(0, 30, 120)
+    entries = (rng.integers(1, 4, 120) * rng.choice([-1.0, 1.0], 120), (rows, places))
+    narrow = csr_array(entries, shape=(8, 30))
+    wide = csr_array((narrow.data, columns[narrow.indices], narrow.indptr), shape=(8, 2**40))
+    owner = made(**parameters).fit(wide)
+    S = owner.transform(wide)
+    full = narrow.toarray() @ owner.signs(columns, S.shape[1])
+    present = np.arange(S.shape[1]) < S.lengths[:, None]
+    assert np.array_equal(S.values, np.where(present, full, 0))
+    assert np.array_equal(S.lengths, made(**parameters).fit(narrow).transform(narrow).lengths)
+
+
+def test_a_tiny_delta_is_no_overflow():
+    assert made(delta=5e-324).fit(BASKETS).transform(BASKETS).lengths.max() == 256
+
+
+@pytest.mark.parametrize("parameters", MODELS)
+def test_parts_are_the_rows_of_the_whole(parameters):
+    sketcher = made(**parameters).fit(BASKETS)
+    whole, parts = sketcher.transform(BASKETS), list(sketcher.transform_parts(BASKETS, 77))
+    assert [len(part) for part in parts] == [77, 77, 77, 69]
+    together = Sketches.stacked(parts)
+    assert np.array_equal(together.lengths, whole.lengths)
+    assert np.array_equal(together.values, whole.values)
+    assert all(part.provenance == whole.provenance for part in parts)
+
+
 def test_sets_of_item_numbers_are_baskets():
     sets = [{1, 2, 3}, {3, 4}]
     words = [["1", "2", "3"], ["3", "4"]]
@@ -325,6 +365,15 @@ def test_sets_of_item_numbers_are_baskets():
         (np.array([["secret", 2]], object), "no number"),
         (np.array([[4711e80, 2.0]]), "1 entries are above"),
         (np.array([[1e-90, 2.0]]), "1 entries are above"),
+        ([[4711**200, 1]], "no number"),
+        (np.array([["secret", "words"]]), "no number"),
+        (pl.DataFrame({"text": ["secret words"]}), "no number"),
+        (pd.DataFrame({"text": ["a secret feature of a sample"]}), "no number"),
+        (np.array([["1947-11-04", "2020-02-02"]], "M8[D]"), "no number"),
+        ("a secret text", "give texts as a list"),
+        ("a secret text " * 500, "give texts as a list"),
+        ({"secret": 4711}, "list of mappings"),
+        (Path(), "no file"),
     ],
 )
 def test_wrong_input_is_refused_without_a_cell(X, message):
@@ -355,8 +404,16 @@ def test_columns_to_reconstruct_must_be_there(columns):
 
 def test_terms_to_reconstruct_are_words():
     owner = made().fit(TEXTS)
-    with pytest.raises(ParameterError, match="name the terms"):
-        owner.reconstruct(owner.transform(TEXTS), [0])
+    for columns in (0, [0], ["cat", 1]):
+        with pytest.raises(ParameterError, match="name the terms"):
+            owner.reconstruct(owner.transform(TEXTS), columns)
+    assert owner.reconstruct(owner.transform(TEXTS), "cat").shape == (4, 1)
+
+
+def test_a_term_may_be_as_long_as_it_likes():
+    owner = made().fit(TEXTS)
+    terms = ["dna" * 100_000, *(f"term{i}" for i in range(20_000))]  # as an array: 24 GB
+    assert owner.signs(terms, 2).shape == (20_001, 2)
 
 
 @pytest.mark.parametrize("power", [-150, -20, 20, 150])

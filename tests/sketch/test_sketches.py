@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tulle import SecretKey, Sketcher
@@ -77,7 +78,7 @@ def test_centroid_uses_the_components_that_all_have():
 
 def test_slices_and_arrays():
     S, _ = sketched()
-    assert len(S[5]) == 1
+    assert len(S[5]) == len(S[np.int64(5)]) == len(S[np.array(5)]) == 1
     assert np.array_equal(S[S.suppressed].lengths, [0])
     assert np.array_equal(np.asarray(S[10:20]), S.values[10:20])
     assert S[[1, 2]].provenance == S.provenance
@@ -95,6 +96,11 @@ def test_wrong_shapes_are_refused():
         Sketches(np.ones((2, 2)), np.array([1, 2]))
     with pytest.raises(DataError, match="numbers"):
         Sketches(np.array([["a"]]), np.array([1]))
+    for lengths in ([1.7, 1.0], [np.nan, 1.0], ["1", "1"]):
+        with pytest.raises(DataError, match="whole numbers"):
+            Sketches(np.zeros((2, 2)), np.array(lengths))
+    with pytest.raises(ParameterError, match="Sketches"):
+        sketched()[0].dot(np.zeros((2, 2)))
 
 
 def test_stacked_sketches_of_one_key_are_those_of_all_records():
@@ -105,6 +111,59 @@ def test_stacked_sketches_of_one_key_are_those_of_all_records():
     assert np.array_equal(together.lengths, S.lengths)
     with pytest.raises(DataError, match="no sketches"):
         Sketches.stacked([])
+
+
+def test_stacked_sketches_promise_what_all_of_them_promise():
+    strict, loose = (sketched(delta=delta)[0] for delta in (2.0, 0.01))
+    assert Sketches.stacked(iter([strict, strict])).provenance == strict.provenance
+    assert Sketches.stacked([strict, loose]).provenance == {}
+    assert Sketches.stacked([strict, Sketches(strict.values, strict.lengths)]).provenance == {}
+    pairs, _ = sketched(model="k-variance", k=3)
+    assert Sketches.stacked([pairs]).provenance == pairs.provenance
+    assert Sketches.stacked([pairs, pairs]).provenance == {}
+
+
+def test_what_has_no_promise_is_not_saved(tmp_path):
+    S, _ = sketched(delta=2.0)
+    for other in (S.centroid(), Sketches.stacked([S, sketched(delta=0.01)[0]])):
+        with pytest.raises(PrivacyError, match="no guarantee"):
+            other.save(tmp_path / "s.npz")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz"])
+def test_a_file_that_was_changed_after_its_release_is_not_loaded(tmp_path, kind):
+    S, _ = sketched(delta=2.0)
+    other, _ = sketched(delta=0.01)
+    S.save(tmp_path / f"s.{kind}")
+    other.save(tmp_path / f"o.{kind}")
+    (tmp_path / f"o.{kind}").replace(tmp_path / f"s.{kind}")
+    with pytest.raises(DataError, match="not the file that its manifest speaks of"):
+        Sketches.load(tmp_path / f"s.{kind}")
+
+
+def test_large_and_equal_records_are_at_distance_zero():
+    X = np.array([[10**6, 10**6 + 1, 2 * 10**6, 3]] * 2 + [[10**6, 10**6 + 1, 2 * 10**6, 4]])
+    S = Sketcher(key=KEY).fit(X).transform(X)
+    assert S.dtype == np.float32
+    assert S.distances()[:2, :2].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert S.distances(squared=True)[0, 2] == pytest.approx(1.0)
+
+
+def test_components_of_any_kind_of_number_are_computed_with_in_floats(tmp_path):
+    whole = Sketches(np.full((2, 4), 100, np.int8), np.array([4, 4]), sketched()[0].provenance)
+    assert whole.dot().tolist() == [[10_000.0] * 2] * 2
+    whole.save(tmp_path / "s.parquet")
+    assert np.array_equal(Sketches.load(tmp_path / "s.parquet").values, whole.values)
+    single = np.array([[1e25, 2e25, 1e25], [1e25, 1e25, 3e25]], np.float32)
+    S = Sketcher(key=KEY).fit(single).transform(single)
+    assert np.isfinite([S.dot(), S.distances(), S.cosines()]).all()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz"])
+def test_save_and_load_round_trip_of_no_record(tmp_path, kind):
+    sketched()[0][[]].save(tmp_path / f"s.{kind}")
+    assert len(Sketches.load(tmp_path / f"s.{kind}")) == 0
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npz"])
@@ -149,6 +208,10 @@ def test_load_without_manifest_and_of_something_else(tmp_path):
         (tmp_path / name).write_bytes(b"nothing of the kind")
         with pytest.raises(DataError, match="no sketches"):
             Sketches.load(tmp_path / name)
+    for length in ([1, None], [1.0, 1.0]):
+        pl.DataFrame({"length": length, "sketch": [[1.0], [2.0]]}).write_parquet(tmp_path / "x.pq")
+        with pytest.raises(DataError, match="no sketches"):
+            Sketches.load(tmp_path / "x.pq")
     with pytest.raises(DataError, match="does not exist"):
         Sketches.load(tmp_path / "absent.npz")
 

@@ -6,6 +6,7 @@ import json
 import stat
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from click.testing import CliRunner, Result
 from tulle import SecretKey, Sketcher
 from tulle.cli import tulle
 from tulle.datasets import quest
-from tulle.errors import DataError, PrivacyError, TulleError
+from tulle.errors import DataError, ParameterError, PrivacyError, TulleError
 from tulle.files import OutputExists
 from tulle.metrics.sketches import dot_errors, neighbour_recall
 from tulle.releases import read_manifest, verify_release
@@ -96,6 +97,66 @@ def test_policy_keeps_options_and_the_command_line_wins(baskets: str) -> None:
     Path("wrong.toml").write_text("[sketch]\ndelte = 2.0\n")
     with pytest.raises(TulleError, match="did you mean 'delta'"):
         sketch(baskets, "c.npz", policy="wrong.toml")
+
+
+@pytest.mark.parametrize("option", [{"k": 5}, {"criterion": "gap"}, {"graph": "partition"}])
+def test_options_of_pairs_are_not_ignored_by_delta(baskets: str, option: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="for the model k-variance"):
+        sketch(baskets, "a.npz", **option)
+    (name, value), *_ = option.items()
+    Path("policy.toml").write_text(f"[sketch]\n{name} = {json.dumps(value)}\n")
+    with pytest.raises(ParameterError, match=f"{name}: for the model k-variance"):
+        sketch(baskets, "a.npz", policy="policy.toml")
+    assert not Path("a.npz").exists()
+    # a model that is given wins over the policy's, with all that belongs to it
+    sketch(baskets, "a.npz", policy="policy.toml", model="delta")
+
+
+def test_wrong_parameters_are_told_before_anything_is_read(
+    baskets: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tulle.workflows.sketch.as_records", lambda *_: pytest.fail("read"))
+    Path("policy.toml").write_text('[sketch]\nmodel = "k-variance"\ntext = 5\n')
+    for options in ({"policy": "policy.toml"}, {"model": "k-variance", "delta": -1.0}):
+        with pytest.raises(ParameterError, match="text|delta"):
+            sketch(baskets, "a.npz", **options)
+
+
+def test_k_variance_writes_part_by_part_what_it_verified_as_a_whole(
+    baskets: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tulle.workflows.sketch._PART", 40)
+    options: dict[str, Any] = {"model": "k-variance", "k": 3}
+    for name in ("s.parquet", "s.npz"):
+        sketch(baskets, name, key_file="key", report=f"{name}.json", seed=1, **options)
+        owner = Sketcher(key=SecretKey.load("key"), **options)
+        expected, found = owner.fit(baskets).transform(baskets), Sketches.load(name)
+        assert np.array_equal(found.lengths, expected.lengths)
+        assert np.array_equal(found.values, expected.values)
+        assert found.provenance == expected.provenance
+        rows = json.loads(Path(f"{name}.json").read_text())["guarantee"]["rows"]
+        assert [row["holds"] for row in rows] == [True]
+
+
+def test_a_new_key_goes_away_with_a_release_that_does_not_appear(
+    baskets: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(parts: Any, file: Any) -> None:
+        list(parts)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tulle.sketch.storing._put_npz", full)
+    SecretKey.generate().save("old")
+    for key_file in ("new", "old"):
+        with pytest.raises(OSError, match="No space"):
+            sketch(baskets, "s.npz", key_file=key_file)
+    assert sorted(p.name for p in Path().iterdir()) == ["baskets.dat", "old"]
+
+
+def test_report_of_a_single_released_record(tmp_path: Path) -> None:
+    (tmp_path / "d.txt").write_text("one record of several words\nlonely\n")
+    sketch(tmp_path / "d.txt", tmp_path / "s.npz", report=tmp_path / "r.json")
+    assert "neighbour_recall" not in json.loads((tmp_path / "r.json").read_text())["metrics"]
 
 
 def test_report_holds_attacks_and_no_word(documents: str) -> None:

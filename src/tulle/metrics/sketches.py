@@ -43,9 +43,14 @@ def dot_errors(
 def neighbour_recall(
     released: Sketches, records: Any, rng: np.random.Generator, k: int = 10, queries: int = 300
 ) -> float:
-    """Share of the k nearest records (cosine) that are among the k nearest sketches."""
+    """Share of the k nearest records (cosine) that are among the k nearest sketches.
+
+    NaN if there is but one record: it has no neighbours that could be lost.
+    """
     rows = np.flatnonzero(~released.suppressed)
     k = min(k, len(rows) - 1)
+    if k < 1:
+        return float("nan")
     asked = rng.choice(len(rows), min(queries, len(rows)), replace=False)
     matrix, sketches = records[rows].astype(np.float64), released[rows]
     norms = np.sqrt(np.maximum(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel(), 1e-12))

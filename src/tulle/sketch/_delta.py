@@ -18,24 +18,23 @@ Lengths = npt.NDArray[np.int64]
 def spread(matrix: Any) -> npt.NDArray[np.float64]:
     """min over k of |x|² - x_k², summed without the largest entry, so that nothing cancels."""
     squares = matrix.data.astype(np.float64) ** 2
-    starts = matrix.indptr[:-1][np.diff(matrix.indptr) > 0]
-    result = np.zeros(matrix.shape[0])
+    counts = np.diff(matrix.indptr)
+    result, filled = np.zeros(matrix.shape[0]), counts > 0
+    starts = matrix.indptr[:-1][filled]
     if len(starts) == 0:
         return result
     largest = np.maximum.reduceat(squares, starts)
-    counts = np.diff(matrix.indptr)
-    row_of = np.repeat(np.arange(len(starts)), counts[counts > 0])
-    at_top = np.flatnonzero(squares == largest[row_of])
-    first_of_row = at_top[np.unique(row_of[at_top], return_index=True)[1]]
-    squares[first_of_row] = 0.0
-    result[counts > 0] = np.add.reduceat(squares, starts)
+    at_top = np.flatnonzero(squares == np.repeat(largest, counts[filled]))
+    squares[at_top[np.searchsorted(at_top, starts)]] = 0.0  # the first one of each row
+    result[filled] = np.add.reduceat(squares, starts)
     return result
 
 
 def delta_lengths(matrix: Any, delta: float, max_components: int) -> Lengths:
     """Components of each record; 0 means that the record must be suppressed."""
     room = spread(matrix)
-    lengths = np.minimum(np.floor(room / delta), max_components).astype(np.int64)
+    with np.errstate(over="ignore"):  # beyond all numbers is beyond max_components too
+        lengths = np.minimum(np.floor(room / delta), max_components).astype(np.int64)
     # division rounds: the promise is (room / r >= delta), so it is tested as it stands
     broken = (lengths > 0) & (room < lengths * delta)
     return lengths - broken

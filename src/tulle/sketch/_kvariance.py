@@ -12,6 +12,8 @@ Records are taken outliers first, and each gets the largest m that its pairs all
 others, until nothing changes. Two defects of the printed algorithm are repaired: a pair counts for
 both its records, so that a later pass cannot break it; and no record gets more components than the
 largest limit among its own pairs, or a record whose neighbours are all short would have no limit.
+A pair of records with equal directions has no limit, so it does not count there: one duplicate
+would otherwise free a record from all its other neighbours.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tulle.sketch._neighbours import Graph
+from tulle.sketch._pairs import row_squares, variance_and_bound
 
 CRITERIA = ("definition", "gap")
 _SMALL = 20_000  # records up to which the plain loop is fast enough
+_BLOCK = 32_768  # records whose pairs are looked at together
 _NO_LIMIT = np.iinfo(np.int32).max
 
 Limits = npt.NDArray[np.int64]
@@ -41,21 +45,15 @@ class Pairs(NamedTuple):
 def pairs_of(matrix: Any, graph: Graph, criterion: str) -> Pairs:
     """The directed pairs of the graph, with all that the condition needs."""
     rows = matrix.astype(np.float64)
-    squares = rows.multiply(rows).tocsr()
-    norms = np.asarray(squares.sum(axis=1)).ravel()
-    n, k = graph.neighbours.shape
-    dots, shared = np.empty((n, k)), np.empty((n, k))
-    for place in range(k):
-        others = graph.neighbours[:, place]
-        dots[:, place] = np.asarray(rows.multiply(rows[others]).sum(axis=1)).ravel()
-        shared[:, place] = np.asarray(squares.multiply(squares[others]).sum(axis=1)).ravel()
-    products = norms[:, None] * norms[graph.neighbours]
-    lengths = np.sqrt(products)
-    variance = np.maximum(products + dots**2 - 2 * shared, 0.0)
-    gap = lengths - np.abs(dots)
-    # equal directions have no bound; what is left of one by rounding is none either
-    gap[gap <= 1e-12 * lengths] = 0.0
-    bound = gap if criterion == "definition" else gap**2
+    squares = row_squares(rows)
+    variance, bound = np.empty((2, *graph.neighbours.shape))
+    for start in range(0, len(squares), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        some = rows[block]
+        for place, others in enumerate(graph.neighbours[block].T):
+            products = squares[block] * squares[others]
+            found = variance_and_bound(some, rows[others], products, criterion)
+            variance[block, place], bound[block, place] = found
     return Pairs(graph.neighbours, variance, bound)
 
 
@@ -76,7 +74,7 @@ def k_variance_lengths(pairs: Pairs, similarity: Any, most: Limits) -> Limits:
     ``similarity[i]`` is the cosine of record i and its k-th neighbour: the least similar first.
     """
     limits = limits_of(pairs)
-    lengths = np.minimum(limits.max(axis=1), most)
+    lengths = np.minimum(own_caps(limits), most)
     order = np.argsort(similarity, kind="stable")
     starts, others, both = _both_directions(pairs.neighbours, limits)
     if len(order) <= _SMALL:
@@ -86,6 +84,12 @@ def k_variance_lengths(pairs: Pairs, similarity: Any, most: Limits) -> Limits:
 
         settle_lengths(order, starts, others, both, lengths.copy(), lengths)
     return lengths
+
+
+def own_caps(limits: Limits) -> Limits:
+    """The largest limit among each record's own pairs that have one."""
+    caps = np.where(limits < _NO_LIMIT, limits, -1).max(axis=1)
+    return np.where(caps < 0, _NO_LIMIT, caps)
 
 
 def settle(
@@ -109,13 +113,13 @@ def broken_pairs(pairs: Pairs, lengths: Limits) -> int:
     return int(np.sum((common > 0) & (pairs.variance < common * pairs.squared_bound)))
 
 
-def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Limits]:
+def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Any]:
     """Compressed rows: the pairs of each record, as first and as second."""
     n, k = neighbours.shape
-    first = np.repeat(np.arange(n, dtype=np.int64), k)
-    second = neighbours.reshape(-1).astype(np.int64)
+    first = np.repeat(np.arange(n, dtype=np.int32), k)
+    second = neighbours.reshape(-1)
     ends = np.concatenate([first, second])
     order = np.argsort(ends, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
-    others = np.concatenate([second, first])[order].astype(np.int32)
-    return starts, others, np.concatenate([limits.reshape(-1)] * 2)[order]
+    others = np.concatenate([second, first])[order]
+    return starts, others, np.concatenate([limits.reshape(-1).astype(np.int32)] * 2)[order]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from tulle.errors import DataError
 
 _EXACT_IN_FLOAT32 = 2**24
 _SMALLEST, _LARGEST = 1e-60, 1e60  # beyond, fourth powers are no numbers any more
-_LARGEST_IN_FLOAT32 = 1e30
+_LARGEST_IN_FLOAT32 = 1e12  # beyond, sums of squared components may be too large for it
+_HARMLESS = ("Found array with", "X has ", "The feature names", "Feature names")
+_NO_NUMBER = "a cell of X is no number: give counts or weights, or texts as a list or one column"
 
 
 def refuse_other_shapes(X: Any) -> None:
@@ -30,6 +33,20 @@ def refuse_other_shapes(X: Any) -> None:
         raise DataError("Complex data not supported: give counts or weights")
 
 
+def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """The matrix of X after the checks of scikit-learn, whose words must not quote a cell."""
+    refuse_other_shapes(X)
+    checks = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
+    try:
+        matrix = validate_data(estimator, X, reset=reset, **checks)
+        # lists of whole numbers that no integer of NumPy holds come as objects
+        return matrix.astype(np.float64) if matrix.dtype.kind == "O" else matrix
+    except (ValueError, OverflowError) as error:
+        if str(error).startswith(_HARMLESS):
+            raise
+        raise DataError(_NO_NUMBER) from None
+
+
 def canonical(matrix: Any) -> Any:
     """A float copy-if-needed with sorted columns, no duplicates and no stored zeros.
 
@@ -37,6 +54,8 @@ def canonical(matrix: Any) -> Any:
     """
     from scipy.sparse import csr_array
 
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(_NO_NUMBER)
     rows = csr_array(matrix)
     if rows.dtype.kind != "f":
         rows = rows.astype(np.float64)

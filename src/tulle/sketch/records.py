@@ -11,7 +11,6 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from tulle.errors import DataError
 from tulle.sketch.matrices import canonical
-from tulle.sketch.text import documents, is_text_file, tokens
+from tulle.sketch.text import documents, is_basket_file, is_text_file, tokens
 from tulle.transactions import Transactions, fimi_blocks, read_fimi
 
 _BATCH_RECORDS, _BATCH_ENTRIES = 20_000, 2_000_000
@@ -28,10 +27,14 @@ FilePath = str | os.PathLike[str]
 
 
 class Records(NamedTuple):
-    """Sparse rows (float, sorted columns, no stored zeros) and the terms of the columns."""
+    """Sparse rows (float, sorted columns, no stored zeros) and the terms of the columns.
+
+    Columns without terms are known by ``numbers``; None means 0, 1, 2, ...
+    """
 
     matrix: Any
     terms: Sequence[str] | None = None
+    numbers: npt.NDArray[np.int64] | None = None
 
 
 def as_records(X: Any, text: str = "text") -> Records | None:
@@ -50,6 +53,8 @@ def as_records(X: Any, text: str = "text") -> Records | None:
         return _from_baskets(X)
     if getattr(X, "ndim", 1) != 1 or hasattr(X, "indptr") or not isinstance(X, Iterable):
         return None
+    if isinstance(X, Mapping):
+        raise DataError("X is one mapping: give a list of mappings term -> weight, or of texts")
     rows = X.to_pylist() if hasattr(X, "to_pylist") else list(X)
     kind = _kind(rows)
     if kind is None:
@@ -75,13 +80,25 @@ def record_batches(
     return _with_terms(batches)
 
 
+def numbered(matrix: Any) -> Records:
+    """Records of a canonical matrix; of a very wide one only the columns that occur."""
+    from scipy.sparse import csr_array
+
+    if matrix.shape[1] <= 8 * matrix.nnz + 1_000_000:
+        return Records(matrix)
+    numbers, columns = np.unique(matrix.indices, return_inverse=True)
+    parts = (matrix.data, columns.astype(np.int32), matrix.indptr)
+    narrow = csr_array(parts, shape=(matrix.shape[0], len(numbers)))
+    return Records(narrow, numbers=numbers.astype(np.int64))
+
+
 def joined(parts: Sequence[Records]) -> Records:
     """Records with terms one below the other; columns that nobody has are left out."""
     from scipy.sparse import csr_array
 
     column_of: dict[str, int] = {}
     columns: list[npt.NDArray[np.int32]] = []
-    for matrix, terms in parts:
+    for matrix, terms, _ in parts:
         used = np.unique(matrix.indices)
         place = np.zeros(matrix.shape[1], np.int32)
         names = [] if terms is None else [terms[column] for column in used]
@@ -95,11 +112,24 @@ def joined(parts: Sequence[Records]) -> Records:
 
 
 def _from_file(path: FilePath, text: str) -> Records:
-    if not Path(path).is_file():
-        raise DataError(f"the file {path} does not exist")
+    if not os.path.isfile(path):
+        # a text is not quoted: it may be one that was meant to be sketched
+        text_given = "X is a text, and no file has it as name: give texts as a list"
+        raise DataError(text_given if isinstance(path, str) else f"{path} is no file")
     if is_text_file(path):
         return _whole(_counts(path, text), np.float32)
-    return _from_baskets(read_fimi(path))
+    return _from_baskets(_baskets(path))
+
+
+def _baskets(path: FilePath) -> Transactions:
+    """The baskets of a file; only some kinds of files hold baskets of words."""
+    baskets = read_fimi(path)
+    if baskets.names.dtype.kind == "O" and not is_basket_file(path):
+        raise DataError(
+            f"{path} is no kind of file that is known to hold texts (.txt, .jsonl, .csv, .parquet) "
+            "or baskets of words (.dat): convert or rename it"
+        )
+    return baskets
 
 
 def _counts(path: FilePath, text: str) -> Iterator[Counter[str]]:
@@ -112,7 +142,7 @@ def _basket_batches(path: FilePath, records: int) -> Iterator[Records]:
         first = next(blocks)
     except DataError:
         # items named by words, which cannot be read in blocks; or wrong, and refused here too
-        yield _from_baskets(read_fimi(path))
+        yield _from_baskets(_baskets(path))
         return
     yield _from_baskets(first)
     yield from map(_from_baskets, blocks)
@@ -135,7 +165,7 @@ def _from_baskets(baskets: Transactions) -> Records:
         raise DataError("baskets with unknown items cannot be sketched: use a release without '?'")
     ones = np.ones(len(baskets.items), np.float32)
     shape = (len(baskets), len(baskets.names))
-    matrix = csr_array((ones, baskets.items, baskets.indptr), shape=shape)
+    matrix = csr_array((ones, baskets.items, _narrow(baskets.indptr)), shape=shape)
     return Records(canonical(matrix), [str(name) for name in baskets.names.tolist()])
 
 
@@ -160,7 +190,9 @@ def _kind(rows: list[Any]) -> str | None:
 
 
 def _is_missing(row: Any) -> bool:
-    return row is None or (isinstance(row, float) and math.isnan(row))
+    # the missing value of pandas is known by its name: pandas itself may not be there
+    nan = isinstance(row, float) and math.isnan(row)
+    return row is None or nan or type(row).__name__ == "NAType"
 
 
 def _bag(row: Any, kind: str) -> Mapping[str, float]:

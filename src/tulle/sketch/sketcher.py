@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from tulle.checks import check_choice, check_int, check_real
 from tulle.errors import DataError, ParameterError, PrivacyError
@@ -16,8 +17,8 @@ from tulle.sketch import _delta, _kvariance
 from tulle.sketch._build import build
 from tulle.sketch._neighbours import nearest
 from tulle.sketch._signs import Points, coefficients, sign_table, term_points
-from tulle.sketch.matrices import canonical, refuse_other_shapes
-from tulle.sketch.records import Records, as_records
+from tulle.sketch.matrices import canonical, validated
+from tulle.sketch.records import Records, as_records, numbered
 from tulle.sketch.sketches import Sketches
 
 _DEFAULT_DELTA = 0.5
@@ -56,9 +57,10 @@ class Sketcher(TransformerMixin, BaseEstimator):
     max_components
         No record gets more components than this.
     graph
-        ``"exact"``: the k nearest neighbours of all records; time grows with the square of
-        their number. ``"partition"``: nearest within parts of some thousand records; linear, and
-        approximate: the promise is then about the neighbours found.
+        ``"exact"``: every record is compared with every other, in single precision (cosines that
+        agree to six digits may be taken for each other); time grows with the square of their
+        number. ``"partition"``: nearest within parts of some thousand records; linear, and
+        approximate. The promise is about the neighbours found.
     key
         The secret of the data owner. None: a new one at each ``fit``, in ``key_``.
     text
@@ -109,7 +111,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Sketcher:
         """Checks parameters and records, and takes or makes the key; keeps nothing of X."""
-        self._check_parameters()
+        self.check_parameters()
         records = self._records(X, reset=True)
         if self.model == "k-variance":
             self._filled(records.matrix)
@@ -123,15 +125,27 @@ class Sketcher(TransformerMixin, BaseEstimator):
         (see :mod:`tulle.sketch.text`), of bags of words or of mappings word -> weight, or the
         path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents).
         """
+        (whole,) = self.transform_parts(X)
+        return whole
+
+    def transform_parts(self, X: Any, size: int | None = None) -> Iterator[Sketches]:
+        """What :meth:`transform` gives, ``size`` records after the other.
+
+        All records are looked at and verified before the first part is made, but only the
+        components of one part are in memory.
+        """
         check_is_fitted(self, "key_")
-        self._check_parameters()
+        self.check_parameters()
         records = self._records(X, reset=False)
         if self.model == "delta":
             lengths, verified = self._delta_lengths(records.matrix)
         else:
             lengths, verified = self._k_variance_lengths(records.matrix)
-        values = build(records.matrix, self._points(records), lengths, self.key_)
-        return Sketches(values, lengths, self._provenance(verified))
+        points, provenance = self._points(records), self._provenance(verified)
+        for start in range(0, len(lengths), size or len(lengths)):
+            part = slice(start, None if size is None else start + size)
+            values = build(records.matrix[part], points, lengths[part], self.key_)
+            yield Sketches(values, lengths[part], provenance)
 
     def reconstruct(self, sketches: Sketches, columns: Any = None) -> Any:
         """Estimates of attributes, for the holder of the key: records x columns.
@@ -154,12 +168,13 @@ class Sketcher(TransformerMixin, BaseEstimator):
     def signs(self, columns: Any, components: int) -> npt.NDArray[np.int8]:
         """The secret signs of some columns, columns x components: as secret as the key."""
         check_is_fitted(self, "key_")
-        columns = np.atleast_1d(columns)
         if not hasattr(self, "n_features_in_"):
-            if columns.dtype.kind in "iufb":
+            terms: list[Any] = [columns] if isinstance(columns, str | int) else list(columns)
+            if not all(isinstance(term, str) for term in terms):
                 raise ParameterError("records without fixed columns: name the terms in 'columns'")
-            points = term_points(self.key_, columns.astype(str).tolist())
+            points = term_points(self.key_, terms)
         else:
+            columns = np.atleast_1d(columns)
             within = columns.dtype.kind in "iu" and np.all(columns >= 0)
             if not within or np.any(columns >= self.n_features_in_):
                 raise ParameterError(f"'columns' are numbers from 0 to {self.n_features_in_ - 1}")
@@ -195,15 +210,18 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
     # --- the rest -------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuses wrong parameters; ``fit`` and ``transform`` do it too."""
         owner = type(self).__name__
         check_choice(owner, "model", self.model, ("delta", "k-variance"))
         if self.delta is not None:
             check_real(owner, "delta", self.delta, 0, closed="neither")
         check_int(owner, "k", self.k, 1)
         check_choice(owner, "criterion", self.criterion, _kvariance.CRITERIA)
-        check_int(owner, "max_components", self.max_components, 1)
+        check_int(owner, "max_components", self.max_components, 1, 2**31 - 1)
         check_choice(owner, "graph", self.graph, ("exact", "partition"))
+        if not isinstance(self.text, str):
+            raise ParameterError("The 'text' parameter of Sketcher must be the name of a field.")
         if self.key is not None and not isinstance(self.key, SecretKey):
             raise ParameterError(
                 "The 'key' parameter of Sketcher must be a SecretKey: SecretKey.generate(), "
@@ -231,21 +249,14 @@ class Sketcher(TransformerMixin, BaseEstimator):
         if not reset and not hasattr(self, "n_features_in_"):
             raise DataError("fit saw records with terms, and this is a matrix: fit again")
         X = X if records is None else records.matrix
-        refuse_other_shapes(X)
-        try:
-            matrix = validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
-            )
-        except ValueError as error:
-            if "could not convert" not in str(error):
-                raise
-            raise DataError("a cell of X is no number: give counts or weights") from None
-        return Records(canonical(matrix))
+        return numbered(canonical(validated(self, X, reset=reset)))
 
     def _points(self, records: Records) -> Points:
-        if records.terms is None:
-            return np.arange(records.matrix.shape[1], dtype=np.uint64)
-        return term_points(self.key_, records.terms)
+        if records.terms is not None:
+            return term_points(self.key_, records.terms)
+        if records.numbers is not None:
+            return records.numbers.astype(np.uint64)
+        return np.arange(records.matrix.shape[1], dtype=np.uint64)
 
     def _provenance(self, verified: dict[str, Any]) -> dict[str, Any]:
         names = ["model", "delta", "max_components"]

@@ -7,14 +7,14 @@ the components that both have answer: their first min(m_i, m_j). No key is neede
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tulle.errors import DataError
+from tulle.errors import DataError, ParameterError
 from tulle.releases import Manifest
 from tulle.sketch.storing import counts_of, read_sketches, write_sketches
 
@@ -55,9 +55,13 @@ class Sketches:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        values, lengths = np.asarray(self.values), np.asarray(self.lengths, np.int64)
+        values, lengths = np.asarray(self.values), np.asarray(self.lengths)
+        if lengths.dtype.kind not in "iu" and lengths.size:
+            raise DataError("the lengths of sketches are whole numbers")
         if values.ndim != 2 or lengths.shape != values.shape[:1] or values.dtype.kind not in "iuf":
             raise DataError("Sketches need a matrix of numbers and one length for each of its rows")
+        if values.dtype not in (np.float32, np.float64):
+            values = values.astype(np.float64)
         if lengths.size and not 0 <= lengths.min() <= lengths.max() <= values.shape[1]:
             raise DataError("a length is negative, or larger than the number of components there")
         if not np.isfinite(values).all():
@@ -65,7 +69,7 @@ class Sketches:
         if np.any(values[np.arange(values.shape[1]) >= lengths[:, None]]):
             raise DataError("sketches are zero after their length")
         object.__setattr__(self, "values", values)
-        object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "lengths", lengths.astype(np.int64, copy=False))
 
     # --- looking --------------------------------------------------------------------------
 
@@ -94,8 +98,8 @@ class Sketches:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __getitem__(self, rows: Any) -> Sketches:
-        if isinstance(rows, int | np.integer):
-            rows = [rows]
+        if isinstance(rows, int | np.integer | np.ndarray):
+            rows = np.atleast_1d(rows)
         part = object.__new__(Sketches)  # checked as a whole, so not again
         state = {"values": self.values[rows], "lengths": self.lengths[rows]}
         part.__dict__.update(state, provenance=self.provenance)
@@ -111,7 +115,7 @@ class Sketches:
 
     def dot(self, other: Sketches | None = None) -> Floats:
         """Estimated dot products of all records with all others; NaN where one is suppressed."""
-        other = self if other is None else other
+        other = self._partner(other)
         return _per_component(_products(self, other), _common(self, other))
 
     def norms(self, *, squared: bool = False) -> Floats:
@@ -126,7 +130,7 @@ class Sketches:
         It is |x|² + |y|² - 2 x.y with all three estimated from the components that both records
         have, so never negative; for equal lengths this is the formula of the paper.
         """
-        other = self if other is None else other
+        other = self._partner(other)
         common = _common(self, other)
         mine = np.take_along_axis(_energy(self), common, axis=1)
         theirs = np.take_along_axis(_energy(other), common.T, axis=1).T
@@ -136,7 +140,7 @@ class Sketches:
 
     def cosines(self, other: Sketches | None = None) -> Floats:
         """Estimated cosines: the dot product over both lengths, from the shared components."""
-        other = self if other is None else other
+        other = self._partner(other)
         common = _common(self, other)
         mine = np.take_along_axis(_energy(self), common, axis=1)
         theirs = np.take_along_axis(_energy(other), common.T, axis=1).T
@@ -147,14 +151,22 @@ class Sketches:
         return cosines
 
     def centroid(self, rows: Any = None) -> Sketches:
-        """The sketch of the mean record, over the components that all the rows have."""
+        """The sketch of the mean record, over the components that all the rows have.
+
+        Nothing was promised for it, so it cannot be saved as a release.
+        """
         chosen = self if rows is None else self[rows]
         chosen = chosen[~chosen.suppressed]
         if not len(chosen):
             raise DataError("a centroid needs at least one record that is not suppressed")
         length = int(chosen.lengths.min())
         mean = chosen.values[:, :length].mean(axis=0, keepdims=True, dtype=np.float64)
-        return Sketches(mean.astype(self.dtype), np.array([length]), self.provenance)
+        return Sketches(mean.astype(self.dtype), np.array([length]))
+
+    def _partner(self, other: Sketches | None) -> Sketches:
+        if other is not None and not isinstance(other, Sketches):
+            raise ParameterError(f"'other' are Sketches. Got a {type(other).__name__}.")
+        return self if other is None else other
 
     # --- keeping --------------------------------------------------------------------------
 
@@ -175,8 +187,13 @@ class Sketches:
         return cls(*read_sketches(path))
 
     @classmethod
-    def stacked(cls, parts: Sequence[Sketches]) -> Sketches:
-        """Sketches made with one key, one below the other."""
+    def stacked(cls, parts: Iterable[Sketches]) -> Sketches:
+        """Sketches made with one key, one below the other.
+
+        What was promised for all of them alike, record by record, is promised for the whole.
+        k-variance looks at pairs: parts that were sketched apart keep no promise together.
+        """
+        parts = list(parts)
         if not parts:
             raise DataError("there are no sketches to stack")
         widths = [part.shape[1] for part in parts]
@@ -185,11 +202,19 @@ class Sketches:
             for part, width in zip(parts, widths)
         ]
         lengths = np.concatenate([part.lengths for part in parts])
-        return cls(np.concatenate(padded), lengths, parts[0].provenance)
+        return cls(np.concatenate(padded), lengths, _common_provenance(parts))
 
     def counts(self) -> dict[str, Any]:
         """Records, suppressed ones, and the spread of the lengths of the others."""
         return counts_of(self.lengths)
+
+
+def _common_provenance(parts: Sequence[Sketches]) -> Mapping[str, Any]:
+    """What the maker of the first says, if it holds for all parts together; else nothing."""
+    first = parts[0].provenance
+    alike = all(part.provenance == first for part in parts)
+    record_by_record = first.get("guarantee", {}).get("model") == "delta"
+    return first if alike and (record_by_record or len(parts) == 1) else {}
 
 
 def _common(one: Sketches, other: Sketches) -> npt.NDArray[np.int64]:
@@ -197,8 +222,12 @@ def _common(one: Sketches, other: Sketches) -> npt.NDArray[np.int64]:
 
 
 def _products(one: Sketches, other: Sketches) -> Floats:
+    # in double precision: distances are small differences of these
     width = min(one.shape[1], other.shape[1])
-    return (one.values[:, :width] @ other.values[:, :width].T).astype(np.float64)
+    mine = one.values[:, :width].astype(np.float64, copy=False)
+    theirs = other.values[:, :width].astype(np.float64, copy=False)
+    products: Floats = mine @ theirs.T
+    return products
 
 
 def _energy(sketches: Sketches) -> Floats:

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tulle.errors import DataError, ParameterError
-from tulle.releases import Manifest, manifest_path, read_manifest, write_release
+from tulle.files import digest
+from tulle.releases import Manifest, has_manifest, read_manifest, write_release
 
 if TYPE_CHECKING:
     from tulle.sketch.sketches import Sketches
@@ -86,13 +87,18 @@ def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 
 def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
-    """Values, lengths and provenance of a file; the manifest may be missing."""
+    """Values, lengths and provenance of a file; the manifest may be missing, but not wrong."""
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
     values, lengths = _read_npz(path) if _kind(path) == ".npz" else _read_parquet(path)
-    if not manifest_path(path).exists():
+    if not has_manifest(path):
         return values, lengths, {}
     found = read_manifest(path)
+    if found.output.get("sha256") != digest(path):
+        raise DataError(
+            f"{path} is not the file that its manifest speaks of: remove the manifest to load it "
+            "without its promises"
+        )
     names = ("parameters", "guarantee", "verified")
     return values, lengths, {name: getattr(found, name) for name in names}
 
@@ -128,7 +134,7 @@ def _read_npz(path: FilePath) -> tuple[Any, Any]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             return stored["values"], stored["lengths"]
-    except (ValueError, KeyError, OSError, AttributeError, TypeError, BadZipFile):
+    except (ValueError, KeyError, OSError, AttributeError, TypeError, BadZipFile, EOFError):
         raise DataError(f"{path} holds no sketches") from None
 
 
@@ -138,6 +144,7 @@ def _read_parquet(path: FilePath) -> tuple[Any, Any]:
     try:
         frame = pl.read_parquet(Path(path)).select("length", "sketch")
         own = frame.select((pl.col("sketch").list.len() == pl.col("length")).all()).item()
+        own = own and frame["length"].dtype.is_integer() and not frame["length"].null_count()
     except (pl.exceptions.PolarsError, OSError):
         own = False
     if not own or frame.schema["sketch"] not in (pl.List(pl.Float32), pl.List(pl.Float64)):

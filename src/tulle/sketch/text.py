@@ -22,6 +22,7 @@ from tulle.errors import DataError, nearest_name
 _TERM = re.compile(r"\w\w+")
 _LINES, _JSON = (".txt",), (".jsonl", ".ndjson")
 _TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".xlsx")
+_BASKETS = (".dat", ".fimi", ".basket", ".baskets")
 _TABLE_ROWS = 10_000  # of a table held at once
 
 FilePath = str | os.PathLike[str]
@@ -39,6 +40,11 @@ def tokens(document: str) -> list[str]:
 def is_text_file(path: FilePath) -> bool:
     """Whether the name says that a file holds documents; baskets are all others."""
     return _ends(path, _LINES + _JSON + _TABLES)
+
+
+def is_basket_file(path: FilePath) -> bool:
+    """Whether the name says that a file holds baskets, or says nothing."""
+    return _ends(path, _BASKETS) or not Path(path).suffix
 
 
 def documents(path: FilePath, field: str = "text") -> Iterator[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tulle.errors import DataError, PrivacyError
+from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.files import refuse_existing
 from tulle.keys import SecretKey
 from tulle.progress import bar
@@ -37,6 +39,10 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+_OF_PAIRS = ("k", "criterion", "graph")
+_PART = 20_000  # records whose components are in memory together
+
+
 class Sketched(NamedTuple):
     """What is to be said of a finished release."""
 
@@ -59,31 +65,50 @@ def sketch(
 ) -> Sketched:
     """Sketches a file of texts or baskets and writes the release, with ``report`` an audit too.
 
-    The delta model reads the file in batches, in bounded memory; k-variance compares all records
-    and reads it whole. A key file that is not there is made; without one, the key is thrown away
-    at the end. Options left at None follow the policy, else the defaults.
+    The delta model reads the file in batches, in bounded memory; k-variance compares all records,
+    and holds their entries (not their components) together. A key file that is not there is made;
+    without one, the key is thrown away at the end. Options left at None follow the policy, else
+    the defaults.
     """
     sources = tuple(path for path in (source, policy, key_file) if path is not None)
     check_target(output, sources=sources, force=force)
     check_kind(output)
     others = {"the input": source, "--policy": policy, "--key-file": key_file}
     check_names(output=output, report=report, others=others, force=force)
-    wanted = DEFAULTS | ({} if policy is None else load_policy(policy).options("sketch", DEFAULTS))
-    wanted |= {name: value for name, value in options.items() if value is not None}
+    wanted = _wanted(policy, options)
     key, is_new = _key(key_file)
     sketcher = Sketcher(**wanted, key=key)
+    sketcher.check_parameters()
     sample = None if report is None else Sample(as_generator(seed))
     lengths: list[npt.NDArray[np.int64]] = []
     parts = _sketched(sketcher, _batches(source, wanted), lengths, sample)
-    if is_new and key_file is not None:
-        parts = _then_saved(parts, key, key_file)
-    manifest = write_sketches(
-        parts, output, source=source_entry(source, 0), sources=sources, force=force
-    )
+    with _kept(key, key_file if is_new else None, output) as keep:
+        manifest = write_sketches(
+            chain(parts, keep),
+            output,
+            source=source_entry(source, 0),
+            sources=sources,
+            force=force,
+        )
     every = np.concatenate(lengths)
     if report is not None and sample is not None:
-        audited(sketcher, sample, every, seed=seed, command=command).save(report, force=force)
+        made = audited(sketcher, sample, every, manifest.verified, seed=seed, command=command)
+        made.save(report, force=force)
     return Sketched(_summary(manifest, every), components(every), _notes(key_file, is_new))
+
+
+def _wanted(policy: FilePath | None, options: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the estimator; one that the model would not look at is an error."""
+    chosen = {name: value for name, value in options.items() if value is not None}
+    planned = {} if policy is None else load_policy(policy).options("sketch", DEFAULTS)
+    wanted = DEFAULTS | planned | chosen
+    given = chosen if "model" in chosen else planned | chosen
+    unused = [name for name in _OF_PAIRS if name in given]
+    if unused and wanted["model"] == "delta":
+        raise ParameterError(
+            f"{', '.join(unused)}: for the model k-variance, and the model is delta (--model)"
+        )
+    return wanted
 
 
 def _key(key_file: FilePath | None) -> tuple[SecretKey, bool]:
@@ -113,13 +138,15 @@ def _sketched(
     done = 0
     with bar("sketching", None) as advance:
         for records in batches:
-            part = sketcher.fit(records).transform(records)
-            lengths.append(part.lengths)
-            if sample is not None:
-                sample.add(records, part)
-            done += len(part)
-            advance(len(part), note=f"{done:,} records")
-            yield part
+            first = 0
+            for part in sketcher.fit(records).transform_parts(records, _PART):
+                lengths.append(part.lengths)
+                if sample is not None:
+                    rows = records.matrix[first : first + len(part)]
+                    sample.add(Records(rows, records.terms), part)
+                first, done = first + len(part), done + len(part)
+                advance(len(part), note=f"{done:,} records")
+                yield part
     if not any(part.any() for part in lengths):
         raise PrivacyError(
             f"all {done} records would be suppressed, nothing was written: "
@@ -127,10 +154,26 @@ def _sketched(
         )
 
 
-def _then_saved(parts: Iterator[Sketches], key: SecretKey, path: FilePath) -> Iterator[Sketches]:
-    """The key is kept once all sketches are made, just before they appear."""
-    yield from parts
-    key.save(path)
+@contextmanager
+def _kept(key: SecretKey, path: FilePath | None, release: FilePath) -> Iterator[Iterator[Sketches]]:
+    """No sketches, but to be asked for after all others: then the key is kept, just before they
+    appear. It goes away again if they do not.
+    """
+    saved = []
+
+    def keep() -> Iterator[Sketches]:
+        if path is not None:
+            key.save(path)
+            saved.append(Path(path))
+        yield from ()
+
+    try:
+        yield keep()
+    except BaseException:
+        if not Path(release).exists():
+            for file in saved:
+                file.unlink(missing_ok=True)
+        raise
 
 
 def _notes(key_file: FilePath | None, is_new: bool) -> list[str]:

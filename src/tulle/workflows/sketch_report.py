@@ -7,6 +7,8 @@ fewer columns make the attacks easier, never harder.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -81,16 +83,16 @@ def audited(
     sketcher: Sketcher,
     sample: Sample,
     lengths: npt.NDArray[np.int64],
+    verified: Mapping[str, Any],
     *,
     seed: int | None,
     command: str,
 ) -> Audit:
-    """The audit of a release whose records have these lengths."""
+    """The audit of a release whose records have these lengths, and of which this was verified."""
     rng = sample.rng
     records, sketches = sample.taken()
     matrix = records.matrix
     errors = dot_errors(sketches, matrix, rng)
-    recall = neighbour_recall(sketches, matrix, rng)
     signs = _signs(sketcher, records, sketches.shape[1])
     attacks, with_key = _attacks(sketches, matrix, signs, rng)
     hidden = int(np.sum(lengths == 0))
@@ -103,15 +105,15 @@ def audited(
                 "text": "Checked on every record or pair before anything was written.",
                 "rows": [
                     {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
-                    for name, holds in sketches.provenance["verified"].items()
+                    for name, holds in verified.items()
                 ],
             },
             "k": 10,
-            "metrics": {
-                "error_of_dot_products_over_prediction": errors.ratio,
-                "neighbour_recall": recall,
-                "suppressed_share": hidden / len(lengths),
-            },
+            "metrics": _finite(
+                error_of_dot_products_over_prediction=errors.ratio,
+                neighbour_recall=neighbour_recall(sketches, matrix, rng),
+                suppressed_share=hidden / len(lengths),
+            ),
             "attacks": attacks,
             "sections": [
                 _error_section(errors),
@@ -127,6 +129,11 @@ def audited(
             },
         }
     )
+
+
+def _finite(**figures: float) -> dict[str, float]:
+    """Without those that one record alone does not have."""
+    return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
 def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:

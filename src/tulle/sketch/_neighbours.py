@@ -6,8 +6,8 @@ part only: linear in the number of records, and approximate. Ties go to the reco
 first. Rows must not be empty.
 
 Ranking uses dot products in single precision, times one over the length of the other record: for
-small whole numbers the dot products are exact, so both paths below give the same neighbours. Cosines
-that agree to six digits may be taken for each other; bounds are computed from exact records later.
+small whole numbers the dot products are exact, so both paths below give the same neighbours.
+Cosines that agree to six digits may be taken for each other; bounds are computed exactly later.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -225,3 +226,16 @@ def test_a_query_without_records_is_not_told(tmp_path: Path) -> None:
     result = run(f"{table}#SELECT * FROM people WHERE name = 'Smith'", "-o", tmp_path / "r.csv")
     assert "has no records" in str(result.exception)
     assert "Smith" not in str(result.exception)
+
+
+def test_a_report_that_cannot_be_written_is_told_beside_the_release(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tulle.auditing.Audit.save", full)
+    result = run(source, "-o", tmp_path / "r.csv", "--report", tmp_path / "r.html")
+    assert isinstance(result.exception, TulleError)
+    assert "No space left on device); the release" in str(result.exception)
+    assert all(row["holds"] for row in verify_release(tmp_path / "r.csv"))

@@ -54,7 +54,10 @@ def open_table(X: Any) -> tuple[Columns, Container]:
 def open_column(y: Any, name: str = "target") -> tuple[Columns, Container]:
     """One column (array, list, Series, pyarrow array) opened as a table of one column."""
     family = _family(y)
-    if family == "pandas" and type(y).__name__ == "Series":
+    if family == "pandas" and np.ndim(y) == 1:  # an Index, or an array of pandas' own, too
+        import pandas as pd
+
+        y = y if isinstance(y, pd.Series) else pd.Series(y)
         columns, container = open_table(y.to_frame(name=name if y.name is None else y.name))
     elif family == "polars" and type(y).__name__ == "Series":
         columns, container = open_table(y.alias(y.name or name).to_frame())
@@ -134,7 +137,8 @@ def stack_rows(tables: Sequence[Any]) -> Any:
     if family == "pyarrow":
         import pyarrow as pa
 
-        return pa.concat_tables(tables)
+        batches = isinstance(first, pa.RecordBatch)
+        return pa.concat_batches(tables) if batches else pa.concat_tables(tables)
     if isinstance(first, list):
         return [row for table in tables for row in table]
     return np.concatenate(tables)
@@ -173,7 +177,8 @@ def _open(X: Any) -> tuple[Columns, Container]:
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise DataError("sparse data is not supported: pass X.toarray(), or use a Sketcher")
     if hasattr(X, "__array__"):
-        return array_frames.open_array(np.asanyarray(X))
+        masked = isinstance(X, np.ma.MaskedArray)
+        return array_frames.open_array(X if masked else np.asarray(X))
     raise DataError(f"cannot read a {kind} as a table: pass {_ACCEPTED}")
 
 

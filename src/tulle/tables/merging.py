@@ -8,6 +8,7 @@ exactly. So statistics of parts can be joined without the parts' records.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
@@ -79,8 +80,10 @@ def _union_of_numbers(
     first: NumberCodec, second: NumberCodec
 ) -> tuple[NumberCodec, Affine, Affine]:
     observed = [codec for codec in (first, second) if codec.observed] or [first]
+    _refuse_other_type(first.name, observed)
     joined = replace(
         first,
+        dtype=observed[0].dtype,
         extra=sorted({*first.extra, *second.extra}),
         observed=first.observed + second.observed,
         decimals=_coarsest(observed),
@@ -97,6 +100,15 @@ def _union_of_numbers(
     joined.pair = pairs.pop() if len(pairs) == 1 else None
     joined.scales = np.concatenate([first.scales[:1], np.ones(len(joined.extra))])
     return joined, _way_of_numbers(first, joined), _way_of_numbers(second, joined)
+
+
+def _refuse_other_type(name: str, codecs: Sequence[NumberCodec | CategoryCodec]) -> None:
+    """A narrower type could not hold the values of both, and time counts in its own unit."""
+    if any(codec.dtype != codecs[0].dtype for codec in codecs):
+        raise DataError(
+            f"column '{name}' has another type in the two tables: convert it to the same type in "
+            "both, and fit again"
+        )
 
 
 def _coarsest(observed: list[NumberCodec]) -> int | None:
@@ -133,8 +145,7 @@ def _union_of_categories(
     first: CategoryCodec, second: CategoryCodec
 ) -> tuple[CategoryCodec, Affine, Affine]:
     known = [codec for codec in (first, second) if len(codec.domain)] or [first]
-    if any(codec.dtype != known[0].dtype for codec in known):
-        raise DataError(f"column '{first.name}' has another type in the two tables")
+    _refuse_other_type(first.name, known)
     alike = first.domain.equals(second.domain)
     if not alike and (first.tail or second.tail):
         raise DataError(

@@ -157,10 +157,12 @@ def _is_decimal(values: pl.Series) -> bool:
     numbers = values.cast(pl.Float64, strict=False)
     if numbers.null_count() or values.str.contains(r"^(?:\+|-?0[0-9])").any():
         return False
-    if (numbers.is_infinite() & values.str.contains("[0-9]")).any():
-        return False  # more than a number can be
     large = numbers.abs() >= _EXACT
-    return not (large.any() and values.filter(large).str.contains(r"^-?[0-9]+$").any())
+    if not large.any():
+        return True
+    texts, beyond = values.filter(large), numbers.filter(large).is_infinite()
+    too_long = texts.str.contains(r"^-?[0-9]+$") | (beyond & texts.str.contains("[0-9]"))
+    return not too_long.any()
 
 
 def _with_point(column: pl.Expr) -> pl.Expr:

@@ -104,7 +104,13 @@ def condense(
         force=force,
     )
     if found is not None and report is not None:
-        found.save(report, force=force)
+        try:
+            found.save(report, force=force)
+        except OSError as error:
+            raise DataError(
+                f"{report}: cannot be written ({error.strerror}); the release "
+                f"{display_name(output)} is there"
+            ) from None
     return Condensed(summary, levels_table, list(condenser.notes_), found)
 
 

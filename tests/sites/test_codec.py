@@ -404,17 +404,6 @@ def test_nanoseconds_are_taken_if_they_are_whole_microseconds() -> None:
         codec.transform(pd.DataFrame({"seen": pd.to_datetime(["2020-07-01 12:00:00.123456789"])}))
 
 
-def test_truth_values_written_otherwise_are_not_turned_into_false() -> None:
-    shared = SiteAgreement.create({"smoker": "boolean"})
-    codes = SiteCodec(shared).transform(pl.DataFrame({"smoker": ["yes", "no"]}))
-    reader = SiteCodec(shared)
-    reader.transform(pl.DataFrame({"smoker": [1, 0]}))
-    with pytest.raises(DataError, match="2 cells hold aliases"):
-        reader.inverse_transform(codes)
-    other = SiteCodec(shared).learn(pl.DataFrame({"smoker": ["yes", "no"]}))
-    assert other.inverse_transform(codes)["smoker"].to_list() == ["yes", "no"]
-
-
 def test_dates_in_text_and_midnights_are_dates() -> None:
     shared = SiteAgreement.create({"born": "date"}, ranges={"born": ("1900-01-01", "2020-01-01")})
     codes = [

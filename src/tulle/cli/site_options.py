@@ -53,7 +53,7 @@ def _ends(text: str) -> tuple[Any, Any]:
 
 
 def _lines(path: str) -> list[str]:
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:
         return [line.rstrip("\r\n") for line in file if line.strip()]
 
 

@@ -124,28 +124,30 @@ class SiteAgreement:
         plain
             Columns that need no treatment.
         split
-            The largest share of the records that one alias may have: frequent values get several
-            aliases. Hides frequencies; **changes mining results**.
+            The share of the records that one alias has at most, but for the luck of the draw:
+            frequent values get several aliases, up to 64. Hides frequencies; **changes mining
+            results**.
         joint
             Pairs of columns that get one alias together. Hides the single marginals; the miner
             sees one attribute instead of two.
         key
             A key of your own; by default a new one.
         """
-        from tulle.sites.agreeing import Choices, code_columns
+        from tulle.sites.agreeing import code_columns
+        from tulle.sites.choices import Choices
 
         choices = Choices(
-            ranges=dict(ranges or {}),
+            ranges={} if ranges is None else ranges,
             cuts=cuts,
             groups=groups,
-            limits=dict(limits or {}),
-            values=dict(values or {}),
-            alias=frozenset(alias),
-            categories=dict(categories or {}),
-            other=frozenset(other),
-            plain=frozenset(plain),
-            split=dict(split or {}),
-            joint=tuple(joint),
+            limits={} if limits is None else limits,
+            values={} if values is None else values,
+            alias=alias,
+            categories={} if categories is None else categories,
+            other=other,
+            plain=plain,
+            split={} if split is None else split,
+            joint=joint,
         )
         secret = key or SecretKey.generate()
         return cls(code_columns(schema, choices, secret), secret)
@@ -166,13 +168,14 @@ class SiteAgreement:
     def from_policy(cls, path: str | os.PathLike[str], **choices: Any) -> SiteAgreement:
         """An agreement from a policy file: its columns, their bounds, and its section ``[sites]``.
 
-        The section may hold every parameter of :meth:`create`; those given here come first.
+        The section may hold every parameter of :meth:`create`; those given here come first, of
+        ranges and other mappings column by column.
         """
-        from tulle.sites.agreeing import OPTIONS
+        from tulle.sites.choices import OPTIONS, merged
         from tulle.tables.policy import load_policy
 
         policy = load_policy(path)
-        return cls.create(policy, **{**policy.options("sites", OPTIONS), **choices})
+        return cls.create(policy, **merged(policy.options("sites", OPTIONS), choices))
 
     # -- the file -----------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -16,13 +15,13 @@ from tulle.random import RandomState, as_generator
 from tulle.sites import encoding
 from tulle.sites.agreement import SiteAgreement
 from tulle.sites.columns import Aliased, Coded, Dropped, Graded, Joint, Plain
-from tulle.sites.like import Shape, kind_of_table, rebuild
+from tulle.sites.like import Shape, kind_of_table, named_columns, rebuild
+from tulle.sites.patterns import alias_pattern
 from tulle.sites.results import ResultReader
 from tulle.sites.thresholds import decode_intervals
+from tulle.sites.trees import shortened, tree_text
 from tulle.sites.vocabulary import Vocabulary
 from tulle.tables.frames import as_series, open_table
-
-_ALL_DIGITS = 15
 
 
 class SiteCodec:
@@ -52,8 +51,8 @@ class SiteCodec:
 
     What may leave
     --------------
-    The encoded table. The codec itself holds the agreement and the values it has seen: it is
-    neither shown nor pickled.
+    The encoded table. A pandas table keeps its index, as it is: reset one that names people. The
+    codec itself holds the agreement and the values it has seen: it is neither shown nor pickled.
 
     Notes
     -----
@@ -116,19 +115,18 @@ class SiteCodec:
         """The plain table of an encoded one, or of some of its columns.
 
         Columns that the agreement does not know (a cluster number, a prediction) are kept; aliases
-        in them are decoded.
+        in them are decoded. An array has no names: it must hold all columns that transform gives.
         """
-        columns, _ = open_table(X)
         decoded: list[pl.Series] = []
         unknown = 0
-        for name, cells in columns.items():
-            found, unread = self._decode(as_series(name, cells))
+        for series in named_columns(X, self.agreement.names):
+            found, unread = self._decode(series)
             decoded += found
             if unread and self.unknown == "error":
                 raise DataError(
-                    f"column '{name}': {unread} cells hold aliases of values that this codec has "
-                    "not seen. Let it learn your table (learn, --values), load the vocabularies "
-                    "of other sites, or keep them (unknown='keep', --keep-unknown)"
+                    f"column '{series.name}': {unread} cells hold aliases of values that this "
+                    "codec has not seen. Let it learn your table (learn, --values), load the "
+                    "vocabularies of other sites, or keep them (unknown='keep', --keep-unknown)"
                 )
             unknown += unread
         self.unknown_count_ = unknown
@@ -151,7 +149,8 @@ class SiteCodec:
         """Itemsets and rules: strings, or any nest of sets, lists, tuples, mappings and frames.
 
         An item may be an alias, ``column=alias``, ``column=code``, ``column=(code, code]``, or a
-        pair (column, alias or code). The frames of mlxtend are decoded cell by cell.
+        pair (column, alias or code). The frames of mlxtend are decoded cell by cell. A bare alias
+        becomes its value, and ``column=value`` where several columns have that value.
         """
         return self._read(lambda reader: reader.anything(rules))
 
@@ -166,23 +165,13 @@ class SiteCodec:
         """A decision tree: text of any tool, or a fitted tree of scikit-learn.
 
         Decoding text needs the thresholds with enough digits (``export_text(decimals=10)``); a
-        fitted tree has them all, and ``decimals`` are those of the decoded ones.
+        fitted tree has them all, and ``decimals`` are those of the decoded ones. The leaves of a
+        regression tree are means of codes: see :meth:`decode_centers`.
         """
         if isinstance(tree, str):
             return self.decode_text(tree)
-        from sklearn.tree import export_text
-
-        text = export_text(
-            tree,
-            feature_names=None if feature_names is None else list(feature_names),
-            class_names=None if class_names is None else list(class_names),
-            max_depth=max(1, tree.get_depth()),
-            decimals=_ALL_DIGITS,
-        )
-        decoded = self.decode_text(text, decimals=decimals)
-        # thresholds of indicators are no codes: they keep their value, not their many digits
-        long = rf"-?\d+\.\d{{{_ALL_DIGITS}}}\b"
-        return re.sub(long, lambda match: f"{float(match.group()):.{decimals}f}", decoded)
+        text = tree_text(tree, self.agreement.names, feature_names, class_names)
+        return shortened(self.decode_text(text, decimals=decimals), decimals)
 
     def decode_intervals(self, intervals: Any, column: str) -> Any:
         """Intervals of codes of one column: texts, pairs of numbers or pandas Intervals."""
@@ -272,9 +261,11 @@ class SiteCodec:
     def _decode(self, series: pl.Series) -> tuple[list[pl.Series], int]:
         """The plain columns of an encoded one, and how many cells could not be read."""
         if series.name not in self.agreement:
-            if series.dtype != pl.String:
+            if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
                 return [series], 0
-            return [encoding.decode_foreign(series, self._vocabulary)], 0
+            pattern = alias_pattern(self.agreement.columns)
+            kept, unread = encoding.decode_foreign(series, self._vocabulary, pattern)
+            return [kept], unread
         column = self.agreement[series.name]
         dtypes = [self._shape.dtypes.get(name) for name in column.sources]
         if isinstance(column, Graded):

@@ -94,7 +94,7 @@ class Aliased(_Coded):
     way = "aliased"
     categories: tuple[str, ...] | None = None  # the agreed list of a mapping table
     other: bool = False  # values outside the list share one alias
-    split: float | None = None  # the largest share that one alias may have
+    split: float | None = None  # the largest share that one alias is to have
 
     @property
     def keyed(self) -> bool:
@@ -153,6 +153,13 @@ class Graded(_Coded):
         steps = np.spacing(np.abs(values) + 1.0) * np.diff(limits)
         return 0.75 * float(steps.max() + np.spacing(np.abs(limits).max()))
 
+    @property
+    def in_single_precision(self) -> bool:
+        """Whether codes rounded to 24 bits still tell whole numbers apart."""
+        limits, values = self.scale
+        steps = np.spacing((np.abs(values) + 1.0).astype(np.float32)) * np.diff(limits)
+        return bool(steps.max() < EXACT)
+
 
 Coded = Plain | Dropped | Aliased | Joint | Graded
 _WAYS: dict[str, type[Coded]] = {c.way: c for c in (Plain, Dropped, Aliased, Joint, Graded)}
@@ -185,10 +192,18 @@ def check_exact(column: Graded) -> Graded:
 
 
 def check_names(columns: Sequence[Coded]) -> None:
-    """Refuses a column that is named twice, or that no alias could be made for."""
+    """Refuses a column that is named twice, or like an alias of another."""
     seen: set[str] = set()
     for column in columns:
         for name in {column.name, *column.sources}:
             if name in seen:
                 raise ParameterError(f"the agreement names column '{name}' twice")
             seen.add(name)
+    for column in columns:
+        listed = len(column.categories or ()) + 1 if isinstance(column, Aliased) else 0
+        for number in range(1, listed + 1):
+            if f"{column.name}_{number}" in seen:
+                raise ParameterError(
+                    f"column '{column.name}_{number}' is named like an alias of "
+                    f"'{column.name}': rename it, or use keyed aliases"
+                )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 from tulle.errors import ParameterError
@@ -11,6 +12,14 @@ from tulle.sites.columns import ValueType
 _EPOCH = dt.date(1970, 1, 1)
 _START = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
+_HELD = {
+    ValueType.DATE: ((dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days),
+    ValueType.TIMESTAMP: (
+        (dt.datetime.min - _START) // _MICROSECOND,
+        (dt.datetime.max - _START) // _MICROSECOND,
+    ),
+    ValueType.TIME: (0, 24 * 60 * 60 * 1_000_000 - 1),
+}
 
 
 def type_of_end(value: Any) -> ValueType:
@@ -23,6 +32,18 @@ def type_of_end(value: Any) -> ValueType:
     if isinstance(moment, dt.datetime):
         return ValueType.TIMESTAMP
     return ValueType.DATE if isinstance(moment, dt.date) else ValueType.TIME
+
+
+def type_of_ends(column: str, ends: Sequence[Any]) -> ValueType:
+    """The type that holds all ends: dates beside time stamps are midnights.
+
+    >>> type_of_ends("seen", ["2020-03-01", "2020-04-01 12:00"])
+    <ValueType.TIMESTAMP: 'timestamp'>
+    """
+    types = {type_of_end(end) for end in ends}
+    if len(types) > 1 and ValueType.TIME in types:
+        raise ParameterError(f"column '{column}': its range mixes times of day and dates")
+    return ValueType.TIMESTAMP if len(types) > 1 else types.pop()
 
 
 def as_number(value: Any, type: ValueType) -> int:
@@ -49,6 +70,8 @@ def as_moment(number: float, type: ValueType) -> dt.date | dt.datetime | dt.time
     >>> as_moment(2.5, ValueType.DATE), as_moment(60000000, ValueType.TIME)
     (datetime.date(1970, 1, 3), datetime.time(0, 1))
     """
+    lowest, highest = _HELD[type]
+    number = min(max(number, lowest), highest)  # secret margins reach beyond the calendar
     if type is ValueType.DATE:
         return _EPOCH + dt.timedelta(days=number // 1)
     moment = _START + dt.timedelta(microseconds=number)

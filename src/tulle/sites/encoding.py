@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,9 @@ from numpy.typing import NDArray
 
 from tulle.errors import DataError, PrivacyError
 from tulle.sites import grading
-from tulle.sites.cells import (
-    Floats,
-    from_numbers,
-    from_text,
-    numbers_of,
-    present,
-    texts_of,
-)
-from tulle.sites.columns import CLOCKS, EXACT, PARTS, WHOLE, Aliased, Graded, Joint
+from tulle.sites.columns import CLOCKS, EXACT, PARTS, WHOLE, Aliased, Graded, Joint, ValueType
+from tulle.sites.numbers import Floats, from_numbers, numbers_of
+from tulle.sites.texts import from_text, present, texts_of
 from tulle.sites.vocabulary import OTHER, Vocabulary
 
 # -- numbers and dates ------------------------------------------------------------------------
@@ -46,6 +41,11 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
         raise DataError(
             f"column '{column.name}' holds {series.dtype.base_type()}, not codes of the agreement"
+        )
+    if series.dtype == pl.Float32 and column.type in WHOLE and not column.in_single_precision:
+        raise DataError(
+            f"column '{column.name}': the miner rounded its codes to single precision, which does "
+            "not tell its values apart: ask for double precision"
         )
     codes = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     strange = int(np.count_nonzero(~grading.is_code(codes, column.scale)))
@@ -79,15 +79,16 @@ def _check_codes(numbers: Floats, codes: Floats, column: Graded) -> None:
 
 def encode_keyed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.Series:
     """Keyed aliases, hashed once for each distinct value."""
-    distinct, index = _indexed(_aliasable(series))
-    return pl.Series(words.aliases(column.name, texts_of(distinct)), dtype=pl.String).gather(index)
+    distinct, index = _indexed(present(series))
+    aliases = words.aliases(column.name, texts_of(distinct, column.type))
+    return pl.Series(aliases, dtype=pl.String).gather(index)
 
 
 def encode_listed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.Series:
     """Aliases of a negotiated table."""
-    distinct, index = _indexed(_aliasable(series))
+    distinct, index = _indexed(present(series))
     known = dict(zip(*words.table(column.name).select("text", "alias").get_columns()))
-    texts = texts_of(distinct)
+    texts = texts_of(distinct, column.type)
     listed = set(column.categories or ())
     unlisted = [text for text in texts if text not in listed]
     if unlisted and not column.other:
@@ -105,9 +106,12 @@ def encode_listed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.S
 def encode_split(
     series: pl.Series, column: Aliased, words: Vocabulary, rng: np.random.Generator
 ) -> pl.Series:
-    """Several aliases for each frequent value, one of them drawn for each row."""
-    distinct, index = _indexed(_aliasable(series))
-    texts = texts_of(distinct)
+    """Several aliases for each frequent value, one of them drawn for each row.
+
+    Rows do not take turns: aliases that are equally common would be known to be of one value.
+    """
+    distinct, index = _indexed(present(series))
+    texts = texts_of(distinct, column.type)
     place = index.fill_null(0).to_numpy()
     counts = np.bincount(place[index.is_not_null().to_numpy()], minlength=max(len(texts), 1))
     shares = counts / max(1, counts.sum())
@@ -129,9 +133,9 @@ def encode_joint(frame: pl.DataFrame, column: Joint, words: Vocabulary) -> pl.Se
 def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
     """The distinct values of an aliased column, as text."""
     if isinstance(column, Aliased):
-        return texts_of(_indexed(_aliasable(frame[column.name]))[0])
+        return texts_of(_indexed(present(frame[column.name]))[0], column.type)
     pairs, _ = _pairs(frame, column)
-    sides = [_texts_or_none(pairs[name]) for name in column.pair]
+    sides = [_texts_or_none(pairs[name], type) for name, type in zip(column.pair, column.types)]
     return [json.dumps(pair, ensure_ascii=False) for pair in zip(*sides)]
 
 
@@ -145,10 +149,16 @@ def decode_aliased(
     return values.gather(index).alias(column.name), unread
 
 
-def decode_foreign(series: pl.Series, words: Vocabulary) -> pl.Series:
+def decode_foreign(
+    series: pl.Series, words: Vocabulary, pattern: re.Pattern[str] | None
+) -> tuple[pl.Series, int]:
     """A column of text that the miner added: its aliases are decoded, other text is kept."""
-    texts, _, index = _texts_of_aliases(series, words.everything())
-    return texts.gather(index).alias(series.name)
+    texts, unknown, index = _texts_of_aliases(series, words.everything())
+    if pattern is None:
+        return series, 0
+    looks = [pattern.fullmatch(text) is not None for text in texts]
+    unread = int((unknown & pl.Series(looks, dtype=pl.Boolean)).gather(index.drop_nulls()).sum())
+    return texts.gather(index).alias(series.name), unread
 
 
 def decode_joint(
@@ -180,7 +190,7 @@ def _indexed(series: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 def _pairs(frame: pl.DataFrame, column: Joint) -> tuple[pl.DataFrame, pl.Series]:
     """The distinct pairs, and for each row the place of its pair (null if both are missing)."""
-    pair = pl.DataFrame([_aliasable(frame[name]) for name in column.pair])
+    pair = pl.DataFrame([present(frame[name]) for name in column.pair])
     present_rows = ~pl.all_horizontal(pl.all().is_null())
     distinct = pair.filter(present_rows).unique(maintain_order=True).with_row_index("__place")
     placed = pair.join(
@@ -201,17 +211,9 @@ def _texts_of_aliases(
     return texts.fill_null(distinct), unknown, index
 
 
-def _texts_or_none(values: pl.Series) -> list[str | None]:
+def _texts_or_none(values: pl.Series, type: ValueType) -> list[str | None]:
     found: list[str | None] = [None] * len(values)
     rows: NDArray[np.int64] = np.flatnonzero(values.is_not_null().to_numpy())
-    for row, text in zip(rows, texts_of(values.drop_nulls())):
+    for row, text in zip(rows, texts_of(values.drop_nulls(), type)):
         found[row] = text
     return found
-
-
-def _aliasable(series: pl.Series) -> pl.Series:
-    if isinstance(series.dtype, pl.Duration):
-        raise DataError(
-            f"column '{series.name}' holds durations: convert them to numbers of hours or days"
-        )
-    return present(series)

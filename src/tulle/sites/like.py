@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from tulle.tables.frames import Container
+from tulle.errors import DataError
+from tulle.tables.frames import Container, as_series, is_plain, open_table
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +30,27 @@ class Shape:
         )
 
 
+def named_columns(
+    X: Any, agreed: Sequence[str], given: Sequence[str] | None = None
+) -> list[pl.Series]:
+    """The columns of a table, under the names given for them, if any.
+
+    Arrays and lists have no names: without given ones they must have the agreed columns, all of
+    them and in that order, as ``transform`` gives them.
+    """
+    columns, container = open_table(X)
+    series = [as_series(name, cells) for name, cells in columns.items()]
+    if given is None and not is_plain(container):
+        return series
+    names = agreed if given is None else given
+    if len(names) != len(series):
+        raise DataError(
+            f"the table has {len(series)} columns, and the names of {len(names)} are known: name "
+            "its columns, or pass a frame"
+        )
+    return [column.alias(name) for column, name in zip(series, names)]
+
+
 def kind_of_table(X: Any) -> str:
     """The library and class of a table."""
     return f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
@@ -39,7 +62,9 @@ def rebuild(X: Any, frame: pl.DataFrame, shape: Shape | None = None) -> Any:
     if kind == "polars.DataFrame":
         return frame
     if shape is not None and shape.container is not None and shape.fits(kind, frame):
-        restored = shape.container.restore({series.name: series for series in frame})
+        plain = is_plain(shape.container)
+        cells = {series.name: _array_or_series(series, plain) for series in frame}
+        restored = shape.container.restore(cells)
     elif kind.startswith("pyarrow."):
         restored = frame.to_arrow()
     elif kind.startswith("pandas."):
@@ -55,6 +80,12 @@ def rebuild(X: Any, frame: pl.DataFrame, shape: Shape | None = None) -> Any:
         whole = restored.combine_chunks().to_batches()
         return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=restored.schema)
     return restored
+
+
+def _array_or_series(series: pl.Series, plain: bool) -> Any:
+    """Numbers go back into an array as an array, as they came."""
+    simple = series.dtype.is_numeric() or series.dtype == pl.Boolean
+    return series.to_numpy() if plain and simple and not series.null_count() else series
 
 
 def _to_pandas(frame: pl.DataFrame) -> Any:

@@ -118,7 +118,7 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
         if entries["format"] != FORMAT:
             raise ValueError
         version = entries["version"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise KeyMaterialError(f"{name} is not a sealed file of Tulle") from None
     if version != VERSION:
         raise KeyMaterialError(
@@ -153,4 +153,6 @@ def _check_lock(header: _Header, lock: Lock, name: str) -> None:
 def _key(lock: Lock, salt: bytes) -> SecretKey:
     if isinstance(lock, str):
         return SecretKey.from_passphrase(lock, salt)
+    if not isinstance(lock, SecretKey):
+        raise KeyMaterialError(f"pass a passphrase or a SecretKey. Got {type(lock).__name__}")
     return SecretKey(lock.derive(f"sites/seal/{salt.hex()}"))

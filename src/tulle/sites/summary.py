@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,20 @@ import polars as pl
 from tulle.errors import DataError
 from tulle.files import atomic_write
 from tulle.sites import dates
+from tulle.sites.choices import STAY_HOME
 from tulle.sites.columns import ValueType
+from tulle.sites.texts import refuse_durations
+from tulle.sites.thresholds import is_number
 from tulle.tables.frames import to_polars
 from tulle.tables.kinds import kind_of
-from tulle.tables.schema import UNRELEASED, Column, Kind, Role
+from tulle.tables.schema import Column, Kind, Role
 
 FORMAT, VERSION = "tulle-site-summary", 1
 _CAREFUL = (
     Role.IDENTIFIER, Role.IGNORED, Role.LEVEL, Role.SENSITIVE, Role.TARGET, Role.QUASI,
 )  # fmt: skip
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL}
+_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -32,19 +37,33 @@ class ColumnSummary:
     """One column: no value of it, but a range rounded outwards."""
 
     name: str
-    kind: str
+    kind: str | None  # None: the site has no value of it that would tell
     low: float | str | None = None
     high: float | str | None = None
     role: str = str(Role.QUASI)
+
+    def check(self) -> None:
+        """Refuses what no summary holds: somebody may have edited the file."""
+        ends = (self.low, self.high)
+        kind = None if self.kind is None else Kind(self.kind)
+        Role(self.role)
+        if kind in _NUMBERS:
+            right = all(is_number(end) and math.isfinite(end) for end in ends)  # type: ignore[arg-type]
+        else:
+            right = kind is Kind.DATETIME and all(isinstance(end, str) for end in ends)
+        if right and kind is Kind.DATETIME:
+            dates.type_of_ends(self.name, ends)
+        if not isinstance(self.name, str) or not (right or ends == (None, None)):
+            raise ValueError
 
 
 @dataclass(frozen=True)
 class SiteSummary:
     """What one site shows the others so that they can agree.
 
-    Names, kinds, roles and, for numbers and dates, a range that is rounded outwards to a
-    tenth or so of its width, so that the extremes of single people do not show. No category,
-    no count.
+    Names, kinds, roles and, for numbers and dates, a range: its ends lie beyond the extremes, by
+    up to a quarter of its width, so that those of single people do not show. No category, no
+    count.
 
     What may leave
     --------------
@@ -55,7 +74,7 @@ class SiteSummary:
     >>> table = pl.DataFrame({"age": [17, 34, 90], "illness": ["Flu", "Gastritis", "Flu"]})
     >>> for column in SiteSummary.of(table).columns:
     ...     print(column.name, column.kind, column.low, column.high)
-    age integer 10.0 90.0
+    age integer 10.0 100.0
     illness category None None
     """
 
@@ -87,10 +106,13 @@ class SiteSummary:
             entries = json.loads(Path(path).read_bytes())
             if entries["format"] != FORMAT or entries["version"] != VERSION:
                 raise ValueError
-            return cls(tuple(ColumnSummary(**column) for column in entries["columns"]))
+            columns = tuple(ColumnSummary(**column) for column in entries["columns"])
+            for column in columns:
+                column.check()
+            return cls(columns)
         except OSError as error:
             raise DataError(f"cannot read the summary {path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise DataError(f"{path} is not a site summary of this version of Tulle") from None
 
 
@@ -99,34 +121,48 @@ def merge_summaries(
 ) -> tuple[list[Column], dict[str, tuple[Any, Any]]]:
     """The common schema of some sites, and ranges that hold all of them."""
     found = list(summaries)
-    if not found:
+    if not found or not all(isinstance(summary, SiteSummary) for summary in found):
         raise DataError("an agreement needs the summary of at least one site")
     first = [column.name for column in found[0].columns]
-    for place, summary in enumerate(found[1:], start=2):
-        names = {column.name for column in summary.columns}
-        if names != set(first):
-            odd = sorted(names ^ set(first))[0]
-            raise DataError(f"sites 1 and {place} have different columns: '{odd}' is in one only")
+    for place, summary in enumerate(found, start=1):
+        names = [column.name for column in summary.columns]
+        odd = sorted({*names} ^ {*first})
+        if odd:
+            raise DataError(
+                f"sites 1 and {place} have different columns: '{odd[0]}' is in one only"
+            )
+        if len(names) > len(first):
+            raise DataError(f"the summary of site {place} names a column twice")
     schema, ranges = [], {}
     for name in first:
         told = [column for summary in found for column in summary.columns if column.name == name]
-        schema.append(Column(name, _common_kind(name, told), _common_role(told)))
+        kind = _common_kind(name, told)
+        schema.append(Column(name, kind, _common_role(told)))
         ends = [(c.low, c.high) for c in told if c.low is not None and c.high is not None]
         if ends:
-            ranges[name] = (min(end[0] for end in ends), max(end[1] for end in ends))
+            ranges[name] = _common_range(name, kind, ends)
     return schema, ranges
 
 
 def _common_kind(name: str, told: list[ColumnSummary]) -> Kind:
-    kinds = {Kind(column.kind) for column in told}
-    if len(kinds) == 1:
-        return kinds.pop()
+    kinds = {Kind(column.kind) for column in told if column.kind is not None}
+    if len(kinds) < 2:
+        return kinds.pop() if kinds else Kind.CATEGORY
     if kinds == _NUMBERS:
         return Kind.DECIMAL
     if kinds == {Kind.TEXT, Kind.CATEGORY}:
         return Kind.TEXT
     words = " and ".join(sorted(kinds))
     raise DataError(f"column '{name}' is {words} at different sites: give its kind in a policy")
+
+
+def _common_range(name: str, kind: Kind, ends: list[tuple[Any, Any]]) -> tuple[Any, Any]:
+    if kind is Kind.DATETIME:
+        type = dates.type_of_ends(name, [end for pair in ends for end in pair])
+        numbers = [tuple(dates.as_number(end, type) for end in pair) for pair in ends]
+        low, high = min(low for low, _ in numbers), max(high for _, high in numbers)
+        return dates.as_moment(low, type), dates.as_moment(high, type)
+    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def _common_role(told: list[ColumnSummary]) -> Role:
@@ -136,35 +172,57 @@ def _common_role(told: list[ColumnSummary]) -> Role:
 
 
 def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
-    kind = known.kind if known is not None else kind_of(series)
+    refuse_durations(series)
+    values = series.drop_nulls()
+    if series.dtype.is_float():
+        values = values.filter(values.is_finite())
+    kind = known.kind if known is not None else _kind(series)
     role = known.role if known is not None else Role.QUASI
-    bare = ColumnSummary(series.name, str(kind), role=str(role))
+    bare = ColumnSummary(series.name, kind and str(kind), role=str(role))
+    if role in STAY_HOME:
+        return bare
     if known is not None and known.bounds is not None:
-        return ColumnSummary(series.name, str(kind), *known.bounds, role=str(role))
-    values = series.fill_nan(None).drop_nulls() if series.dtype.is_float() else series.drop_nulls()
-    if values.is_empty() or role in UNRELEASED:
+        return replace(bare, low=known.bounds[0], high=known.bounds[1])
+    if values.is_empty():
         return bare
     if kind in _NUMBERS and series.dtype.is_numeric():
-        low, high = _rounded(float(values.min()), float(values.max()))  # type: ignore[arg-type]
-        return ColumnSummary(series.name, str(kind), low, high, str(role))
+        least = 1.0 if series.dtype.is_integer() else 0.0
+        low, high = _rounded(float(values.min()), float(values.max()), least)  # type: ignore[arg-type]
+        return replace(bare, low=low, high=high)
     if kind is Kind.DATETIME and series.dtype.is_temporal():
-        return ColumnSummary(series.name, str(kind), *_rounded_moments(values), role=str(role))
+        low_moment, high_moment = _rounded_moments(values)
+        return replace(bare, low=low_moment, high=high_moment)
     return bare
 
 
-def _rounded(low: float, high: float) -> tuple[float, float]:
-    """A range rounded outwards to about a tenth of its width."""
+def _kind(series: pl.Series) -> Kind | None:
+    """The kind by the type; a column of nothing that came as text may be anything."""
+    untyped = series.dtype in (pl.String, pl.Null) and series.null_count() == len(series)
+    return None if untyped else kind_of(series)
+
+
+def _rounded(low: float, high: float, least: float = 0.0) -> tuple[float, float]:
+    """Ends beyond a range, on a grid of about a tenth of its width, never on the extremes.
+
+    >>> _rounded(17, 90), _rounded(44, 45, 1.0), _rounded(0, 0, 1.0)
+    ((10.0, 100.0), (43.0, 46.0), (-1.0, 1.0))
+    """
     width = high - low or max(abs(high), 1.0)
+    width = width if math.isfinite(width) else max(abs(low), abs(high))
     magnitude = 10.0 ** math.floor(math.log10(width))
     step = magnitude / 2 if width < 5 * magnitude else magnitude
     step /= 2 if width < 2 * magnitude else 1
-    return math.floor(low / step) * step, math.ceil(high / step) * step
+    step = max(step, least, math.ulp(low), math.ulp(high))
+    # a hair that floating point may have moved an extreme off the grid
+    below = (math.ceil(low / step - 1e-9) - 1) * step
+    above = (math.floor(high / step + 1e-9) + 1) * step
+    return max(below, -_LARGEST), min(above, _LARGEST)
 
 
 def _rounded_moments(values: pl.Series) -> tuple[str, str]:
     first, last = values.min(), values.max()
     type = dates.type_of_end(first)
-    low, high = _rounded(dates.as_number(first, type), dates.as_number(last, type))
     if type is ValueType.TIME:
         return "00:00:00", "23:59:59.999999"
-    return tuple(dates.as_moment(end, type).isoformat() for end in (low, high))  # type: ignore
+    low, high = _rounded(dates.as_number(first, type), dates.as_number(last, type), 1.0)
+    return dates.as_moment(low, type).isoformat(), dates.as_moment(high, type).isoformat()

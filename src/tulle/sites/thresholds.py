@@ -10,16 +10,19 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from tulle.errors import DataError
 from tulle.sites import dates
 from tulle.sites.columns import Graded, ValueType
 from tulle.sites.grading import cut, ungrade
+from tulle.sites.patterns import NUMBER
 
-NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf)"
 _INTERVAL = re.compile(rf"([\[(])\s*({NUMBER})\s*[,;]\s*({NUMBER})\s*([\])])")
+_DAY = 24 * 60 * 60 * 1_000_000  # microseconds
 _STRICT = {"<=": "<", ">": ">=", "≤": "<", "&le;": "<"}
 
 
@@ -41,7 +44,7 @@ def decode_comparison(
 def decode_value(column: Graded, code: str, decimals: int | None = None) -> str:
     """The value that a code stands for."""
     number, _ = cut(float(code), column.scale)
-    if column.type in (ValueType.INTEGER, ValueType.DATE) and decimals is None:
+    if column.type is ValueType.DATE or (column.type is ValueType.INTEGER and decimals is None):
         number = float(round(number))
     return _shown(column, number, "=", _digits(column, code), decimals)
 
@@ -69,12 +72,35 @@ def decode_intervals(intervals: Any, column: Graded) -> Any:
         if hasattr(intervals, "dtype"):  # an IntervalIndex
             return [decode_intervals(interval, column) for interval in intervals]
         return _pandas_interval(intervals, column)
-    if isinstance(intervals, tuple) and len(intervals) == 2:
-        ends = ungrade(np.array(intervals, dtype=np.float64), column.scale)
-        return tuple(
-            float(given) if math.isinf(given) else float(end) for given, end in zip(intervals, ends)
+    if isinstance(intervals, tuple) and len(intervals) == 2 and all(map(is_number, intervals)):
+        return tuple(_end(column, float(code)) for code in intervals)
+    if not isinstance(intervals, Iterable):
+        raise DataError(
+            "intervals are texts such as '(2.0, 3.5]', pairs of numbers or pandas Intervals. Got "
+            f"{type(intervals).__name__}"
         )
     return [decode_intervals(interval, column) for interval in intervals]
+
+
+def moment_of(column: Graded, number: float) -> dt.date | dt.datetime | dt.time:
+    """The moment of a number between those that the column holds: a time stamp, or a time."""
+    if column.type is ValueType.DATE:
+        return dates.as_moment(number * _DAY, ValueType.TIMESTAMP)
+    return dates.as_moment(number * column.tick, column.type)
+
+
+def is_number(value: Any) -> bool:
+    """Whether something is a number, and no truth value."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _end(column: Graded, code: float) -> Any:
+    if math.isinf(code) or math.isnan(code):
+        return code
+    number = float(ungrade(np.array([code]), column.scale)[0])
+    if column.type in (ValueType.INTEGER, ValueType.DECIMAL):
+        return number
+    return moment_of(column, number)
 
 
 def _interval_text(column: Graded, match: re.Match[str]) -> str:
@@ -88,8 +114,18 @@ def _pandas_interval(interval: Any, column: Graded) -> Any:
     ends = (repr(float(interval.left)), repr(float(interval.right)))
     text = decode_interval(column, left, *ends, right)
     closed = {"[)": "left", "(]": "right", "[]": "both", "()": "neither"}[text[0] + text[-1]]
-    low, high = decode_intervals((interval.left, interval.right), column)
+    low, high = (_pandas_end(column, end) for end in (interval.left, interval.right))
     return type(interval)(low, high, closed=closed)
+
+
+def _pandas_end(column: Graded, code: float) -> Any:
+    """Intervals of pandas are between numbers, time stamps or durations."""
+    import pandas as pd
+
+    if column.type in (ValueType.INTEGER, ValueType.DECIMAL):
+        return _end(column, float(code))
+    end = moment_of(column, float(ungrade(np.array([float(code)]), column.scale)[0]))
+    return pd.Timedelta(end.isoformat()) if isinstance(end, dt.time) else pd.Timestamp(end)
 
 
 def _digits(column: Graded, code: str) -> int:

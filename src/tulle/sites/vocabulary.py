@@ -63,6 +63,12 @@ class Vocabulary:
         known = self.everything()
         return dict(zip(known["alias"].to_list(), known["text"].to_list()))
 
+    def shared_texts(self) -> set[str]:
+        """Texts that are values of several columns."""
+        once = [known.select(pl.col("text").unique()) for known in self._known.values()]
+        texts = pl.concat([pl.DataFrame(schema={"text": pl.String}), *once])
+        return set(texts.filter(pl.col("text").is_duplicated())["text"])
+
     def count(self) -> int:
         """How many aliases are known."""
         return sum(known.height for known in self._known.values())
@@ -92,7 +98,7 @@ class Vocabulary:
     def _learn_agreed(self, column: Aliased) -> None:
         """What needs no table to be known: truth values and agreed lists."""
         if column.categories is not None:
-            listed = [*column.categories, *([OTHER] if column.other else [])]
+            listed = list(dict.fromkeys([*column.categories, *([OTHER] if column.other else [])]))
             self._add(column.name, table_aliases(column.name, listed, self._key), listed)
         elif column.type is ValueType.BOOLEAN:
             self.learn(column.name, ["true", "false"])

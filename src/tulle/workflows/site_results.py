@@ -8,14 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from tulle.errors import DataError
+import polars as pl
+
+from tulle.errors import DataError, ParameterError, TulleError
 from tulle.files import atomic_write, refuse_existing, refuse_same
-from tulle.releases import manifest_path, read_manifest
+from tulle.releases import has_manifest, read_manifest
 from tulle.sites.codec import SiteCodec
 from tulle.sites.sealed import FORMAT
-from tulle.tables.formats import format_of
+from tulle.tables.formats import Format, display_name, format_of, is_sql, readable_as
 from tulle.tables.reading import read_table
 from tulle.tables.writing import put_table
+from tulle.workflows.site_tables import CARRIED
 from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
 from tulle.workflows.sources import sources_read
 
@@ -38,7 +41,13 @@ def decode(
     force: bool = False,
 ) -> Done:
     """Decodes tables, rules, trees, centres and JSON; the result is for its owner's eyes."""
-    for secret in sources_read(source, agreement, *values):
+    chosen = kind or _kind_of(source)
+    if decimals is not None and chosen != "text":
+        raise ParameterError(f"decimals are for thresholds in text, not for {chosen}")
+    if is_sql(output):
+        raise ParameterError("what is decoded goes into a file of your own, not into a database")
+    read = sources_read(source, agreement, key_file, *values)
+    for secret in read:
         refuse_same(secret, output)
     refuse_existing(output, force=force)
     shared = load_agreement(agreement, passphrase, key_file, release)
@@ -49,7 +58,6 @@ def decode(
             codec.load_vocabulary(path)
         else:
             codec.learn(read_table(path))
-    chosen = kind or _kind_of(source)
     write = _decoded(codec, source, output, chosen, decimals)
     with atomic_write(output, force=force, mode=0o600) as file:
         write(file)
@@ -71,12 +79,8 @@ def _decoded(
         text = codec.decode_text(_text_of(source), decimals=decimals)
         return lambda file: file.write(text.encode())
     if kind == "json":
-        try:
-            found = json.loads(_text_of(source))
-        except ValueError:
-            raise DataError(f"{source} is not JSON: name its kind with --kind") from None
-        decoded = json.dumps(codec.decode_json(found), indent=2, ensure_ascii=False) + "\n"
-        return lambda file: file.write(decoded.encode())
+        decoded = _decoded_json(codec, source)
+        return lambda file: file.write(decoded)
     format_of(output)
     table = read_table(source)
     if kind == "centers":
@@ -84,6 +88,20 @@ def _decoded(
     else:
         table = codec.decode_rules(table) if kind == "rules" else codec.inverse_transform(table)
     return lambda file: put_table(table, file, output)
+
+
+def _decoded_json(codec: SiteCodec, source: FilePath) -> bytes:
+    try:
+        found = codec.decode_json(json.loads(_text_of(source)))
+        return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{source} holds half a letter (a lone surrogate): it is no text") from None
+    except RecursionError:
+        raise DataError(f"{source} is nested too deeply") from None
+    except TulleError:
+        raise
+    except ValueError:
+        raise DataError(f"{source} is not JSON: name its kind with --kind") from None
 
 
 def _kind_of(source: FilePath) -> str:
@@ -95,7 +113,7 @@ def _kind_of(source: FilePath) -> str:
 
 def _text_of(source: FilePath) -> str:
     try:
-        return Path(source).read_text("utf-8")
+        return Path(source).read_text("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{source} is no text in UTF-8: name its kind with --kind") from None
 
@@ -110,11 +128,21 @@ def _is_vocabulary(path: FilePath) -> bool:
 
 def _refuse_other_agreement(source: FilePath, fingerprint: str) -> None:
     """Results that carry a fingerprint must carry the right one."""
-    if not manifest_path(source).exists():
-        return
-    found = read_manifest(source).parameters.get("fingerprint", fingerprint)
-    if found != fingerprint:
+    found = _carried(source)
+    if found is not None and found != fingerprint:
         raise DataError(
-            f"{source} was encoded under agreement {found}, and this one is {fingerprint}: use the "
-            "agreement (and --release) that it was encoded with"
+            f"{display_name(source)} was encoded under agreement {found}, and this one is "
+            f"{fingerprint}: use the agreement (and --release) that it was encoded with"
         )
+
+
+def _carried(source: FilePath) -> str | None:
+    """The fingerprint beside a table, or inside it if the manifest is lost."""
+    if has_manifest(source):
+        found = read_manifest(source).parameters.get("fingerprint")
+    elif Path(source).suffix.lower() == ".parquet" and Path(source).is_file():
+        with readable_as(source, Format.PARQUET):
+            found = pl.read_parquet_metadata(Path(source)).get(CARRIED)
+    else:
+        found = None
+    return None if found is None else str(found)

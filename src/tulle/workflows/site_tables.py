@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import polars as pl
 from tulle.attacks.result import AttackResult
 from tulle.attacks.site_tables import WARNING, attack_tables, warnings_of, worst_of
 from tulle.auditing import Audit
+from tulle.errors import ParameterError
 from tulle.files import digest, refuse_existing
 from tulle.metrics.answers import same_answers
 from tulle.random import as_generator, seed_policy
@@ -23,10 +25,11 @@ from tulle.tables.reading import read_batches, read_table
 from tulle.tables.schema import Role
 from tulle.tables.writing import put_batches
 from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
-from tulle.workflows.sources import sources_read
+from tulle.workflows.sources import check_names, sources_read
 
 _MOST_TOLD = 6  # columns in the verdict
 ENCODED = "site codes"
+CARRIED = "tulle.fingerprint"
 LIMITS = (
     "Frequencies: an alias is as common as its value.",
     "Order: a code is larger if its value is.",
@@ -56,13 +59,18 @@ def encode(
     A report attacks the codes: by somebody who holds the table ``public``, else by somebody who
     knows exactly how the values are distributed.
     """
-    sources = sources_read(source, agreement, key_file)
+    sources = sources_read(source, agreement, key_file, public)
     check_target(output, sources=sources, force=force)
-    for path in (vocabulary, report):
-        if path is not None:
-            refuse_existing(path, force=force)
+    others = {"--vocabulary": vocabulary, **{os.path.realpath(path): path for path in sources}}
+    check_names(output=output, report=report, others=others, force=force)
+    if vocabulary is not None:
+        refuse_existing(vocabulary, force=force)
+    if public is not None and report is None:
+        raise ParameterError("what attackers know is for a report: name one (--report FILE)")
     shared = load_agreement(agreement, passphrase, key_file, release)
-    codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=seed)
+    known = None if public is None else read_table(public, attacked_columns(shared))
+    rng = as_generator(seed)  # one for all batches: they must not draw alike
+    codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=rng)
     counts: dict[str, int] = {"records": 0}
 
     def batches() -> Iterator[pl.DataFrame]:
@@ -84,7 +92,7 @@ def encode(
         codec.save_vocabulary(vocabulary, force=force)
     attacks: list[AttackResult] = []
     if report is not None:
-        attacks, same = _audited(shared, source, output, public, seed)
+        attacks, same = _audited(shared, read_table(source), read_table(output), known, seed)
         _report(shared, attacks, same, counts["records"], command).save(report, force=force)
     notes = [WARNING] if warnings_of(attacks) else []
     if report is None:
@@ -94,7 +102,7 @@ def encode(
 
 def carried(fingerprint: str) -> dict[str, str]:
     """What a Parquet file says of itself, should its manifest get lost."""
-    return {"tulle.fingerprint": fingerprint}
+    return {CARRIED: fingerprint}
 
 
 def _manifest(
@@ -112,13 +120,27 @@ def _manifest(
         method=ENCODED,
         parameters={**facts_of(agreement), **options},
         guarantee={"names and scales unreadable without the agreement": True},
-        verified={"every code leads back to its value": True, "no two values share an alias": True},
+        verified={_back(agreement, options): True, "no two values share an alias": True},
         counts=counts,
         columns={column.name: {"coded": _coded(column)} for column in sent},
         source={"table": table},
         output={"columns": [column.name for column in sent]},
         seed=seed_policy(seed),
     )
+
+
+def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
+    """What was verified of every code, as far as it is true."""
+    moved = ["the end of its range"] if options["clamp"] else []
+    if any(isinstance(column, Aliased) and column.other for column in agreement.columns):
+        moved.append("'other'")
+    return " or ".join(["every code leads back to its value", *moved])
+
+
+def attacked_columns(agreement: SiteAgreement) -> list[str]:
+    """The columns of the plain table that attackers want to know of."""
+    hidden = [c for c in agreement.columns if not isinstance(c, Dropped | Plain)]
+    return [name for column in hidden for name in column.sources]
 
 
 def _coded(column: Coded) -> str:
@@ -129,15 +151,13 @@ def _coded(column: Coded) -> str:
 
 def _audited(
     agreement: SiteAgreement,
-    source: FilePath,
-    output: FilePath,
-    public: FilePath | None,
+    plain: pl.DataFrame,
+    codes: pl.DataFrame,
+    known: pl.DataFrame | None,
     seed: int | None,
 ) -> tuple[list[AttackResult], dict[str, float]]:
     """The attacks on the codes, and whether miners still find the same."""
     splits = {c.name: c.split for c in agreement.columns if isinstance(c, Aliased) and c.split}
-    known = read_table(public) if public is not None else None
-    plain, codes = read_table(source), read_table(output)
     attacks = attack_tables(plain, codes, known, splits=splits, random_state=seed)
     target = _target(agreement)
     if target is None:

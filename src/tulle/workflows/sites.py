@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
+
 from tulle.errors import DataError, KeyMaterialError
 from tulle.files import refuse_existing, refuse_same
 from tulle.keys import SecretKey
 from tulle.sites.agreement import SiteAgreement
+from tulle.sites.choices import OPTIONS, merged
 from tulle.sites.summary import SiteSummary, merge_summaries
-from tulle.tables.inference import infer_columns
+from tulle.tables.inference import profile_columns
 from tulle.tables.policy import Policy, load_policy
 from tulle.tables.reading import read_table
+from tulle.tables.schema import Role
+from tulle.workflows.sources import check_names
 
 FilePath = str | os.PathLike[str]
 
@@ -35,9 +40,10 @@ def summarise(
     """Writes what a site may tell the others of its table."""
     refuse_same(source, output)
     refuse_existing(output, force=force)
+    check_names(output=output, report=None, others={"--policy": policy}, force=force)
     table = read_table(source)
-    known = load_policy(policy, table.columns) if policy else Policy(tuple(infer_columns(table)))
-    summary = SiteSummary.of(table, known)
+    known = load_policy(policy, table.columns) if policy else _guessed(table)
+    summary = SiteSummary.of(table, known if known.columns else None)
     summary.save(output, force=force)
     rows = [
         {"column": c.name, "kind": c.kind, "role": c.role, "low": c.low, "high": c.high}
@@ -59,7 +65,11 @@ def agree(
 ) -> Done:
     """Makes the agreement and writes it sealed; a key file that is not there yet is made."""
     refuse_existing(output, force=force)
-    agreement = _agreement(summaries, policy, {n: c for n, c in choices.items() if c})
+    read = {"--policy": policy, "--key-file": key_file}
+    read |= {os.path.realpath(path): path for path in summaries}
+    check_names(output=output, report=None, others=read, force=force)
+    given = {name: choice for name, choice in choices.items() if choice not in (None, (), {})}
+    agreement = _agreement(summaries, policy, given)
     notes = []
     if key_file is not None and not Path(key_file).exists():
         SecretKey.generate().save(key_file)
@@ -90,6 +100,7 @@ def rotate(
     path = Path(agreement)
     target = Path(output or path.with_name(f"{path.stem}.g{new.generation}{path.suffix}"))
     refuse_same(agreement, target)
+    check_names(output=target, report=None, others={"--key-file": key_file}, force=force)
     new.save(target, lock, force=force)
     notes = [f"agreement {target}", f"old       {agreement} (kept: it decodes what it encoded)"]
     return Done({**facts_of(new), "replaces": old.fingerprint}, {}, notes)
@@ -127,15 +138,20 @@ def _agreement(
         return SiteAgreement.from_policy(policy or "", **choices)
     schema, ranges = merge_summaries([SiteSummary.load(path) for path in summaries])
     if policy is None:
-        return SiteAgreement.create(schema, **{**choices, "ranges": _first(choices, ranges)})
+        return SiteAgreement.create(schema, **merged({"ranges": ranges}, choices))
     known = load_policy(policy, [column.name for column in schema])
     public = {column.name: column.bounds for column in known.columns if column.bounds}
-    choices = {**known.parameters.get("sites", {}), **choices}
-    return SiteAgreement.from_policy(
-        policy, **{**choices, "ranges": _first(choices, {**ranges, **public})}
-    )
+    wanted = merged(known.options("sites", OPTIONS), choices)
+    told = {"ranges": {**ranges, **public}}
+    return SiteAgreement.create(known, **merged(told, wanted))
 
 
-def _first(choices: dict[str, Any], ranges: dict[str, Any]) -> dict[str, Any]:
-    """The ranges that were asked for, else those of the sites."""
-    return {**ranges, **choices.get("ranges", {})}
+def _guessed(table: pl.DataFrame) -> Policy:
+    """Kinds and roles by the look of a table, of columns that tell something.
+
+    One that is empty or the same everywhere may be full of news at the other sites: it must not be
+    left out for all of them.
+    """
+    profiles = profile_columns(table)
+    telling = [p for p in profiles if p.column.role is not Role.IGNORED or p.distinct > 1]
+    return Policy(tuple(profile.column for profile in telling))

@@ -1,8 +1,4 @@
-"""Cells as the text that is aliased or the number that is graded, and back.
-
-Equal values must become equal text at every site, whatever type their files gave them: a 3 that
-another site reads as 3.0 (because a neighbour is missing) or as "3" is the same category.
-"""
+"""Cells as the number that is graded, and back: numbers, dates, time stamps, times of day."""
 
 from __future__ import annotations
 
@@ -14,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle.errors import DataError
-from tulle.sites.columns import CLOCKS, WHOLE, Graded, ValueType
+from tulle.sites.columns import CLOCKS, EXACT, WHOLE, Graded, ValueType
 
 Floats = NDArray[np.float64]
 
-_DTYPES: dict[ValueType, Any] = {
+DTYPES: dict[ValueType, Any] = {
     ValueType.TEXT: pl.String,
     ValueType.BOOLEAN: pl.Boolean,
     ValueType.INTEGER: pl.Int64,
@@ -30,63 +26,13 @@ _DTYPES: dict[ValueType, Any] = {
 _DECIMALS = 12  # decoded numbers are tried with so many decimals, fewest first
 
 
-def text_of(value: Any) -> str:
-    """One value as text.
-
-    >>> text_of(3), text_of(3.0), text_of("3"), text_of(True), text_of(dt.date(2020, 3, 1))
-    ('3', '3', '3', 'true', '2020-03-01')
-    """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | np.bool_):
-        return "true" if value else "false"
-    if isinstance(value, float | np.floating):
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
-    if isinstance(value, dt.datetime):
-        value = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-        return value.isoformat()
-    if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
-    return str(value)
-
-
-def texts_of(values: pl.Series) -> list[str]:
-    """Each of some distinct values as text."""
-    dtype = values.dtype
-    if dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum) or dtype.is_integer():
-        return values.cast(pl.String).to_list()
-    if dtype.is_decimal():
-        values = values.cast(pl.Float64)
-    return [text_of(value) for value in values.to_list()]
-
-
-def present(series: pl.Series) -> pl.Series:
-    """The column with NaN as missing."""
-    return series.fill_nan(None) if series.dtype.is_float() else series
-
-
-def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series:
-    """Decoded text as the type it had; ``dtype`` is the type of the site's own table, if known."""
-    wanted = dtype if dtype is not None else _DTYPES[type]
-    if wanted == pl.Boolean:
-        truths = texts.is_in(["true", "false"]) | texts.is_null()
-        return texts == "true" if truths.all() else texts
-    try:
-        if wanted.is_temporal():
-            return _moments(texts, wanted)
-        return texts.cast(wanted)
-    except (ValueError, pl.exceptions.PolarsError):
-        # another site wrote its values another way: text holds them all
-        return texts
-
-
 def numbers_of(series: pl.Series, column: Graded) -> Floats:
     """The numbers that are graded; NaN where a value is missing."""
     series = _typed(series, column)
     if column.type in CLOCKS:
         return _ticks(series, column)
     if column.type is ValueType.DATE:
-        series = series.cast(pl.Date).to_physical()
+        series = _local(series).cast(pl.Date).to_physical()
     found = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     if column.type in WHOLE:
         broken = int(np.count_nonzero(np.isfinite(found) & (found != np.round(found))))
@@ -116,23 +62,57 @@ def _ticks(series: pl.Series, column: Graded) -> Floats:
 def from_numbers(
     numbers: Floats, missing: pl.Series, column: Graded, dtype: Any = None
 ) -> pl.Series:
-    """Decoded numbers as the type they had; null where ``missing`` is true."""
-    if column.type not in WHOLE:
-        numbers = snap(numbers, column.tolerance)
+    """Decoded numbers as the type they had; null where ``missing`` is true.
+
+    ``dtype`` is the type of the site's own table, taken if it holds the values of all sites.
+    """
     series = pl.Series(column.name, numbers)
-    if column.type is ValueType.TIMESTAMP:
-        ticks = series.fill_nan(None).cast(pl.Int64) * column.tick
-        moments = ticks.cast(pl.Datetime("us"))
-        decoded = _zoned(moments, dtype) if isinstance(dtype, pl.Datetime) else moments
-    elif column.type is ValueType.TIME:
-        decoded = (series.fill_nan(None).cast(pl.Int64) * (1000 * column.tick)).cast(pl.Time)
-    elif column.type is ValueType.DATE:
-        days = series.fill_nan(None).cast(pl.Int32).cast(pl.Date)
-        decoded = _zoned(days.cast(pl.Datetime("us")), dtype) if _is_stamp(dtype) else days
+    if column.type in CLOCKS or column.type is ValueType.DATE:
+        decoded = _moments(series.fill_nan(None).cast(pl.Int64), column, dtype)
     else:
-        wanted = dtype if dtype is not None and dtype.is_numeric() else _DTYPES[column.type]
-        decoded = (series if wanted.is_float() else series.fill_nan(None)).cast(wanted)
+        if column.type is ValueType.DECIMAL:
+            series = pl.Series(column.name, snap(numbers, column.tolerance))
+        decoded = _numbers(series, column, dtype)
     return decoded.zip_with(~missing, pl.Series([None], dtype=decoded.dtype)).alias(column.name)
+
+
+def _numbers(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
+    usual = DTYPES[column.type]
+    whole = column.type in WHOLE
+    room = 0.0 if whole else 2 * column.tolerance
+    if dtype is not None and dtype.is_numeric() and (room < EXACT or not dtype.is_integer()):
+        held = (series.round() if dtype.is_integer() else series).cast(dtype, strict=False)
+        moved = (held.cast(pl.Float64) - series).abs() > room
+        if not ((moved | held.is_null()) & series.is_not_nan()).any():
+            return held
+    return series.fill_nan(None).cast(usual) if whole else series
+
+
+def _moments(ticks: pl.Series, column: Graded, dtype: Any) -> pl.Series:
+    if column.type is ValueType.TIME:
+        return (ticks * (1000 * column.tick)).cast(pl.Time)
+    if column.type is ValueType.DATE:
+        days = ticks.cast(pl.Int32).cast(pl.Date)
+        return _midnights(days, dtype) if isinstance(dtype, pl.Datetime) else days
+    moments = (ticks * column.tick).cast(pl.Datetime("us"))
+    if not isinstance(dtype, pl.Datetime):
+        return moments
+    held = zoned(moments, dtype)
+    fine = held.dt.epoch("us") != moments.dt.epoch("us")
+    return zoned(moments, pl.Datetime("us", dtype.time_zone)) if fine.any() else held
+
+
+def _midnights(days: pl.Series, dtype: pl.Datetime) -> pl.Series:
+    """Dates as the time stamps of a site that keeps them so: midnight where it is."""
+    moments = days.cast(pl.Datetime("us"))
+    if dtype.time_zone is not None:
+        local = moments.dt.replace_time_zone(
+            dtype.time_zone, ambiguous="earliest", non_existent="null"
+        )
+        if local.null_count() > days.null_count():  # clocks were put forward at midnight
+            return days
+        moments = local
+    return moments.cast(dtype)
 
 
 def snap(numbers: Floats, tolerance: float) -> Floats:
@@ -157,7 +137,7 @@ def _typed(series: pl.Series, column: Graded) -> pl.Series:
     """The column as numbers or moments of the agreed type."""
     type, dtype = column.type, series.dtype
     if dtype == pl.Null:
-        return series.cast(_DTYPES[type])
+        return series.cast(DTYPES[type])
     if dtype == pl.String:
         return _parsed(series, column)
     if type in (ValueType.INTEGER, ValueType.DECIMAL):
@@ -172,7 +152,7 @@ def _typed(series: pl.Series, column: Graded) -> pl.Series:
             f"{dtype.base_type()}"
         )
     if type is ValueType.DATE and isinstance(dtype, pl.Datetime):
-        late = int((series.dt.time() != dt.time(0)).sum())
+        late = int((_local(series).dt.time() != dt.time(0)).sum())
         if late:
             raise DataError(
                 f"column '{column.name}' was agreed on as date, and {late} values have a time of "
@@ -201,19 +181,14 @@ def _parsed(series: pl.Series, column: Graded) -> pl.Series:
     return read
 
 
-def _moments(texts: pl.Series, wanted: Any) -> pl.Series:
-    read = dt.time if wanted == pl.Time else dt.date if wanted == pl.Date else dt.datetime
-    found = [None if text is None else read.fromisoformat(text) for text in texts]
-    if not isinstance(wanted, pl.Datetime):
-        return pl.Series(texts.name, found, dtype=wanted)
-    return _zoned(pl.Series(texts.name, found, dtype=pl.Datetime("us")), wanted)
+def _local(series: pl.Series) -> pl.Series:
+    """Time stamps as the clock on the wall shows them; anything else as it is."""
+    if isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone is not None:
+        return series.dt.replace_time_zone(None)
+    return series
 
 
-def _is_stamp(dtype: Any) -> bool:
-    return isinstance(dtype, pl.Datetime)
-
-
-def _zoned(moments: pl.Series, dtype: pl.Datetime) -> pl.Series:
+def zoned(moments: pl.Series, dtype: pl.Datetime) -> pl.Series:
     """Moments in UTC as those of a type with or without a zone."""
     if dtype.time_zone is not None:
         moments = moments.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)

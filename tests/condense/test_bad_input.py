@@ -71,6 +71,12 @@ def test_levels(levels, words):
         Condenser().fit(X, levels=levels)
 
 
+@pytest.mark.parametrize("level", [0, -3, True, 2**70])
+def test_one_level_for_all(level):
+    with pytest.raises(ParameterError, match="'levels' parameter of fit must be an int"):
+        Condenser().fit(X, levels=level)
+
+
 def test_levels_of_an_unknown_column():
     table = pd.DataFrame(X.copy(), columns=["a", "b", "level"])
     with pytest.raises(DataError, match="'levl' names no column.*did you mean 'level'"):
@@ -176,6 +182,7 @@ def test_errors_show_no_cell():
         ({"k": 1}, "'k' parameter of ClassCondenser"),
         ({"min_group": 1}, "'min_group' parameter of ClassCondenser"),
         ({"small_classes": "drop"}, "'error', 'suppress', 'pool'"),
+        ({"k": 3, "min_group": 5}, "k=3 is smaller than min_group=5"),
     ],
 )
 def test_parameters_of_the_class_condenser(options, words):

@@ -57,6 +57,20 @@ def test_scales_are_those_of_the_whole_table():
     assert condenser.means_.shape == (len(condenser.counts_), 3)
 
 
+def test_information_loss_of_numbers_whose_squares_overflow():
+    X, y = _labelled()
+    usual = ClassCondenser(k=10, random_state=0).fit(X, y).information_loss_
+    vast = ClassCondenser(k=10, random_state=0).fit(X * [1e-200, 1e200, 1], y).information_loss_
+    assert vast == pytest.approx(usual, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_matrix_is_an_array():
+    X, y = _labelled()
+    X_new, _ = ClassCondenser(k=10, random_state=0).fit_resample(np.asmatrix(X), y)
+    assert X_new.shape == X.shape
+
+
 def test_group_size_by_default_is_the_approximate_gcd():
     X, y = _labelled((63, 42))
     assert ClassCondenser(random_state=0).fit(X, y).k_ == 20
@@ -96,7 +110,7 @@ def test_labels_of_any_type_come_back(labels):
     assert sorted(np.asarray(y_new).tolist()) == sorted(np.asarray(given_labels).tolist())
 
 
-@pytest.mark.parametrize("kind", ["polars", "pandas", "arrow", "array", "list"])
+@pytest.mark.parametrize("kind", ["polars", "pandas", "arrow", "batch", "array", "list"])
 def test_the_same_kind_of_table_comes_out(kind):
     X, y = _labelled()
     frame = pl.DataFrame({"a": X[:, 0], "w": np.where(X[:, 1] > 5, "high", "low")})
@@ -104,6 +118,7 @@ def test_the_same_kind_of_table_comes_out(kind):
         "polars": frame,
         "pandas": frame.to_pandas(),
         "arrow": frame.to_arrow(),
+        "batch": frame.to_arrow().combine_chunks().to_batches()[0],
         "array": X,
         "list": X.tolist(),
     }[kind]

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from tulle import Condenser
-from tulle.errors import DataError, PrivacyError, PrivacyWarning
+from tulle import ClassCondenser, Condenser
+from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
 from tulle.tables.schema import Column, Kind, Role
 
 
@@ -203,6 +203,14 @@ def test_shifting_and_scaling_the_data_does_the_same_to_the_release():
     np.testing.assert_allclose(moved, plain * 8 + 1024, rtol=1e-6)
 
 
+@pytest.mark.parametrize("n", [300, 3_500])
+def test_groups_are_as_good_far_from_zero(n):
+    X = _numbers(n)
+    near = Condenser(k=5, random_state=0).fit(X).information_loss_
+    far = Condenser(k=5, random_state=0).fit(X + 1e8).information_loss_
+    assert far == pytest.approx(near, rel=1e-4)
+
+
 def test_weights_make_a_column_count_more():
     X = _numbers(400)
     light, heavy = (
@@ -225,6 +233,15 @@ def test_levels_replace_k_and_may_be_a_column():
     assert any("'level' is left out" in note for note in condenser.notes_)
     for frame in (table.to_pandas(), table.to_arrow()):
         assert Condenser(random_state=0).fit(frame, levels="level").levels_.max() == 5
+
+
+def test_levels_may_be_a_column_whose_name_is_a_number():
+    table = pd.DataFrame(np.c_[_numbers(60, 2), np.full(60, 6)])
+    condenser = Condenser(random_state=0).fit(table, levels="2")
+    assert condenser.counts_.min() >= 6
+    assert condenser.sample().columns.tolist() == [0, 1]
+    with_array = Condenser(random_state=0).fit(table, levels=pd.array([6] * 60, dtype="Int64"))
+    assert with_array.counts_.min() >= 6
 
 
 def test_a_policy_names_the_levels_and_what_to_leave_out():
@@ -291,6 +308,37 @@ def test_merge_wants_the_same_columns():
     first = Condenser(k=5, random_state=0).fit(_numbers(50, 3))
     with pytest.raises(DataError, match="different columns"):
         first.merge(Condenser(k=5, random_state=0).fit(_numbers(50, 2)))
+
+
+def test_merged_condensers_draw_anew():
+    first = Condenser(k=10, random_state=0).fit(_numbers(100, seed=1))
+    second = Condenser(k=10, random_state=0).fit(_numbers(100, seed=1))
+    merged = first.merge(second)
+    half = merged.sample(100)
+    assert not np.isin(np.round(first.sample(), 6), np.round(half, 6)).any()
+
+
+def test_merge_refuses_what_cannot_be_joined():
+    whole = np.arange(100).reshape(50, 2)
+    first = Condenser(k=5, random_state=0).fit(whole.astype(np.int8))
+    with pytest.raises(DataError, match="column 'x0' has another type"):
+        first.merge(Condenser(k=5, random_state=0).fit(whole * 1000))
+    days = pl.datetime_range(dt.datetime(2020, 1, 1), dt.datetime(2020, 2, 9), eager=True).alias(
+        "t"
+    )
+    parts = [
+        Condenser(k=5, random_state=0).fit(pl.DataFrame(days.cast(pl.Datetime(unit))))
+        for unit in ("ms", "us")
+    ]
+    with pytest.raises(DataError, match="column 't' has another type"):
+        parts[0].merge(parts[1])
+    with pytest.raises(ParameterError, match="with itself"):
+        first.merge(first)
+    with pytest.raises(ParameterError, match="not with a ClassCondenser"):
+        first.merge(ClassCondenser())
+    vast = Condenser(k=5, random_state=0).fit(_numbers(50) * 1e200)
+    with pytest.raises(DataError, match="too far apart"):
+        vast.merge(Condenser(k=5, random_state=0).fit(_numbers(50)))
 
 
 def test_a_broken_guarantee_releases_nothing():

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +15,8 @@ from hypothesis import strategies as st
 from tulle.condense.groupings import METHODS, group_records
 from tulle.condense.validity import check_feasible, check_groups
 from tulle.errors import PrivacyError
+
+_SOURCES = str(Path(__file__).parents[2] / "src")
 
 
 def drawn(seed: int, n: int, d: int, top: int, alike: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -49,6 +56,32 @@ def test_same_seed_same_groups(method: str) -> None:
         group_records(matrix, levels, np.random.default_rng(1), method=method) for _ in range(2)
     )
     assert (first == again).all()
+
+
+_RELEASE = """
+import hashlib
+import numpy as np
+from tulle import Condenser
+X = np.random.default_rng(0).normal(size=(900, 120))
+for grouping in ("fast", "modified"):
+    drawn = Condenser(200, grouping=grouping, random_state=1).fit_resample(X)
+    print(hashlib.sha256(drawn.tobytes()).hexdigest())
+"""
+
+
+def test_same_seed_same_release_on_any_number_of_threads() -> None:
+    found = []
+    for threads in "12":
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        run = subprocess.run(
+            [sys.executable, "-c", _RELEASE],
+            env={**os.environ, **dict.fromkeys(names, threads), "PYTHONPATH": _SOURCES},
+            capture_output=True,
+            check=True,
+        )
+        found.append(run.stdout.split())
+    assert len(found[0]) == 2
+    assert found[0] == found[1]
 
 
 def test_outlier_of_figure_1_joins_the_smaller_group() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle.condense.synthesis import count_degenerate, synthesize
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.moments import GroupMoments
 
 
@@ -56,7 +56,7 @@ def test_uniform_stays_within_its_range_along_each_eigenvector():
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    st.lists(st.integers(1, 12).filter(lambda size: size != 2), min_size=1, max_size=6),
     st.integers(1, 7),
     st.integers(0, 99),
     st.sampled_from(["uniform", "normal"]),
@@ -125,3 +125,29 @@ def test_same_seed_same_records():
 def test_an_unknown_distribution_is_named():
     with pytest.raises(ParameterError, match="did you mean 'uniform'"):
         synthesize(_moments(3, 2, [3]), np.random.default_rng(0), distribution="unifrom")
+
+
+def test_exact_moments_never_give_two_records_back():
+    pairs = _moments(20, 3, [2] * 10)
+    with pytest.raises(PrivacyError, match="10 groups have two records"):
+        synthesize(pairs, np.random.default_rng(0), exact=True)
+    more, _ = synthesize(pairs, np.random.default_rng(0), exact=True, sizes=np.full(10, 3))
+    assert len(more) == 30
+    alike = GroupMoments.of(np.ones((2, 3)), np.zeros(2, dtype=np.int64), np.full(2, 2))
+    synthesize(alike, np.random.default_rng(0), exact=True)  # counted as degenerate
+
+
+def test_linear_algebra_is_on_one_thread_and_gets_its_threads_back():
+    from threadpoolctl import threadpool_info
+
+    from tulle.moments import one_thread
+
+    def threads():
+        return {lib["num_threads"] for lib in threadpool_info() if "numpy" in lib["filepath"]}
+
+    before = threads()
+    with one_thread:
+        with one_thread:
+            assert threads() == {1}
+        assert threads() == {1}
+    assert threads() == before

@@ -36,11 +36,13 @@ class Aggregated:
 
     @property
     def information_loss_(self) -> float:
-        """100 SSQ / SST on the columns as standardised over the whole table."""
-        counts, levels = self.counts_, self.levels_
-        scatters = self.covariances_ * counts[:, None, None] / self._scales[:, None] / self._scales
-        means = self.means_ / self._scales
-        return information_loss(GroupMoments(counts, means, scatters, levels, levels))
+        """100 SSQ / SST on the columns as standardised over the whole table, as the parts are."""
+        width = self._width
+        parts = [part.moments_ for part in self.condensers_]
+        means = np.concatenate([part.means[:, :width] for part in parts])
+        scatters = np.concatenate([part.scatters[:, :width, :width] for part in parts])
+        levels = self.levels_
+        return information_loss(GroupMoments(self.counts_, means, scatters, levels, levels))
 
     @property
     def level_summary_(self) -> list[LevelSummary]:
@@ -56,7 +58,7 @@ class Aggregated:
 
     @property
     def n_singular_(self) -> int:
-        return self._total("n_singular_")
+        return sum(part.n_singular_ for part in self.condensers_)
 
     @property
     def _width(self) -> int | None:

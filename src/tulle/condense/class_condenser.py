@@ -20,6 +20,7 @@ from tulle.condense.gcd import approximate_gcd
 from tulle.condense.joint import note_features, takes_any_table
 from tulle.condense.levels import check_levels, locate_levels
 from tulle.condense.notes import warn_weaker
+from tulle.errors import ParameterError
 from tulle.moments import Ints
 from tulle.random import RandomState, as_generator, spawn
 from tulle.tables.encoder import TableEncoder
@@ -43,7 +44,8 @@ class ClassCondenser(ClassStreams, Aggregated, BaseEstimator):
         none is given, or ``min_group`` is, the approximate GCD of the class sizes.
     min_group : int, optional
         The smallest group size acceptable (``t`` in paper 001; 10 by default): the approximate
-        GCD is a multiple of it, and smaller classes are what ``small_classes`` says.
+        GCD is a multiple of it, ``k`` may not be smaller, and smaller classes are what
+        ``small_classes`` says.
     small_classes : {"error", "suppress", "pool"}
         What to do with classes that have fewer records than a group needs: stop, withhold them,
         or condense them together (joined by the next smallest class if they are still too few);
@@ -63,7 +65,8 @@ class ClassCondenser(ClassStreams, Aggregated, BaseEstimator):
         The fitted condenser of each class (the pool's last); of a stream, one for all classes.
     counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_, \
 n_verbatim_, n_degenerate_, n_singular_, notes_
-        As in :class:`Condenser`, over all classes. Scales are those of the whole table.
+        As in :class:`Condenser`, over all classes. Scales are those of the whole table. A stream
+        has no ``information_loss_``, ``level_summary_`` and ``n_singular_``.
 
     What may leave
     --------------
@@ -207,6 +210,10 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         k = self.k
         if k is None and self.min_group is None and self.condenser is not None:
             k = check_int("ClassCondenser", "condenser.k", self.condenser.k, 2)
+        if k is not None and k < (self.min_group or k):
+            raise ParameterError(
+                f"k={k} is smaller than min_group={self.min_group}: leave one of them out"
+            )
         if k is not None:
             return units_of(labels, k, self.small_classes, f"k={k}"), k
         t = self.min_group or _DEFAULT_MIN_GROUP

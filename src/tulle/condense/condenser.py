@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -16,12 +15,11 @@ from tulle.condense.joint import JointEncoder, note_features, takes_any_table
 from tulle.condense.levels import (
     check_levels,
     feasible,
-    join_summaries,
     locate_levels,
     summarise_levels,
 )
 from tulle.condense.notes import privacy_notes, table_notes, warn_weaker
-from tulle.condense.statistics import information_loss, refuse_beyond_memory, rescaled
+from tulle.condense.statistics import information_loss, refuse_beyond_memory
 from tulle.condense.synthesis import DISTRIBUTIONS, count_degenerate, synthesize
 from tulle.condense.validity import check_groups, check_moments
 from tulle.moments import Floats, GroupMoments, Ints
@@ -196,18 +194,9 @@ class Condenser(BaseEstimator):
 
         Scales become those of both tables together; categories and ranges hold both.
         """
-        check_is_fitted(self, "moments_")
-        check_is_fitted(other, "moments_")
-        merged = copy.deepcopy(self)
-        merged.level_summary_ = join_summaries(self.level_summary_, other.level_summary_)
-        merged.n_suppressed_ = self.n_suppressed_ + other.n_suppressed_
-        encoder, first, second = self._encoder.united(other._encoder)
-        moments = first.moved(rescaled(self.moments_, self._encoder.scales)).stacked(
-            second.moved(rescaled(other.moments_, other._encoder.scales))
-        )
-        encoder.rescale(np.diagonal(moments.pooled().covariances[0]))
-        merged._encoder = encoder
-        merged._store(rescaled(moments, 1 / encoder.scales))
+        from tulle.condense.merging import merge
+
+        merged = merge(self, other)
         warn_weaker(merged)
         return merged
 

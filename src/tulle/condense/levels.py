@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle.checks import check_int
 from tulle.errors import DataError, PrivacyError, nearest_name
 from tulle.moments import Ints
 from tulle.tables.frames import as_series, open_column
@@ -38,7 +39,8 @@ def locate_levels(
     if not isinstance(levels, str):
         return levels, known
     # in pyarrow the attribute `columns` holds the data, not the names
-    names = [str(label) for label in getattr(X, "column_names", getattr(X, "columns", []))]
+    labels = list(getattr(X, "column_names", getattr(X, "columns", [])))
+    names = [str(label) for label in labels]
     if not names:
         raise DataError(f"levels='{levels}' names a column, but the data has no column names")
     if levels not in names:
@@ -46,7 +48,7 @@ def locate_levels(
             f"levels='{levels}' names no column of the table: {nearest_name(levels, names)}"
         )
     kept = [column for column in known if column.name != levels]
-    return X[levels], [*kept, Column(levels, Kind.INTEGER, Role.LEVEL)]
+    return X[labels[names.index(levels)]], [*kept, Column(levels, Kind.INTEGER, Role.LEVEL)]
 
 
 def check_levels(levels: Any, n_records: int) -> Ints:
@@ -54,7 +56,7 @@ def check_levels(levels: Any, n_records: int) -> Ints:
     if n_records == 0:
         raise DataError("the table has 0 records: there is nothing to condense")
     if isinstance(levels, Integral):
-        return np.full(n_records, int(levels), dtype=np.int64)
+        return np.full(n_records, check_int("fit", "levels", levels, 1, EXACT), dtype=np.int64)
     columns, _ = open_column(levels, "levels")
     series = as_series("levels", next(iter(columns.values())))
     if len(series) != n_records:

@@ -7,6 +7,8 @@ import os
 from tulle.errors import DataError
 from tulle.moments import Floats, GroupMoments
 
+_LARGEST = 1e140  # deviation whose square is far from overflowing
+
 
 def information_loss(moments: GroupMoments) -> float:
     """100 SSQ / SST: the share of the variation that groups do not keep."""
@@ -23,6 +25,16 @@ def rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
         moments.levels,
         moments.level_sums,
     )
+
+
+def refuse_beyond_floats(*scales: Floats) -> None:
+    """Refuses columns whose squares are beyond floating point."""
+    beyond = sum(int(((part > _LARGEST) | (part < 1 / _LARGEST)).sum()) for part in scales)
+    if beyond:
+        raise DataError(
+            f"the numbers of {beyond} columns are too far apart, or too near each other, to be "
+            "merged: change their unit"
+        )
 
 
 def refuse_beyond_memory(n_groups: int, dimensions: int) -> None:

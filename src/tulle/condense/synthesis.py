@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tulle.checks import check_choice
-from tulle.errors import DataError
-from tulle.moments import Floats, GroupMoments, Ints
+from tulle.errors import DataError, PrivacyError
+from tulle.moments import Floats, GroupMoments, Ints, one_thread
 
 DISTRIBUTIONS = ("uniform", "normal", "mean")
 
@@ -40,6 +40,7 @@ def synthesize(
     exact : bool
         Give each group's records exactly its mean and covariance, not only on average. This
         needs more records than the covariance's rank, which always holds for ``sizes=None``.
+        Groups of two are refused: no other two records have their mean and covariance.
     sizes : ndarray (g,), optional
         How many records each group emits; as many as it holds by default.
 
@@ -55,7 +56,15 @@ def synthesize(
     if distribution == "mean":
         return np.repeat(moments.means, counts, axis=0), groups
 
-    matrix = np.empty((len(groups), moments.means.shape[1]))
+    with one_thread:
+        return _drawn(moments, counts, rng, distribution, exact), groups
+
+
+def _drawn(
+    moments: GroupMoments, counts: Ints, rng: np.random.Generator, distribution: str, exact: bool
+) -> Floats:
+    """The records of all groups, one group after the other."""
+    matrix = np.empty((int(counts.sum()), moments.means.shape[1]))
     starts = np.cumsum(counts) - counts
     chunk = max(1, min(10_000, _CELLS // max(1, matrix.shape[1] ** 2)))
     for first in range(0, len(counts), chunk):
@@ -63,12 +72,13 @@ def synthesize(
         factors = _factors(moments.scatters[part], moments.counts[part])
         if exact:
             _require_rank(factors, counts[part])
+            _refuse_copies(factors, moments.counts[part], counts[part])
         for few in _batches(counts[part], matrix.shape[1]):
             size = int(counts[part][few[0]])
             drawn = _draw(factors[few], size, distribution, exact, rng)
             drawn += moments.means[part][few][:, None, :]
             _place(drawn, starts[part][few], matrix)
-    return matrix, groups
+    return matrix
 
 
 def count_degenerate(moments: GroupMoments) -> int:
@@ -136,6 +146,18 @@ def _require_rank(factors: Floats, sizes: Ints) -> None:
             f"exact moments need more records than dimensions spanned, but {short} groups would "
             "emit fewer: draw as many records as were condensed (n_samples=None) or more, or "
             "set exact_moments=False"
+        )
+
+
+def _refuse_copies(factors: Floats, held: Ints, sizes: Ints) -> None:
+    """Two different records are the only two with their mean and covariance."""
+    differ = (factors != 0).any(axis=(1, 2))
+    copied = int((differ & (held == 2) & (sizes == 2)).sum())
+    if copied:
+        raise PrivacyError(
+            f"{copied} groups have two records, and two records with exactly their mean and "
+            "covariance are these records themselves: ask for groups of at least 3, or set "
+            "exact_moments=False"
         )
 
 

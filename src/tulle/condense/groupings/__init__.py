@@ -13,7 +13,7 @@ import numpy as np
 from tulle.checks import check_choice
 from tulle.condense.groupings.repair import without_gaps
 from tulle.condense.validity import check_feasible, check_groups
-from tulle.moments import Floats, Ints
+from tulle.moments import Floats, Ints, one_thread
 
 # method -> the module that defines a function of that name
 _HOMES = {
@@ -35,14 +35,19 @@ def group_records(
     method: str = "fast",
     time_budget: float | None = None,
 ) -> Ints:
-    """The group of each row (0, 1, ... without gaps), valid for every record's level."""
+    """The group of each row (0, 1, ... without gaps), valid for every record's level.
+
+    Methods see the records about their mean: far from zero, products of coordinates would cancel
+    the distances, and what counts as rounding would hide what is gained.
+    """
     check_choice("group_records", "method", method, METHODS)
     check_feasible(levels)
     if len(levels) == 0:
         return np.zeros(0, dtype=np.int64)
     options = {"time_budget": time_budget} if method == "best" else {}
     home = import_module(f"tulle.condense.groupings.{_HOMES[method]}")
-    groups: Ints = getattr(home, method)(matrix, levels, rng, **options)
+    with one_thread:
+        groups: Ints = getattr(home, method)(matrix - matrix.mean(axis=0), levels, rng, **options)
     groups = without_gaps(groups)
     check_groups(groups, levels)
     return groups

@@ -42,7 +42,6 @@ class _Group:
 
 def levels(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     """Segment, Cannibalize, Attrition for each level, upwards."""
-    matrix = matrix - matrix.mean(axis=0)  # sums of squares cancel far from zero
     built = [_Group([row], matrix) for row in np.flatnonzero(levels == 1).tolist()]
     for level in range(2, int(levels.max()) + 1):
         fresh = _segment(np.flatnonzero(levels == level), level, matrix, rng)

@@ -104,6 +104,19 @@ def test_k_means_labels_suppressed_records_apart_and_repeats_with_a_seed(two_cla
     assert np.array_equal(one.predict(holes), one.labels_)
 
 
+def test_miners_tell_records_of_large_counts_apart(monkeypatch):
+    monkeypatch.setattr(clusters, "_BLOCK", 7)
+    rng = np.random.default_rng(0)
+    counts = 10**5 + rng.integers(0, 9, (40, 20)) + 60 * np.repeat([[0], [1]], 20, axis=0)
+    S = Sketcher(key=KEY, max_components=64).fit(counts).transform(counts)
+    y = np.repeat([0, 1], 20)
+    assert S.dtype == np.float32
+    labels = SketchKMeans(2, random_state=0).fit(S).labels_
+    assert adjusted_rand_score(y, labels) == 1.0
+    model = SketchKNeighborsClassifier(1, metric="euclidean").fit(S, y)
+    assert np.array_equal(model.predict(S), y)
+
+
 def test_wrong_parameters_are_named(two_classes):
     S, y, _ = two_classes
     with pytest.raises(ParameterError, match="n_neighbors"):

@@ -6,6 +6,7 @@ release only, never the key or a record, so its fitted state is as public as the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from tulle.errors import DataError
 from tulle.random import RandomState, as_generator
 from tulle.sketch._given import given
 from tulle.sketch.sketches import Sketches
+
+
+_BLOCK = 8192  # records compared with the centres at once
 
 
 class SketchKMeans(ClusterMixin, BaseEstimator):
@@ -110,15 +114,26 @@ class SketchKMeans(ClusterMixin, BaseEstimator):
         return centres, float(far.sum()), rounds
 
 
+def _blocks(sketches: Sketches) -> Iterator[tuple[slice, npt.NDArray[np.float64]]]:
+    """Some rows at a time in double precision: distances are small differences of large sums."""
+    for start in range(0, len(sketches), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        yield block, sketches.values[block].astype(np.float64, copy=False)
+
+
 def _totals(sketches: Sketches, labels: Any, count: int) -> tuple[Any, Any]:
     """For each cluster and component: the sum over the members, and how many have it."""
     from scipy.sparse import csr_array
 
-    n, width = sketches.shape
-    members = csr_array((np.ones(n, sketches.dtype), (labels, np.arange(n))), shape=(count, n))
+    width = sketches.shape[1]
+    sums = np.zeros((count, width))
+    for block, values in _blocks(sketches):
+        n = len(values)
+        members = csr_array((np.ones(n), (labels[block], np.arange(n))), shape=(count, n))
+        sums += members @ values
     by_length = np.bincount(labels * (width + 1) + sketches.lengths, minlength=count * (width + 1))
     at_least = by_length.reshape(count, width + 1)[:, ::-1].cumsum(axis=1)[:, ::-1]
-    return (members @ sketches.values).astype(np.float64), at_least[:, 1:]
+    return sums, at_least[:, 1:]
 
 
 def _spread_out(sketches: Sketches, count: int, rng: np.random.Generator) -> Any:
@@ -136,24 +151,26 @@ def _spread_out(sketches: Sketches, count: int, rng: np.random.Generator) -> Any
 def _distances_to(sketches: Sketches, one: int) -> npt.NDArray[np.float64]:
     """Estimated squared distances of all records to one of them, over the shared components."""
     width = int(sketches.lengths[one])
-    values = sketches.values[:, :width]  # zeros where a record is shorter
-    centre = values[one].astype(np.float64)
     common = np.minimum(sketches.lengths, width)
+    centre = sketches.values[one, :width].astype(np.float64)
     energy = np.concatenate([[0.0], np.cumsum(centre**2)])
-    own = np.einsum("ij,ij->i", values, values, dtype=np.float64)
-    sums = own + energy[common] - 2.0 * (values @ values[one])
+    sums = energy[common]
+    for block, values in _blocks(sketches):
+        shared = values[:, :width]  # zeros where a record is shorter
+        sums[block] += np.einsum("ij,ij->i", shared, shared) - 2.0 * (shared @ centre)
     return np.maximum(sums, 0.0) / common
 
 
 def _nearest_centre(sketches: Sketches, centres: Any) -> tuple[Any, Any]:
     """Label and estimated squared distance of the nearest centre, over each record's length."""
     width = min(sketches.shape[1], centres.shape[1])
-    lengths = np.minimum(sketches.lengths, width)
-    values, centres = sketches.values[:, :width], centres[:, :width]
+    lengths, centres = np.minimum(sketches.lengths, width), centres[:, :width]
     energy = np.pad(np.cumsum(centres**2, axis=1), ((0, 0), (1, 0)))
-    score = energy[:, lengths].T - 2.0 * (values @ centres.T.astype(values.dtype))
-    labels = np.argmin(score, axis=1).astype(np.int32)
-    own = np.einsum("ij,ij->i", values, values, dtype=np.float64)
-    best = np.maximum(own + score[np.arange(len(labels)), labels], 0.0)
+    labels, best = np.full(len(lengths), -1, np.int32), np.zeros(len(lengths))
+    for block, values in _blocks(sketches):
+        shared = values[:, :width]
+        score = energy[:, lengths[block]].T - 2.0 * (shared @ centres.T)
+        labels[block] = np.argmin(score, axis=1)
+        best[block] = np.einsum("ij,ij->i", shared, shared) + score.min(axis=1)
     labels[lengths == 0] = -1
-    return labels, best / np.maximum(lengths, 1)
+    return labels, np.maximum(best, 0.0) / np.maximum(lengths, 1)

@@ -110,6 +110,13 @@ def test_pictures_are_aggregates_from_the_start(tables: tuple) -> None:
     assert len(correlations(associations(aligned))) == 16
 
 
+def test_a_small_table_has_a_picture_of_its_axes_too() -> None:
+    table = pl.DataFrame(np.random.default_rng(0).normal(size=(400, 3)))
+    cells = density(align(table, table, None, None), K)
+    assert {row["of"] for row in cells} == {"original", "release"}
+    assert sum(row["share"] for row in cells if row["of"] == "original") > 0.7
+
+
 def test_labels_come_from_the_release_and_dates_are_dates() -> None:
     days = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 12, 31), eager=True)
     table = pl.DataFrame({"day": days, "x": np.arange(366) % 3, "flag": np.arange(366) % 2 == 0})

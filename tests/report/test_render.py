@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,6 +65,13 @@ def test_text_is_escaped_on_the_page_and_in_markdown() -> None:
     assert "<people>" not in text
     wild = results.rules() | {"title": "a | b `c` *d* [e](f)"}
     assert "a \\| b \\`c\\` \\*d\\* \\[e\\](f)" in markdown(wild)
+
+
+def test_a_command_cannot_leave_its_fence() -> None:
+    wild = results.rules() | {"command": "tulle audit 'a\n````\n<script>.csv' r.csv"}
+    lines = markdown(wild).split("\n")
+    start = lines.index("`" * 5)
+    assert lines[start + 3 :][lines[start + 3 :].index("`" * 5) :] == ["`" * 5, "", ""]
 
 
 def test_remarks_and_verdicts_are_escaped_too() -> None:
@@ -149,7 +157,7 @@ def test_a_public_command_names_no_folder(given: str, shown: str) -> None:
 
 
 def test_beside_a_hidden_count_no_share_is_told() -> None:
-    rows = [["1", 3, 0.0075], ["2", 397, 0.9925]]
+    rows = [["1", np.int64(3), np.float32(0.0075)], ["2", 397, 0.9925]]
     table = {"type": "table", "columns": ["n", "records", "share"], "rows": rows}
     result = {
         "title": "t",

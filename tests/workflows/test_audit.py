@@ -76,7 +76,7 @@ def test_a_good_release_passes_and_speaks_json(files: Path) -> None:
 def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) -> None:
     original = pl.read_csv(files / "original.csv").with_columns(name=pl.lit("x"))
     original.write_csv(files / "named.csv")
-    roles = {"name": {"kind": "text", "role": "identifier"}, "rich": {"role": "sensitive"}}
+    roles: dict = {"name": {"kind": "text", "role": "identifier"}, "rich": {"role": "sensitive"}}
     made = Manifest("test", {}, {}, {"smallest group": 40}, columns=roles)
     release = pl.read_parquet(files / "good.parquet")
     write_release(files / "release.csv", release.write_csv, made)
@@ -86,6 +86,10 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
     (files / "release.csv").write_text((files / "release.csv").read_text() + "1,2,3,4,no\n")
     changed = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30)
     assert changed.verdict["level"] == "bad"
+    odd = Manifest("test", {}, {}, {"smallest group": 40}, columns={**roles, "a": {"role": "odd"}})
+    write_release(files / "odd.csv", release.write_csv, odd)
+    with pytest.raises(TulleError, match="role of column 'a' is unknown"):
+        audit_files(files / "named.csv", files / "odd.csv")
 
 
 def test_a_policy_names_what_was_left_out(files: Path) -> None:

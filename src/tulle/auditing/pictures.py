@@ -13,7 +13,7 @@ from tulle.auditing.design import Design
 from tulle.auditing.measures import Associations
 from tulle.report.editions import hide_small
 
-_GRID = 26
+_GRID = 26  # cells along an axis, where there are records enough for them
 MOST_COLUMNS = 30  # in a matrix of correlations
 
 Rows = list[dict[str, Any]]
@@ -68,7 +68,8 @@ def density(tables: Aligned, k: int) -> Rows:
     _, axes = np.linalg.eigh(centred.T @ centred / len(original))
     plane = axes[:, [-1, -2]]
     points = {"original": centred @ plane, "release": (release - middle) @ plane}
-    edges = [_grid_edges(points["release"][:, axis]) for axis in (0, 1)]
+    cells = int(np.clip(np.sqrt(min(len(original), len(release)) / (3 * k)), 2, _GRID))
+    edges = [_grid_edges(points["release"][:, axis], cells) for axis in (0, 1)]
     rows = []
     for of, where in points.items():
         counts, _, _ = np.histogram2d(where[:, 0], where[:, 1], bins=edges)
@@ -101,9 +102,9 @@ def correlations(found: Associations) -> Rows:
     ]
 
 
-def _grid_edges(values: Floats) -> Floats:
+def _grid_edges(values: Floats, cells: int) -> Floats:
     low, high = np.quantile(values, [0.005, 0.995])
-    return np.linspace(low, high if high > low else low + 1, _GRID + 1)
+    return np.linspace(low, high if high > low else low + 1, cells + 1)
 
 
 def _rounded(value: float) -> float:

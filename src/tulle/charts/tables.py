@@ -21,7 +21,13 @@ def histogram(rows: Rows) -> Any:
         alt.Chart(alt.Data(values=folded))
         .mark_bar()
         .encode(
-            x=alt.X("label:N", sort=order, title=None, axis=alt.Axis(labelAngle=-40)),
+            x=alt.X(
+                "label:N",
+                sort=order,
+                title=None,
+                axis=alt.Axis(labelAngle=-40),
+                scale=alt.Scale(domain=order),  # bars that are hidden keep their place
+            ),
             xOffset=alt.XOffset("of:N", sort=["original", "release"]),
             y=alt.Y("share:Q", title="share of records", axis=alt.Axis(format="%")),
             color=of_colour(),

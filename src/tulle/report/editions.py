@@ -12,6 +12,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 from tulle.checks import check_choice
@@ -153,8 +154,8 @@ def _public_table(block: Mapping[str, Any], k: int) -> list[list[Any]]:
 
 def _public_cells(row: Sequence[Any], counted: set[int], k: int) -> list[Any]:
     """A row of a table; beside a count that is hidden, a share would tell it."""
-    small = {i for i in counted if isinstance(row[i], int | float) and row[i] < k}
-    cells = [None if small and isinstance(cell, float) else _significant(cell) for cell in row]
+    small = {i for i in counted if isinstance(row[i], Real) and row[i] < k}
+    cells = [None if small and _is_decimal(cell) else _significant(cell) for cell in row]
     return [f"< {k}" if i in small else cell for i, cell in enumerate(cells)]
 
 
@@ -196,10 +197,14 @@ def _coarse_gate(gate: Mapping[str, Any], k: int) -> dict[str, Any]:
     return shown | {"value": coarse if told else None}
 
 
+def _is_decimal(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, Integral)
+
+
 def _significant(value: Any, digits: int = 3) -> Any:
-    if not isinstance(value, float) or value == 0 or not math.isfinite(value):
+    if not _is_decimal(value) or value == 0 or not math.isfinite(value):
         return value
-    rounded = round(value, digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = round(float(value), digits - 1 - math.floor(math.log10(abs(value))))
     return 0.999 if rounded == 1 and value < 1 else rounded  # not quite perfect is never 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def _parts(shown: Mapping[str, Any]) -> Iterator[Sequence[str]]:
         limits = [f"- {_inline(limit)}" for limit in shown["limits"]]
         yield ["## What this does not protect", "", *limits]
     if shown["command"]:
-        yield ["## How it was made", "", "```", shown["command"], "```"]
+        yield ["## How it was made", "", *_fenced(shown["command"])]
     if shown["provenance"]:
         yield _table(["", ""], [[name, value] for name, value in shown["provenance"].items()])
 
@@ -69,6 +70,13 @@ def _section(section: Mapping[str, Any]) -> Iterator[Sequence[str]]:
             yield [f"- {_inline(line)}" for line in block["rows"]]
         else:
             yield [f"*{_inline(block['title'] or block['chart'])}* (chart: see the page)"]
+
+
+def _fenced(text: str) -> list[str]:
+    """Text as it is, within a fence that nothing in it can close."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, text, fence]
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:

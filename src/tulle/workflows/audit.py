@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from tulle.auditing import Audit, audit, check_gates, gate_rows
+from tulle.auditing.alignment import policy_roles
 from tulle.auditing.gates import check_limits
 from tulle.errors import PrivacyError
 from tulle.files import refuse_existing, refuse_same
@@ -100,9 +101,11 @@ def _roles(
     if has_manifest(release):
         entries = read_manifest(release).columns
         roles = {
-            name: entry.get("role") for name, entry in entries.items() if name in table.columns
+            name: entry["role"]
+            for name, entry in entries.items()
+            if name in table.columns and entry.get("role") is not None
         }
-        return {name: Role(role) for name, role in roles.items() if role is not None}
+        return policy_roles(roles)
     left_out = [name for name in table.columns if name not in released.columns]
     guessed = infer_columns(table.select(left_out)) if left_out else []
     return {c.name: c.role for c in guessed if c.role in UNRELEASED}

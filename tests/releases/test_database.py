@@ -117,6 +117,21 @@ def test_the_source_is_never_replaced(database: str, tmp_path: Path) -> None:
     release(target)
     with pytest.raises(TulleError, match="the source itself"):
         release(target, sources=(f"{database}#Shared",), force=True)
+    for other in (
+        f"{database}#shared_manifest",
+        f"{database}#SELECT * FROM shared WHERE n > 1",
+        f"{database}#with x as (select n from Shared) select * from x",
+    ):
+        with pytest.raises(TulleError, match="the source itself"):
+            release(target, sources=(other,), force=True)
+    if not database.startswith("sqlite"):
+        for other in (f"{database}#public.shared", f"{database}?application_name=x#shared"):
+            with pytest.raises(TulleError, match="the source itself"):
+                release(target, sources=(other,), force=True)
+        with pytest.raises(TulleError, match="the source itself"):
+            check_target(f"{database}#a.shared", sources=(f"{database}#a.shared",))
+        check_target(f"{database}#a.shared", sources=(f"{database}#b.shared",))
+    release(target, sources=(f"{database}#SELECT * FROM sharedness",), force=True)
     file = tmp_path / "data.db"
     file.touch()
     with pytest.raises(TulleError, match="the source itself"):
@@ -151,6 +166,9 @@ def test_what_is_no_release_is_called_so(database: str) -> None:
         verify_release(f"{database}#gone")
     with pytest.raises(DataError, match="name the table"):
         check_target(database)
+    with pytest.raises(DataError, match="no release: name a table") as caught:
+        verify_release(f"{database}#SELECT 'Smith' FROM people")
+    assert "Smith" not in str(caught.value)
 
 
 def test_an_empty_release_is_one(database: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -89,6 +90,8 @@ def has_manifest(target: str) -> bool:
 
 def read_manifest(target: str) -> Manifest:
     address, beside = parse(target), parse(manifest_table(target))
+    if address.is_query:
+        raise DataError(f"{address.shown} is no release: name a table")
     if not has_manifest(target):
         raise DataError(
             f"{address.shown} has no manifest (table {beside.selection}): it is not a release"
@@ -149,10 +152,23 @@ def _refuse_source(address: Address, source: str | os.PathLike[str]) -> None:
             refuse_same(source, address.place)
         return
     other = parse(str(source))
-    same = other.place == address.place or (
-        address.sqlite
-        and other.sqlite
-        and Path(other.place).resolve() == Path(address.place).resolve()
-    )
-    if same and other.selection.lower() == address.selection.lower():
+    if _database(other) == _database(address) and _may_read(other, address.table):
         raise TulleError(f"{address.shown} is the source itself: a release needs a name of its own")
+
+
+def _database(address: Address) -> str:
+    """A database by one name, as far as names tell."""
+    if address.sqlite:
+        return os.path.realpath(address.place)
+    return address.place.partition("?")[0]
+
+
+def _may_read(source: Address, table: tuple[str | None, str]) -> bool:
+    """Whether a table, or the manifest beside it, may be what a source reads."""
+    schema, name = table
+    if source.is_query:
+        mentioned = rf"\b{re.escape(name)}(?:_manifest)?\b"
+        return re.search(mentioned, source.selection, re.IGNORECASE) is not None
+    their_schema, their_name = source.table
+    elsewhere = None not in (schema, their_schema) and schema != their_schema
+    return not elsewhere and their_name.lower() in (name.lower(), f"{name}_manifest".lower())

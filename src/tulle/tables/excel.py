@@ -62,9 +62,9 @@ def excel_book(frame: pl.DataFrame) -> bytes:
             "strings_to_urls": False,
         },
     )
-    frame.select(_storable(series) for series in frame).write_excel(
-        book, "data", dtype_formats={pl.Datetime: "yyyy-mm-dd hh:mm:ss.000"}
-    )
+    storable = frame.select(_storable(series) for series in frame)
+    _refuse_blank_records(storable)
+    storable.write_excel(book, "data", dtype_formats={pl.Datetime: "yyyy-mm-dd hh:mm:ss.000"})
     book.close()
     return packed.getvalue()
 
@@ -155,6 +155,19 @@ def _refuse_too_large(frame: pl.DataFrame) -> None:
                 f"the column '{series.name}' holds text of more than {_LONGEST_TEXT} characters: "
                 "Excel cannot; write Parquet or CSV"
             )
+
+
+def _refuse_blank_records(frame: pl.DataFrame) -> None:
+    """A row without a value would not come back: to Excel it is no record."""
+    empty = [s.is_null() | (s == "") if s.dtype == pl.String else s.is_null() for s in frame]
+    blank = pl.DataFrame([s.alias(str(i)) for i, s in enumerate(empty)]).min_horizontal()
+    # between the values of a lone column a blank cell can be nothing but a missing value
+    lost = int((blank if frame.width > 1 else blank.tail(1)).sum())
+    if lost:
+        raise DataError(
+            f"{lost} records have no value in any column: Excel takes them for no records; write "
+            "Parquet or CSV"
+        )
 
 
 def _library(name: str) -> Any:

@@ -168,7 +168,10 @@ def get_rows(address: Address, connection: Any) -> Iterator[pl.DataFrame]:
 
 def has_table(address: Address, connection: Any) -> bool:
     """Whether the table is there."""
-    return address.table in _tables(address, connection)
+    tables = _tables(address, connection)
+    if address.sqlite:  # to which capitals are the same
+        return address.selection.lower() in {name.lower() for _, name in tables}
+    return address.table in tables
 
 
 def quoted(name: str) -> str:

@@ -20,7 +20,6 @@ from tulle.random import RandomState, as_generator
 from tulle.sketch._given import given
 from tulle.sketch.sketches import Sketches
 
-
 _BLOCK = 8192  # records compared with the centres at once
 
 

@@ -79,3 +79,12 @@ def test_what_is_sealed_opens_with_the_same_key_use_and_content_only() -> None:
     ):
         with pytest.raises(KeyMaterialError, match="another key"):
             opener.unseal(content, use, bound)
+
+
+def test_a_passphrase_is_the_same_letters_on_every_keyboard() -> None:
+    salt = bytes(16)
+    composed, decomposed = "caf\u00e9 au lait", "cafe\u0301 au lait"
+    assert SecretKey.from_passphrase(composed, salt) == SecretKey.from_passphrase(decomposed, salt)
+    with pytest.raises(KeyMaterialError, match="no text") as error:
+        SecretKey.from_passphrase("secret\udcff", salt)
+    assert "secret" not in str(error.value)

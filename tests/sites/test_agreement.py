@@ -117,6 +117,20 @@ def test_other_versions_costs_and_contents_are_refused_before_any_work(tmp_path:
         SiteAgreement.load(tmp_path / "absent", KEY)
 
 
+def test_what_opens_nothing_is_refused(tmp_path: Path) -> None:
+    for lock in (b"bytes", None, 5):
+        with pytest.raises(KeyMaterialError, match="pass a passphrase or a SecretKey"):
+            make().save(tmp_path / "agreement", lock)  # type: ignore[arg-type]
+    assert not (tmp_path / "agreement").exists()
+    (tmp_path / "deep").write_bytes(b"[" * 2000 + b"\n")
+    with pytest.raises(KeyMaterialError, match="not a sealed file"):
+        SiteAgreement.load(tmp_path / "deep", KEY)
+    with pytest.raises(ParameterError, match="'key' must be a SecretKey"):
+        make(key="a passphrase")
+    with pytest.raises(ParameterError, match="has no name"):
+        SiteAgreement.create({" ": "category"})
+
+
 def test_agreement_of_a_later_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "agreement"
     sealed.write_sealed(path, b'{"format": 9}', "site agreement", KEY)

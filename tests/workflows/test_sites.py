@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from tulle import SecretKey, SiteAgreement, SiteCodec
 from tulle.cli import tulle
-from tulle.errors import DataError, KeyMaterialError
+from tulle.errors import DataError, KeyMaterialError, ParameterError, TulleError
 from tulle.releases import manifest_path, read_manifest
 from tulle.workflows import site_results, site_tables, site_union, sites
 
@@ -293,6 +294,132 @@ def test_large_tables_go_through_in_batches(folder: Path, monkeypatch: pytest.Mo
     assert pl.read_parquet("plain.parquet").equals(whole.drop("email"))
 
 
+@pytest.mark.parametrize("option", ["vocabulary", "report"])
+def test_nothing_takes_the_place_of_what_is_read(folder: Path, option: str) -> None:
+    for name in ("one.csv", "agreed", "key"):
+        shutil.copy(name, f"{name}.html")
+    options = {"agreement": "agreed.html", "key_file": "key.html", "force": True}
+    before = {name: Path(name).read_bytes() for name in os.listdir()}
+    for name in ("one.csv", "agreed.html", "key.html", "out.parquet"):
+        place = "one.csv" if name == "one.csv" and option == "vocabulary" else name
+        if option == "report" and not place.endswith(".html"):
+            continue
+        with pytest.raises(ParameterError, match="are the same file"):
+            encode("one.csv", "out.parquet", **options, **{option: place})
+    for work in (
+        lambda: sites.agree("key", summaries=["one.json"], key_file="key", force=True),
+        lambda: sites.agree("new", summaries=["one.json"], key_file="new"),
+        lambda: sites.agree("one.json", summaries=["one.json"], key_file="key", force=True),
+        lambda: sites.rotate("agreed", "key", key_file="key", force=True),
+        lambda: decode("one.csv", "key", kind="text", force=True),
+    ):
+        with pytest.raises(TulleError, match=r"same file|source itself"):
+            work()
+    assert {name: Path(name).read_bytes() for name in os.listdir()} == before
+
+
+def test_a_report_that_cannot_be_made_is_known_before_anything_is_written(folder: Path) -> None:
+    Path("other.csv").write_text("x\n1\n")
+    before = sorted(os.listdir())
+    for options, words in [
+        ({"report": "r.html", "public": "other.csv"}, "has no column 'age'"),
+        ({"report": "r.html", "public": "nowhere.csv"}, "no such file"),
+        ({"report": "r.pdf"}, "ends in .html"),
+        ({"public": "two.csv"}, "is for a report"),
+    ]:
+        with pytest.raises(TulleError, match=words):
+            encode("one.csv", "out.parquet", **options)
+    assert sorted(os.listdir()) == before
+    known = TWO.drop("email")  # nobody needs to know what does not go out
+    known.write_csv("known.csv")
+    encode("one.csv", "out.parquet", report="r.html", public="known.csv")
+
+
+def test_dates_that_a_file_keeps_as_text_are_attacked_too(folder: Path) -> None:
+    born = pl.DataFrame({"born": ["1950-01-02", "1960-03-04", None, "1970-05-06"]})
+    born.write_parquet("born.parquet")
+    Path("policy.toml").write_text(
+        """
+        [columns.born]
+        kind = "datetime"
+        role = "quasi-identifier"
+        [sites]
+        ranges = {born = ["1900-01-01", "2000-01-01"]}
+        """
+    )
+    sites.agree("dates", policy="policy.toml", key_file="key")
+    done = encode("born.parquet", "codes.parquet", agreement="dates", report="r.html", seed=0)
+    assert [row["column"] for row in done.tables["attacks"]] == ["born"]
+
+
+def test_the_manifest_says_what_does_not_lead_back(folder: Path) -> None:
+    encode("one.csv", "one.parquet")
+    encode("one.csv", "clamped.parquet", clamp=True)
+    told = [next(iter(read_manifest(f"{name}.parquet").verified)) for name in ("one", "clamped")]
+    assert told == [
+        "every code leads back to its value",
+        "every code leads back to its value or the end of its range",
+    ]
+
+
+def test_batches_of_a_split_column_do_not_draw_alike(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tulle.tables import reading
+
+    pl.DataFrame({"sex": ["f"] * 400}).write_csv("sex.csv")
+    Path("policy.toml").write_text(
+        '[columns.sex]\nkind = "category"\nrole = "target"\n[sites]\nsplit = {sex = 0.1}\n'
+    )
+    sites.agree("split", policy="policy.toml", key_file="key")
+    monkeypatch.setattr(site_tables, "read_batches", lambda s: reading.read_batches(s, rows=200))
+    encode("sex.csv", "codes.parquet", agreement="split", seed=1)
+    codes = pl.read_parquet("codes.parquet")["sex"].to_list()
+    assert codes[:200] != codes[200:]
+
+
+def test_policy_and_options_are_combined_column_by_column(folder: Path) -> None:
+    Path("policy.toml").write_text(
+        """
+        [columns.age]
+        kind = "integer"
+        role = "quasi-identifier"
+        [columns.stay]
+        kind = "integer"
+        role = "quasi-identifier"
+        [sites]
+        ranges = {age = [0, 120]}
+        """
+    )
+    given = {"policy": "policy.toml", "key_file": "key"}
+    sites.agree("both", ranges={"stay": (0, 9)}, **given)
+    agreement = SiteAgreement.load("both", SecretKey.load("key"))
+    assert agreement["age"].high == 120  # type: ignore[union-attr]
+    assert agreement["stay"].high == 9  # type: ignore[union-attr]
+    with pytest.raises(TulleError, match="groups"):
+        sites.agree("none", ranges={"stay": (0, 9)}, groups=0, **given)
+
+
+def test_odd_results_get_a_clear_word(folder: Path) -> None:
+    Path("bom.json").write_bytes(b'\xef\xbb\xbf{"n": 3}')
+    decode("bom.json", "plain.json")
+    assert json.loads(Path("plain.json").read_text()) == {"n": 3}
+    Path("deep.json").write_text("[" * 100_000)
+    Path("half.json").write_text('{"a": "\\ud800"}')
+    Path("wide.txt").write_bytes("age <= 3".encode("utf-16"))
+    for name, words in [
+        ("deep.json", "nested too deeply"),
+        ("half.json", "lone surrogate"),
+        ("wide.txt", "no text in UTF-8"),
+    ]:
+        with pytest.raises(DataError, match=words):
+            decode(name, f"out.{name}")
+    with pytest.raises(ParameterError, match="decimals are for thresholds in text, not for json"):
+        decode("bom.json", "out.json", decimals=2)
+    with pytest.raises(ParameterError, match="not into a database"):
+        decode("bom.json", "sqlite:///plain.db#rules")
+
+
 def run(*arguments: str, passphrase: str | None = "correct horse", text: str = "") -> Result:
     environment = {"TULLE_PASSPHRASE": passphrase}
     return CliRunner().invoke(tulle, ["sites", *arguments], env=environment, input=text)
@@ -350,3 +477,12 @@ def test_command_line_shows_how_options_are_written(
     wrong = run("agree", "one.json", "-o", "sealed", *arguments)
     assert wrong.exit_code == 2
     assert "is not like" in wrong.output
+
+
+def test_lists_of_categories_may_come_from_any_editor(folder: Path) -> None:
+    Path("list.txt").write_bytes("\ufeffFlu\r\nGastritis\r\n\r\nMumps\r\n".encode())
+    made = run("agree", "one.json", "two.json", "-o", "sealed", "--categories", "illness=list.txt")
+    assert made.exit_code == 0, made.output
+    assert run("encode", "one.csv", "-o", "codes.csv", "-a", "sealed").exit_code == 0
+    wrong = run("agree", "one.json", "-o", "other", "--groups", "0")
+    assert "groups" in str(wrong.exception)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NoReturn
 
-from tulle.errors import DataError, KeyMaterialError, nearest_name
+from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites.columns import Coded, Dropped, check_names, read_column
 from tulle.sites.sealed import Lock, read_sealed, write_sealed
@@ -149,7 +149,9 @@ class SiteAgreement:
             split={} if split is None else split,
             joint=joint,
         )
-        secret = key or SecretKey.generate()
+        secret = SecretKey.generate() if key is None else key
+        if not isinstance(secret, SecretKey):
+            raise ParameterError("'key' must be a SecretKey")
         return cls(code_columns(schema, choices, secret), secret)
 
     @classmethod

@@ -143,7 +143,9 @@ class SiteCodec:
         tell. Aliases of values that this codec has not seen stay, and ``unknown_count_`` counts
         them.
         """
-        return self._read(lambda reader: reader.text(text, decimals))
+        if not isinstance(text, str):
+            raise DataError(f"decode_text needs a text. Got {type(text).__name__}")
+        return str(self._read(lambda reader: reader.text(text, decimals)))
 
     def decode_rules(self, rules: Any) -> Any:
         """Itemsets and rules: strings, or any nest of sets, lists, tuples, mappings and frames.

@@ -192,10 +192,12 @@ def check_exact(column: Graded) -> Graded:
 
 
 def check_names(columns: Sequence[Coded]) -> None:
-    """Refuses a column that is named twice, or like an alias of another."""
+    """Refuses a column without a name, named twice, or named like an alias of another."""
     seen: set[str] = set()
     for column in columns:
         for name in {column.name, *column.sources}:
+            if not name.strip():
+                raise ParameterError("a column of the agreement has no name: give it one")
             if name in seen:
                 raise ParameterError(f"the agreement names column '{name}' twice")
             seen.add(name)

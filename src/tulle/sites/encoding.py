@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tulle.errors import DataError, PrivacyError
 from tulle.sites import grading
-from tulle.sites.columns import CLOCKS, EXACT, PARTS, WHOLE, Aliased, Graded, Joint, ValueType
+from tulle.sites.columns import PARTS, WHOLE, Aliased, Graded, Joint, ValueType
 from tulle.sites.numbers import Floats, from_numbers, numbers_of
 from tulle.sites.texts import from_text, present, texts_of
 from tulle.sites.vocabulary import OTHER, Vocabulary
@@ -54,7 +54,7 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
         rounded = np.round(numbers)
         off = np.abs(rounded - numbers)
         # miners print and store fewer digits; a mean of codes is further off than that
-        room = max(1e-2, EXACT if column.type in CLOCKS else column.tolerance)
+        room = max(1e-2, column.tolerance)
         strange += int(np.count_nonzero(off[~np.isnan(off)] > room))
         numbers = rounded
     if strange:

@@ -73,6 +73,9 @@ def rebuild(X: Any, frame: pl.DataFrame, shape: Shape | None = None) -> Any:
         restored = _to_array(frame)
         return restored.tolist() if isinstance(X, list | tuple) else restored
     if kind == "pandas.DataFrame":
+        labels = {str(label): label for label in X.columns}
+        if not any(isinstance(label, tuple) for label in X.columns):
+            restored.columns = [labels.get(name, name) for name in restored.columns]
         restored.index = X.index
     if kind == "pyarrow.RecordBatch" and hasattr(restored, "combine_chunks"):
         import pyarrow as pa

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,7 @@ class ResultReader:
             return self._tuple(found, inside)
         if isinstance(found, set | frozenset):
             return type(found)(self._distinct(found))
-        if isinstance(found, list):
+        if isinstance(found, list | Iterator | KeysView | ValuesView):
             return [self.anything(part, inside) for part in found]
         if isinstance(found, np.ndarray) and found.dtype.kind in "OU":
             parts = [self.anything(part, inside) for part in found.tolist()]

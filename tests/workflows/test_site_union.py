@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tulle.errors import DataError
+from tulle.releases import manifest_path
+from tulle.workflows import site_results, site_tables, site_union, sites
+
+ONE = pl.DataFrame({"age": [34, 51, None], "illness": ["Flu", "Mumps", "Flu"], "ward": [1, 2, 3]})
+TWO = pl.DataFrame({"age": [77, 18], "illness": ["Flu", None], "ward": [4, None]})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    ONE.write_csv("one.csv")
+    TWO.write_csv("two.csv")
+    for name in ("zero", "naught"):
+        ONE.head(0).write_csv(f"{name}.csv")
+    ONE.with_columns(pl.lit(None).alias(name) for name in ONE.columns).write_csv("blank.csv")
+    for name in ("one", "two", "zero", "blank"):
+        sites.summarise(f"{name}.csv", f"{name}.json")
+    summaries = ["zero.json", "one.json", "two.json", "blank.json"]
+    sites.agree("agreed", summaries=summaries, key_file="key", plain=("ward",))
+    return tmp_path
+
+
+def encode(source: str, output: str, **options: Any) -> None:
+    site_tables.encode(source, output, agreement="agreed", key_file="key", **options)
+
+
+def join(*sources: str, output: str = "union.parquet") -> pl.DataFrame:
+    site_union.join(sources, output, force=True)
+    site_results.decode(
+        output, "plain.parquet", agreement="agreed", key_file="key",
+        values=["one.csv", "two.csv"], force=True,
+    )  # fmt: skip
+    return pl.read_parquet("plain.parquet")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_sites_without_records_or_values_join_like_others(folder: Path, kind: str) -> None:
+    for name in ("one", "two", "zero", "naught", "blank"):
+        encode(f"{name}.csv", f"{name}.codes.{kind}")
+    codes = {name: f"{name}.codes.{kind}" for name in ("one", "two", "zero", "naught", "blank")}
+    assert join(codes["zero"], codes["one"], codes["naught"], codes["two"]).equals(
+        pl.concat([ONE, TWO])
+    )
+    assert join(codes["blank"], codes["one"]).tail(3).equals(ONE)
+    assert join(codes["zero"], codes["naught"]).height == 0
+
+
+def test_a_report_on_nothing_is_a_report(folder: Path) -> None:
+    for name in ("zero", "blank"):
+        encode(f"{name}.csv", f"{name}.parquet", report=f"{name}.html")
+        assert "Codes of one site" in Path(f"{name}.html").read_text()
+    encode("one.csv", "one.parquet", report="one.html", public="zero.csv")
+
+
+@pytest.mark.parametrize("change", ["order", "format", "both"])
+def test_the_same_records_are_noticed_however_they_were_kept(folder: Path, change: str) -> None:
+    encode("one.csv", "one.parquet")
+    other = ONE.reverse() if change in ("order", "both") else ONE
+    source = "again.csv" if change == "order" else "again.parquet"
+    other.write_csv(source) if change == "order" else other.write_parquet(source)
+    encode(source, "again.codes.csv")
+    with pytest.raises(DataError, match="the same table: it would count twice"):
+        join("one.parquet", "again.codes.csv")
+    assert not Path("union.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"counts": {}}, "names no agreement, or is damaged"),
+        ({"counts": {"records": "many"}}, "names no agreement, or is damaged"),
+        ({"counts": {"records": 99}}, "holds 3 records, its manifest says 99"),
+        ({"source": {}}, "names no agreement, or is damaged"),
+        ({"columns": {"age": {}, "illness": {}, "ward": {}}}, "or is damaged"),
+        ({"columns": {"age": 5}}, "or is damaged"),
+    ],
+)
+def test_damaged_manifests_get_a_clear_word(
+    folder: Path, changes: dict[str, Any], words: str
+) -> None:
+    encode("one.csv", "one.parquet")
+    encode("two.csv", "two.parquet")
+    manifest = json.loads(manifest_path("one.parquet").read_text())
+    manifest_path("one.parquet").write_text(json.dumps({**manifest, **changes}))
+    with pytest.raises(DataError, match=words):
+        site_union.join(["one.parquet", "two.parquet"], "union.parquet")
+    assert not Path("union.parquet").exists()
+
+
+def test_codes_of_another_agreement_are_noticed_without_their_manifest(folder: Path) -> None:
+    encode("one.csv", "one.parquet")
+    encode("one.csv", "sqlite:///codes.db#one")
+    sites.rotate("agreed", "newer", key_file="key")
+    shutil.copy("one.parquet", "lost.parquet")
+    for source in ("lost.parquet", "sqlite:///codes.db#one"):
+        with pytest.raises(DataError, match="was encoded under agreement"):
+            site_results.decode(
+                source, "plain.csv", agreement="newer", key_file="key", keep_unknown=True
+            )
+    assert not Path("plain.csv").exists()

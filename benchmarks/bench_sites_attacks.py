@@ -61,7 +61,7 @@ def frequencies(
         ["column", "categories", "guessing", "recovered", "recovered, split at 2 %"],
         rows,
         notes="Share of the records of the training file whose value an attacker names rightly, "
-        "who holds the test file. Splitting frequent values into aliases of at most 2 % each "
+        "who holds the test file. Splitting frequent values into aliases of about 2 % each "
         "(the attacker knows the rule) hides some of it, and changes what miners find.",
         packages=("numpy", "scipy", "polars"),
         seed=SEED,
@@ -92,7 +92,7 @@ def pairs(
         ["column", "attacker knows", "guessing", "recovered, equal cuts", "recovered, uneven cuts"],
         rows,
         notes="Known pairs: the values of so many of the people, and the range of the public "
-        "file. Order matching: the public file. Means over 20 draws of the people known.",
+        "file, drawn anew for each attempt. Order matching: the public file.",
         packages=("numpy", "scipy", "polars"),
         seed=SEED,
         quick=quick,

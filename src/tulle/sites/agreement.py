@@ -220,8 +220,8 @@ class SiteAgreement:
     def for_release(self, label: str) -> SiteAgreement:
         """The agreement for one release: sites that use the same label get the same codes.
 
-        Aliases and secret cut points of two labels have nothing in common, so that a miner who
-        holds two releases cannot link them by their codes; nothing needs to be exchanged.
+        Aliases of two labels have nothing in common, so that a miner who holds two releases
+        cannot link them by these; numbers keep their order in both. Nothing needs to be exchanged.
         """
         return self._under(SecretKey(self._key.derive(f"sites/release/{label}")), self.generation)
 

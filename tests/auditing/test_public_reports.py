@@ -214,6 +214,28 @@ def test_an_association_that_rests_on_a_few_people_is_for_the_owner() -> None:
     }
 
 
+def test_a_distance_does_not_count_the_few_whom_the_release_left_out() -> None:
+    rng = np.random.default_rng(8)
+    release = pl.DataFrame(
+        {"word": rng.choice(["a", "b"], 400), "ill": [False] * 400, "x": rng.normal(size=400)}
+    )
+    first = pl.int_range(400) == 0
+    original = release.with_columns(
+        word=pl.when(first).then(pl.lit("rare")).otherwise("word"),
+        ill=first,
+        x=pl.when(first).then(None).otherwise("x"),
+    )
+    found = audit(original, release, random_state=0, k=K, attempts=50)
+    owner, public = (json.loads(found.json(edition)) for edition in ("owner", "public"))
+    rows = [{r[0]: r[2] for r in e["sections"][0]["blocks"][0]["rows"]} for e in (owner, public)]
+    assert [rows[0]["word"], rows[0]["ill"]] == pytest.approx([0.0025, 0.0025])
+    assert rows[1] == {"word": 0, "ill": None, "x": 0}  # of x too one is missing
+    assert {"marginal_distance", "correlation_difference"} <= set(owner["metrics"])
+    assert not {"marginal_distance", "correlation_difference"} & set(public["metrics"])
+    for text in (found.markdown("public"), found.html("public").split("<script>")[0]):
+        assert "0.0025" not in text
+
+
 def test_a_figure_about_fewer_than_k_people_is_for_the_owner() -> None:
     rng = np.random.default_rng(6)
     people, release = rng.normal(size=(40, 3)), rng.normal(size=(40, 3))

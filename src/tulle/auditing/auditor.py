@@ -32,6 +32,10 @@ from tulle.random import RandomState, as_generator, spawn
 from tulle.tables.schema import Role
 
 _MOST, _FEWEST, _LARGE = 1000, 200, 40_000  # attempts, and the records from which they fall
+_OF_EACH_COLUMN = (  # measures from which that of a single column could be had
+    *("marginal_distance", "marginal_distance_max"),
+    *("correlation_difference", "correlation_difference_max"),
+)
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 
 LIMITS = (
@@ -123,7 +127,7 @@ def audit(
             "behind": behind,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [
-                column_section(tables, distances, k),
+                column_section(tables, distances, found.behind_each, k),
                 structure_section(tables, found, k),
                 extreme_section(distances),
             ],
@@ -198,7 +202,10 @@ def _metrics(
         **nearness,
         **measures.distinguishability(tables, tell),
     }
-    behind = dict.fromkeys(nearness, min(attempts, *map(len, tables.present)))
+    behind = {
+        **dict.fromkeys(nearness, min(attempts, *map(len, tables.present))),
+        **dict.fromkeys(_OF_EACH_COLUMN, min(associations.behind_each.values())),
+    }
     if target is not None:
         scores, tested = measures.mining(tables, target, estimator, model)
         found |= scores

@@ -32,6 +32,11 @@ class Associations(NamedTuple):
     release: Floats
     behind: NDArray[np.int64]  # on how many originals the spread of each column rests
 
+    @property
+    def behind_each(self) -> dict[str, int]:
+        """The same by the names of the columns."""
+        return dict(zip(self.names, self.behind.tolist()))
+
 
 def associations(tables: Aligned) -> Associations:
     """The associations of the columns; whether a number is missing is no column of its own."""

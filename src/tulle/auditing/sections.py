@@ -16,7 +16,10 @@ _MOST_CHARTS = 40  # columns with a chart of their own; the table has them all
 
 
 def column_section(
-    tables: Aligned, distances: Mapping[str, Mapping[str, Any]], k: int
+    tables: Aligned,
+    distances: Mapping[str, Mapping[str, Any]],
+    behind: Mapping[str, int],
+    k: int,
 ) -> dict[str, Any]:
     """Every column: its distance, and a chart behind it; the worst first."""
     worst = sorted(distances, key=lambda name: -distances[name]["distance"])
@@ -26,13 +29,14 @@ def column_section(
         "categories; 0 is perfect.",
         "columns": ["column", "kind", "distance"],
         "rows": [[n, tables.kinds[n].value, distances[n]["distance"]] for n in worst],
+        "behind": [behind[name] for name in worst],
     }
     charts = [
         {
             "type": "chart",
             "chart": "histogram",
             "title": f"{name}: original and release",
-            "folded": f"{name} (distance {distances[name]['distance']:.3g})",
+            "folded": name,
             "help": f"Share of records; bars of fewer than {k} originals are left out.",
             "rows": histogram(tables, name, k),
         }

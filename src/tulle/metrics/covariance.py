@@ -49,7 +49,8 @@ def spread_behind(numbers: Floats, codes: Codes) -> NDArray[np.int64]:
 
     Of numbers the square of the summed squared deviations over the sum of their squares: ``m`` if
     ``m`` records deviate and all others are at the mean. Of categories all records but those of
-    the commonest one. An association is about no more people than that.
+    the commonest one. An association is about no more people than that. What is the same for all
+    rests on all.
 
     >>> spread_behind(np.array([[0.0], [0.0], [0.0], [9.0]] * 50), np.array([[1], [1], [1], [2]]))
     array([85,  1])
@@ -59,9 +60,11 @@ def spread_behind(numbers: Floats, codes: Codes) -> NDArray[np.int64]:
         known = column[~np.isnan(column)]
         squares = (known - known.mean()) ** 2 if len(known) else known
         total = float((squares**2).sum())
-        found.append(float(squares.sum()) ** 2 / total if total > 0 else 0.0)
-    found += [float(len(column) - _numbered(column)[1].max()) for column in codes.T]
-    return np.floor(np.array(found)).astype(np.int64)
+        found.append(int(float(squares.sum()) ** 2 / total) if total > 0 else len(column))
+    for column in codes.T:
+        most = int(_numbered(column)[1].max())
+        found.append(len(column) - most or most)
+    return np.array(found, dtype=np.int64)
 
 
 def _covariances(matrix: Floats) -> Floats:

@@ -27,7 +27,8 @@ and numbers (no arrays, no frames, no rows of the data)::
                                           "style": "plain" | "share" | "percent"}]}
             | {"type": "list", "rows": ["a sentence", ...]}
             | {"type": "table", "title": ..., "columns": [names], "rows": [[cells]],
-               "counts": [names of columns that count records]}
+               "counts": [names of columns that count records],
+               "behind": [how many records each row rests on, if it tells distances]}
             | {"type": "chart", "chart": KIND, "title": ..., "help": ..., "rows": [{...}]}
 
 A section, block or attack with ``"owner_only": True`` is left out of the public edition, which also

@@ -66,7 +66,8 @@ def _block(block: Mapping[str, Any], title: str) -> dict[str, Any]:
     for field in _BLOCK_FIELDS[kind]:
         if field not in block:
             raise ParameterError(f"A {kind} in the section '{title}' lacks '{field}'.")
-    defaults = {"title": "", "help": "", "folded": "", "counts": [], "owner_only": False}
+    words = dict.fromkeys(("title", "help", "folded"), "")
+    defaults = {**words, "counts": [], "behind": [], "owner_only": False}
     if kind == "facts":
         return {
             **defaults,

@@ -22,6 +22,7 @@ from tulle.report.verdict import grade, verdict
 
 EDITIONS = ("owner", "public")
 COUNTS = ("count", "released")  # fields of a chart's rows that count records
+_COUNTING = ("marginal_distance", "marginal_distance_max", "suppressed_share")  # shares of records
 K = 10  # if a result names no k of its own
 
 
@@ -38,6 +39,7 @@ def edition_of(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
 
 def _public(whole: Mapping[str, Any]) -> dict[str, Any]:
     k, tried = whole["k"], len(whole["attacks"])
+    least = k / max(k, whole["records"] or 1000 * k)  # a share of the records that counts k
     told = {
         name: {**attack, "grade": grade(name, attack, tried)}
         for name, attack in whole["attacks"].items()
@@ -48,7 +50,7 @@ def _public(whole: Mapping[str, Any]) -> dict[str, Any]:
     shown = {
         **whole,
         "metrics": {
-            name: _significant(value)
+            name: _counted(value, least) if name in _COUNTING else _significant(value)
             for name, value in whole["metrics"].items()
             if whole["behind"].get(name, k) >= k
         },
@@ -58,7 +60,7 @@ def _public(whole: Mapping[str, Any]) -> dict[str, Any]:
         },
         "gates": [_coarse_gate(gate, k) for gate in whole["gates"]],
         "sections": [
-            {**section, "blocks": _public_blocks(section["blocks"], k)}
+            {**section, "blocks": _public_blocks(section["blocks"], k, least)}
             for section in whole["sections"]
             if not section["owner_only"]
         ],
@@ -110,15 +112,18 @@ def hide_small(
     ]
 
 
-def _public_blocks(blocks: Sequence[Mapping[str, Any]], k: int) -> list[dict[str, Any]]:
-    return [_public_block(block, k) for block in blocks if not block["owner_only"]]
+def _public_blocks(
+    blocks: Sequence[Mapping[str, Any]], k: int, least: float
+) -> list[dict[str, Any]]:
+    return [_public_block(block, k, least) for block in blocks if not block["owner_only"]]
 
 
-def _public_block(block: Mapping[str, Any], k: int) -> dict[str, Any]:
+def _public_block(block: Mapping[str, Any], k: int, least: float) -> dict[str, Any]:
     if block["type"] == "chart":
         return {**block, "rows": _public_rows(block["chart"], block["rows"], k)}
     if block["type"] == "table":
-        return {**block, "rows": _public_table(block, k)}
+        rows = _distances(block, k, least) if block["behind"] else _public_table(block, k)
+        return {**block, "rows": rows, "behind": []}
     if block["type"] == "list":
         return dict(block)
     facts = [{**fact, "value": _significant(fact["value"])} for fact in block["rows"]]
@@ -150,6 +155,20 @@ def _rounded(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
 def _public_table(block: Mapping[str, Any], k: int) -> list[list[Any]]:
     counted = {i for i, name in enumerate(block["columns"]) if name in block["counts"]}
     return [_public_cells(row, counted, k) for row in block["rows"]]
+
+
+def _distances(block: Mapping[str, Any], k: int, least: float) -> list[list[Any]]:
+    """Rows of distances between tables: as coarse as ``k`` records, none that rests on fewer."""
+    hidden = [behind < k for behind in block["behind"]]
+    return [
+        [None if few and _is_decimal(cell) else _counted(cell, least) for cell in row]
+        for few, row in zip(hidden, block["rows"])
+    ]
+
+
+def _counted(value: Any, least: float) -> Any:
+    """A share of the records, or a distance in such shares, in steps of the least that is told."""
+    return round(round(value / least) * least, 4) if _is_decimal(value) else value
 
 
 def _public_cells(row: Sequence[Any], counted: set[int], k: int) -> list[Any]:

@@ -151,13 +151,6 @@ def test_a_quote_in_a_bare_field_opens_nothing() -> None:
     assert (found.frame["age"].to_list(), found.refused) == ([36], {0: "quotes do not match"})
 
 
-@pytest.mark.parametrize("header", [b"48,484.33,C", b"age,cost,3", b"C;1e3;D"])
-def test_a_record_is_not_taken_for_the_header(header: bytes) -> None:
-    with pytest.raises(DataError, match=r"numbers among its names \([12] of 3\)") as refusal:
-        RecordReader("csv", header)
-    assert not any(cell in str(refusal.value) for cell in ("48", "1e3"))
-
-
 odd_values = st.one_of(
     st.none(),
     st.booleans(),

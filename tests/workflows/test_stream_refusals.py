@@ -119,6 +119,33 @@ def test_the_wrong_file_is_told_from_a_stream(
     assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".") == ["in"]
 
 
+def headed(path: Path, header: str, kinds: str) -> str:
+    """A file of 100 records, with a number or a text in each column."""
+    numbers = np.random.default_rng(0).uniform(10, 900, size=(100, len(kinds))).round(2)
+    rows = [
+        [str(value) if kind == "n" else "AB"[int(value > 400)] for value, kind in zip(row, kinds)]
+        for row in numbers
+    ]
+    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(("header", "kinds"), [("48,484.33,C", "nnt"), ("C,50,D", "tnt")])
+def test_a_record_is_not_taken_for_the_header(tmp_path: Path, header: str, kinds: str) -> None:
+    source = headed(tmp_path / "in.csv", header, kinds)
+    with pytest.raises(DataError, match="the first line looks like a record") as told:
+        stream(source, tmp_path / "out", state=tmp_path / "st", k=4, init=60)
+    assert not any(cell in str(told.value) for cell in ("48", "484", "50"))
+    assert not (tmp_path / "st").exists()
+
+
+@pytest.mark.parametrize("header", ["plan,2019,2020", "plan,7,cost"])
+def test_a_column_may_be_named_by_a_number(tmp_path: Path, header: str) -> None:
+    source = headed(tmp_path / "in.csv", header, "tnn")
+    done = stream(source, tmp_path / "out", state=tmp_path / "st", k=4, init=60)
+    assert done.summary["condensed"] == 100
+
+
 def test_a_stream_of_nothing_but_malformed_lines_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

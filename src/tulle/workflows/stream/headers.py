@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tulle.errors import DataError
 from tulle.workflows.stream.quotes import quoted_fields
 
@@ -20,7 +18,11 @@ def read_header(header: bytes) -> tuple[list[str], str]:
         raise DataError("the header has an empty or doubled column name: rename it")
     if not names:
         raise DataError("the quotes of the header do not match")
-    _refuse_numbers(names)
+    if all(map(_is_number, names)):  # some may be names (years): judged once the types are known
+        raise DataError(
+            "the header has nothing but numbers, which looks like a record: put the names of the "
+            "columns before it"
+        )
     return names, separator
 
 
@@ -36,18 +38,6 @@ def _as_text(header: bytes) -> str:
     if "\r" in text:
         raise DataError("the lines end with a lone CR: save the file with LF line ends")
     return text
-
-
-def _refuse_numbers(names: Sequence[str]) -> None:
-    """A record in place of the header would be lost, and its cells published as names."""
-    count = sum(map(_is_number, names))
-    if count:
-        some = f"numbers among its names ({count} of {len(names)})"
-        found = "nothing but numbers" if count == len(names) else some
-        raise DataError(
-            f"the header has {found}, which looks like a record: put the names of the columns "
-            "before it, or rename columns that are named by a number"
-        )
 
 
 def _is_number(text: str) -> bool:

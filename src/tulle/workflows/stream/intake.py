@@ -14,6 +14,7 @@ from tulle.condense.stream.misfits import misfits
 from tulle.condense.stream.saving import resupply
 from tulle.errors import DataError, PrivacyError
 from tulle.moments import Ints
+from tulle.tables.headers import refuse_record
 from tulle.tables.number_facts import EXACT
 from tulle.tables.schema import UNRELEASED
 from tulle.workflows.stream.fields import Reasons
@@ -80,6 +81,8 @@ class Intake:
             raise DataError("the source holds no record" + initial.complaint())
         self.reader.learn(initial.rows, self.settings.declared())
         records = self.reader.typed(initial.rows, initial.places, initial.refused)
+        if self.reader.kind == "csv":
+            refuse_record("the source", records.frame)
         self.settings.plan(records.frame)
         self._condense(Lines.joined(initial.lines), records)
         self.initial = _Initial()

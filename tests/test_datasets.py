@@ -67,7 +67,18 @@ def test_quest_any_parameters_give_the_shape_asked(T, I, D, L, N, correlation, c
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"T": 0}, {"I": 0.5}, {"D": 0}, {"L": 0}, {"N": 0}, {"corruption": 1.0}, {"N": 3}]
+    "wrong",
+    [
+        {"T": 0},
+        {"I": 0.5},
+        {"D": 0},
+        {"L": 0},
+        {"N": 0},
+        {"corruption": 1.0},
+        {"N": 3},
+        {"N": 2**31},
+        {"T": 1e300},
+    ],
 )
 def test_quest_wrong_parameter_is_named(wrong):
     with pytest.raises(ParameterError, match=next(iter(wrong))):

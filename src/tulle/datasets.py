@@ -80,11 +80,11 @@ def quest(
     """
     from scipy.sparse import csr_array, vstack
 
-    check_real("quest", "T", T, 1)
-    check_real("quest", "I", I, 1)
+    check_real("quest", "T", T, 1, 1e6)
+    check_real("quest", "I", I, 1, 1e6)
     check_int("quest", "D", D, 1)
     check_int("quest", "L", L, 1)
-    check_int("quest", "N", N, 1)
+    check_int("quest", "N", N, 1, 2**31 - 1)
     check_real("quest", "correlation", correlation, 0)
     check_real("quest", "corruption", corruption, 0, 1, closed="left")
     if N < I:

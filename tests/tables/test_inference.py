@@ -105,6 +105,14 @@ def one(name: str, values: list[object] | pl.Series) -> Column:
         ("anything", [i * i for i in range(40)], QUASI),
         ("anything", [f"k{i}" for i in range(40)], ID),
         ("anything", [f"k{i % 7}" for i in range(40)], QUASI),
+        ("remark", [f"since {i}" for i in range(5)], ID),  # few, but released as they are
+        ("remark", ["a", "b", "c", "d"], QUASI),
+        (
+            "remark",
+            [f"{i % 30} and so on, at some length, of somebody" for i in range(60)],
+            IGNORED,
+        ),
+        ("trade", [f"{i % 9} and so on, at some length, of something" for i in range(60)], QUASI),
         ("own_telephone", ["yes", "no"] * 20, QUASI),
         ("x", ["DE89 3704 0044 0532 0130 00", "GB33 BUKB 2020 1555 5555 55"], ID),
         ("uid", ["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"] * 2 + ["x"], QUASI),

@@ -15,7 +15,8 @@ from tulle.tables import column_words as words
 from tulle.tables.schema import Column, Kind, Role
 
 _NEARLY_UNIQUE = 0.9  # share of different values from which a column tells records apart
-_ENOUGH = 20  # records needed to say so
+_ENOUGH = 20  # records needed to say so of numbers, which may differ by chance
+_ENOUGH_TEXTS = 5  # ... and of text, which would be released as it is
 _FEW = 20  # different values that a class or a code may have
 _MATCHING = 0.8  # share of values with the shape of an address or number
 _REPEATS = 20  # records that one person may have
@@ -116,7 +117,9 @@ class _Look:
 
     @property
     def surely_unique(self) -> bool:
-        return self.nearly_unique and len(self.series) >= _ENOUGH
+        return self.nearly_unique and len(self.series) >= (
+            _ENOUGH_TEXTS if self.is_text else _ENOUGH
+        )
 
 
 def _opaque(series: pl.Series) -> Profile:
@@ -220,12 +223,18 @@ def _names_people(parts: frozenset[str]) -> bool:
     return bool(named or parts & words.NAMES_A_PERSON)
 
 
+def _free_text(look: _Look) -> _Guess:
+    if not look.is_text or not (look.surely_unique or look.distinct > _FEW):
+        return None
+    if float(look.series.head(2000).str.len_chars().mean() or 0) < _PROSE:  # type: ignore[arg-type]
+        return None
+    return Role.IGNORED, "free text, which may name people and cannot be condensed"
+
+
 def _tells_records_apart(look: _Look) -> _Guess:
     if not look.surely_unique:
         return None
     if look.is_text:
-        if float(look.series.head(2000).str.len_chars().mean() or 0) >= _PROSE:  # type: ignore[arg-type]
-            return Role.IGNORED, "free text, which may name people and cannot be condensed"
         return Role.IDENTIFIER, f"{look.distinct:,} of {len(look.series):,} values are different"
     if look.series.dtype.is_integer() and look.distinct == look.records:
         steps = look.series.sort().diff().drop_nulls()
@@ -253,6 +262,7 @@ _RULES: tuple[Callable[[_Look], _Guess], ...] = (
     _privacy_level,
     _shaped_like_an_identifier,
     _named_like_an_identifier,
+    _free_text,
     _tells_records_apart,
     _sensitive,
     _quasi,

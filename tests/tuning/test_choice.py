@@ -38,3 +38,10 @@ def test_a_single_size_says_so() -> None:
     k, reason = choose(CURVE[:1], 10, 0.05, Limits())
     assert k == 10
     assert "only size" in reason
+
+
+def test_what_could_not_be_measured_is_inside_no_limit() -> None:
+    unknown = Point(10, 0.5, 0.0, float("nan"), 0.3, 0.0, 1.0)
+    with pytest.raises(PrivacyError, match="none of the 1"):
+        choose([unknown], None, 0.05, Limits(min_accuracy_ratio=0.9))
+    assert "the original's is 0" in choose([unknown], None, 0.05, Limits())[1]

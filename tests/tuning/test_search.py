@@ -3,13 +3,15 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from tulle import ClassCondenser, Condenser, GroupSizeSearch, StreamCondenser
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.tuning.evaluation import Split
+from tulle.tables.schema import Column, Kind, Role
+from tulle.tuning.splitting import Split
 
 X, y = load_iris(return_X_y=True)
 
@@ -91,17 +93,17 @@ def test_frames_with_categories_and_missing_values() -> None:
 def test_held_out_records_touch_neither_scales_nor_groups() -> None:
     split = Split.of(X, y, None, None, test_size=0.1, classes=True, seed=0)
     assert not set(split.train) & set(split.test)
-    table, target, _ = split.training()
+    table, target, _ = split.training(5)
     assert len(table) == len(target) == len(split.train)
     moved = X.copy()
     moved[split.test] += 1000
     again = Split.of(moved, y, None, None, test_size=0.1, classes=True, seed=0)
-    assert np.array_equal(again.training()[0], table)
+    assert np.array_equal(again.training(5)[0], table)
     assert np.array_equal(again.encoder.scales_, split.encoder.scales_)
 
 
 def test_too_small_classes_and_wrong_options_get_a_clear_answer() -> None:
-    with pytest.raises(DataError, match=r"smallest class has 45 .* smallest group of 60"):
+    with pytest.raises(DataError, match=r"smallest class has 45 .* too few for groups of 60"):
         search(min_group=60)
     with pytest.raises(ParameterError, match="'strategy'"):
         search(strategy="ruel")
@@ -145,3 +147,105 @@ def test_limits_are_kept() -> None:
     chosen = found.results_.filter(pl.col("chosen")).row(0, named=True)
     assert chosen["risk"] <= 0.05
     assert chosen["ratio"] >= 0.8
+
+
+# -- levels, small classes, limits that cannot be measured --------------------------------------
+
+LEVELS = np.where(np.arange(150) % 10 == 0, 30, 2)
+
+
+def _frame() -> pl.DataFrame:
+    return pl.DataFrame(X, schema=["a", "b", "c", "d"]).with_columns(asked=pl.Series(LEVELS))
+
+
+def test_with_levels_no_group_is_smaller_than_the_size_or_its_level() -> None:
+    grid = GroupSizeSearch(strategy="grid", sizes=[5, 20], repeats=1, random_state=0)
+    given = grid.fit(_frame().drop("asked"), y, LEVELS)
+    assert given.results_["privacy"].is_sorted()
+    made = given.best_estimator_
+    assert made.counts_.min() >= given.best_k_
+    assert {row.level for row in made.level_summary_} == {given.best_k_, 30}
+    named = clone(grid).fit(_frame(), y, "asked")
+    assert named.results_.drop("seconds").equals(given.results_.drop("seconds"))
+    by_policy = ClassCondenser(Condenser(columns=[Column("asked", Kind.INTEGER, Role.LEVEL)]))
+    told = clone(grid).set_params(estimator=by_policy).fit(_frame(), y)
+    assert told.results_.drop("seconds").equals(given.results_.drop("seconds"))
+    assert told.sample()[0].columns == ["a", "b", "c", "d"]
+    with pytest.raises(DataError, match="100 entries, but there are 150"):
+        grid.fit(X, y, LEVELS[:100])
+
+
+@pytest.mark.parametrize("small_classes", ["pool", "suppress"])
+def test_classes_that_the_condenser_withholds_or_pools_have_no_say(small_classes: str) -> None:
+    labels = np.array([*["rare"], *["few"] * 3, *["a"] * 71, *["b"] * 75])
+    condenser = ClassCondenser(small_classes=small_classes)
+    found = GroupSizeSearch(condenser, "grid", sizes=2, repeats=1, random_state=0).fit(X, labels)
+    assert found.results_["k"].to_list()[0] == 5
+    with pytest.raises(DataError, match="single record"):
+        GroupSizeSearch().fit(X, labels)
+
+
+def test_a_class_of_which_nobody_is_held_out_has_no_utility() -> None:
+    labels = np.r_[np.zeros(145), np.ones(5)]
+    found = GroupSizeSearch(strategy="gcd", min_group=2, repeats=1, random_state=0)
+    rows = found.set_params(test_size=0.02).fit(X, labels).class_results_
+    assert rows["utility"].is_nan().to_list() == [False, True]
+
+
+def test_the_condensers_own_smallest_group_is_the_smallest_size() -> None:
+    found = search(estimator=ClassCondenser(min_group=15), min_group=None, strategy="grid", sizes=2)
+    assert found.results_["k"].to_list() == [15, 45]
+    assert search(min_group=None, strategy="grid", sizes=[2, 9]).results_["k"].to_list() == [2, 9]
+    assert search(min_group=None, max_group=4, strategy="gcd").best_k_ == 4
+    assert search(strategy="grid", sizes=np.int64(2)).results_.height == 2
+    with pytest.raises(ParameterError, match="min_group=9 is above max_group=8"):
+        search(min_group=9, max_group=8)
+
+
+def test_errors_as_scores_are_searched_and_limited() -> None:
+    options = {"scoring": "neg_mean_squared_error", "repeats": 1, "min_group": 5, "random_state": 0}
+    found = GroupSizeSearch(Condenser(), **options).fit(X[:, :3], X[:, 3])
+    assert found.baseline_ < 0
+    ratios = 2 - found.results_["utility"] / found.baseline_
+    assert np.allclose(found.results_["ratio"], ratios)
+    with pytest.raises(PrivacyError, match="none of the"):
+        GroupSizeSearch(Condenser(), min_accuracy_ratio=1.5, **options).fit(X[:, :3], X[:, 3])
+
+
+def test_targets_that_cannot_be_predicted_are_refused() -> None:
+    for condenser in (Condenser(), ClassCondenser()):
+        for given in (y[:100], np.r_[y, y]):
+            with pytest.raises(DataError, match="inconsistent numbers of samples"):
+                GroupSizeSearch(condenser).fit(X, given)
+    with pytest.raises(DataError, match="missing or infinite in 1 records"):
+        GroupSizeSearch(Condenser()).fit(X, np.r_[np.nan, X[1:, 0]])
+    words = np.array([f"secret {i}" for i in range(150)])
+    days = np.arange(150).astype("datetime64[D]")
+    for given in (words, days):
+        with pytest.raises(DataError, match="neither numbers nor at most 50 classes") as refused:
+            GroupSizeSearch(Condenser()).fit(X, given)
+        assert "secret" not in str(refused.value)
+
+
+def test_wrong_miners_and_scorers_are_named() -> None:
+    with pytest.raises(ParameterError, match="did you mean 'accuracy'"):
+        search(scoring="acuracy")
+    with pytest.raises(ParameterError, match="'miner' must be a scikit-learn classifier"):
+        search(miner="knn")
+    with pytest.raises(DataError, match="the scorer gave nan for k="):
+        search(scoring=lambda model, X, y: float("nan"))
+
+
+def test_exact_moments_beyond_public_bounds_are_mined_too() -> None:
+    columns = [
+        Column(name, Kind.DECIMAL, bounds=(float(X[:, i].min()), float(X[:, i].max())))
+        for i, name in enumerate("abcd")
+    ]
+    condenser = ClassCondenser(Condenser(exact_moments=True, columns=columns))
+    found = GroupSizeSearch(condenser, "gcd", min_group=5, repeats=1, random_state=0)
+    assert found.fit(_frame().drop("asked"), y).best_k_ == 45
+
+
+def test_the_release_is_drawn_from_all_of_the_random_bits() -> None:
+    entropy = search(strategy="gcd").best_estimator_.random_state.bit_generator.seed_seq.entropy
+    assert sum(int(word).bit_length() for word in np.atleast_1d(entropy)) > 128

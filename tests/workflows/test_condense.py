@@ -239,3 +239,22 @@ def test_a_report_that_cannot_be_written_is_told_beside_the_release(
     assert isinstance(result.exception, TulleError)
     assert "No space left on device); the release" in str(result.exception)
     assert all(row["holds"] for row in verify_release(tmp_path / "r.csv"))
+
+
+def test_exact_moments_beyond_public_bounds_are_released(source: Path, tmp_path: Path) -> None:
+    policy, income = tmp_path / "p.toml", read_table(source)["income"]
+    assert CliRunner().invoke(tulle, ["inspect", str(source), "-o", str(policy)]).exit_code == 0
+    bounds = f"[columns.income]\nbounds = [{income.min()}, {income.max()}]"
+    policy.write_text(policy.read_text().replace("[columns.income]", bounds))
+    options = ["--policy", policy, "--k", 5, "--exact-moments", "--seed", 0, "--json"]
+    result = run(source, "-o", tmp_path / "r.csv", *options)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["covariance_compatibility"] > 0.9
+    assert read_table(tmp_path / "r.csv")["income"].max() > income.max()
+
+
+def test_pairs_are_never_released_as_they_are(source: Path, tmp_path: Path) -> None:
+    result = run(source, "-o", tmp_path / "r.csv", "--k", 2, "--exact-moments", "--seed", 0)
+    assert isinstance(result.exception, TulleError)
+    assert result.exception.exit_code == 1
+    assert not list(tmp_path.glob("r.csv*"))

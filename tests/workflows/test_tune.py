@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from sklearn.datasets import load_iris
@@ -59,3 +60,25 @@ def test_levels_leave_no_size_to_find(source: Path, tmp_path: Path) -> None:
     result = run(tmp_path / "levels.csv", "--policy", tmp_path / "p.toml")
     assert isinstance(result.exception, TulleError)
     assert "no size to find" in str(result.exception)
+
+
+def test_what_cannot_be_released_is_refused_before_the_search(source: Path, tmp_path: Path) -> None:
+    table = read_table(source)
+    words = pl.Series(["a", "b", None] * 50)
+    write_table(table.with_columns(target=words), tmp_path / "missing.csv")
+    result = run(tmp_path / "missing.csv", "--target", "target", "--strategy", "gcd")
+    assert "y is missing (null or NaN) in 50 records" in str(result.exception)
+    days = pl.Series(range(150)).cast(pl.Date)
+    write_table(table.with_columns(target=days), tmp_path / "days.csv")
+    result = run(tmp_path / "days.csv", "--target", "target", "--strategy", "gcd")
+    assert "neither numbers nor" in str(result.exception)
+    names = ["-o", tmp_path / "r.csv", "--report", tmp_path / "r.csv.manifest.json"]
+    assert "same file" in str(run(source, "--target", "target", *names).exception)
+    assert not list(tmp_path.glob("r.csv*"))
+
+
+def test_columns_that_are_ignored_may_hold_lists(source: Path, tmp_path: Path) -> None:
+    lists = read_table(source).with_columns(l=pl.Series([[1, 2]] * 150))
+    lists.write_parquet(tmp_path / "lists.parquet")
+    options = ["--target", "target", "--strategy", "gcd", "--repeats", 1, "--seed", 0]
+    assert run(tmp_path / "lists.parquet", *options).exit_code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,9 +36,9 @@ class Limits:
 
     def excess(self, point: Point) -> float:
         """By how much a point misses the limits; 0 inside."""
-        risk = 0.0 if self.max_risk is None else max(0.0, point.risk - self.max_risk)
+        risk = 0.0 if self.max_risk is None else _beyond(point.risk - self.max_risk)
         asked = self.min_accuracy_ratio
-        return risk + (0.0 if asked is None else max(0.0, asked - point.ratio))
+        return risk + (0.0 if asked is None else _beyond(asked - point.ratio))
 
     def words(self) -> str:
         parts = []
@@ -46,6 +47,11 @@ class Limits:
         if self.min_accuracy_ratio is not None:
             parts.append(f"at least {self.min_accuracy_ratio:g} of the original's utility")
         return " and ".join(parts)
+
+
+def _beyond(excess: float) -> float:
+    """What is beyond a limit; what could not be measured is beyond every limit."""
+    return math.inf if math.isnan(excess) else max(0.0, excess)
 
 
 def choose(
@@ -86,8 +92,10 @@ def _at(points: Sequence[Point], k: int) -> Point:
 
 
 def _sentence(point: Point, why: str) -> str:
+    share = (
+        "the original's is 0" if math.isnan(point.ratio) else f"{point.ratio:.0%} of the original's"
+    )
     return (
-        f"k={point.k} because {why}: utility {point.utility:.3f} "
-        f"({point.ratio:.0%} of the original's), interval privacy {point.privacy:.2f}, "
-        f"linkage risk {point.risk:.3f}."
+        f"k={point.k} because {why}: utility {point.utility:.3f} ({share}), "
+        f"interval privacy {point.privacy:.2f}, linkage risk {point.risk:.3f}."
     )

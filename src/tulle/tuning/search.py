@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,17 +14,20 @@ from tulle.checks import check_choice, check_int, check_real
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.gcd import approximate_gcd
 from tulle.condense.joint import takes_any_table
+from tulle.condense.levels import locate_levels
 from tulle.errors import DataError, ParameterError
-from tulle.random import RandomState, as_generator
+from tulle.random import RandomState, as_generator, spawn
 from tulle.tuning.choice import Limits, Point, choose
-from tulle.tuning.evaluation import Split
+from tulle.tuning.splitting import Split, are_classes
 from tulle.tuning.strategies import grid_sizes, rule_search
-from tulle.tuning.trials import Trials, as_scorer, default_miner
+from tulle.tuning.templates import check_condenser, columns_of, with_columns
+from tulle.tuning.trials import Trials, as_scorer, check_miner, default_miner
 
 if TYPE_CHECKING:
     import polars as pl
 
 GRID = 12
+_LEAST = 5  # the smallest size, unless one is given
 
 
 class GroupSizeSearch(BaseEstimator):
@@ -41,7 +44,7 @@ class GroupSizeSearch(BaseEstimator):
         ``"rule"`` halves the range by the rule of paper 001, a handful of sizes; ``"grid"`` tries
         ``sizes``; ``"gcd"`` takes the approximate GCD of the class sizes and tries only that.
     sizes : int or sequence of int
-        For the grid: how many sizes, or which.
+        For the grid: how many sizes, or which (those that no class can have are left out).
     miner : scikit-learn classifier or regressor, optional
         Standardisation and one nearest neighbour by default.
     scoring : str or callable, optional
@@ -51,13 +54,15 @@ class GroupSizeSearch(BaseEstimator):
     accuracy_gap : float
         The share of utility that is worth more privacy (``t_a`` in the paper).
     min_group : int, optional
-        The smallest size (``t``). By default a twentieth of the smallest class, at least 5.
+        The smallest size (``t``). By default that of the condenser, else a twentieth of the
+        smallest class, at least 5.
     max_group : int, optional
         The largest size. By default the smallest class, or half of the records without classes.
     max_risk : float, optional
         No size whose linkage attack finds more than this share of people over the control.
     min_accuracy_ratio : float, optional
-        No size whose utility is below this share of that of the original.
+        No size whose utility is below this share of that of the original. Of scores below zero
+        (errors), 0.95 means that they may grow by 5 %.
     test_size : float
         The share of records held out.
     n_jobs : int, optional
@@ -128,22 +133,32 @@ class GroupSizeSearch(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, levels: Any = None) -> Self:
-        """Tries sizes on a part of the records, chooses one, and condenses all records with it."""
+        """Tries sizes on a part of the records, chooses one, and condenses all records with it.
+
+        Records whose ``levels`` (as in :class:`Condenser`) are above a size get the larger groups
+        that they ask for, with every size.
+        """
         self._check_parameters()
         validate_data(self, X, skip_check_array=True)
         template = ClassCondenser() if self.estimator is None else self.estimator
-        _check_condenser(template)
-        classes = _are_classes(y, template)
+        check_condenser(template)
+        if y is None:
+            raise DataError("the search needs a target y: utility is how well it can be predicted")
+        classes = isinstance(template, ClassCondenser) or are_classes(y)
+        small = getattr(template, "small_classes", "error") != "error"
 
-        seed = int(as_generator(self.random_state).integers(2**31))
+        rng = as_generator(self.random_state)
+        seed = int(rng.integers(2**31))
+        levels, columns = locate_levels(X, levels, columns_of(template))
+        template = with_columns(template, columns)
         split = Split.of(
-            X, y, levels, _columns(template), test_size=self.test_size, classes=classes, seed=seed
+            X, y, levels, columns, test_size=self.test_size, classes=classes, seed=seed, small=small
         )
-        low, high, counts = self._range(split, classes)
+        low, high, counts = self._range(split, template, classes)
         trials = Trials(
             template,
             split,
-            default_miner(classes) if self.miner is None else self.miner,
+            default_miner(classes) if self.miner is None else check_miner(self.miner),
             as_scorer(self.scoring, classes),
             repeats=self.repeats,
             n_jobs=self.n_jobs,
@@ -157,10 +172,11 @@ class GroupSizeSearch(BaseEstimator):
         self.baseline_ = trials.baseline
         self.results_ = _results(points, self.best_k_)
         self.class_results_ = trials.class_results()
+        # the release is drawn from as many random bits as any other, not from the trials' seed
         self.best_estimator_ = clone(template).set_params(
-            k=self.best_k_, random_state=np.random.default_rng([seed, 0])
+            k=self.best_k_, random_state=spawn(rng, 1)[0]
         )
-        self.best_estimator_.fit(X, y, levels)
+        self.best_estimator_.fit(X, y, split.demands(self.best_k_))
         return self
 
     def sample(self, n_samples: int | None = None) -> Any:
@@ -200,26 +216,37 @@ class GroupSizeSearch(BaseEstimator):
         for name in ("max_risk", "min_accuracy_ratio"):
             if getattr(self, name) is not None:
                 check_real(owner, name, getattr(self, name), 0)
-        if isinstance(self.sizes, int):
-            check_int(owner, "sizes", self.sizes, 1)
-        else:
+        if isinstance(self.sizes, Iterable):
             for size in self.sizes:
                 check_int(owner, "sizes", size, 2)
+        else:
+            check_int(owner, "sizes", self.sizes, 1)
+        if self.min_group and self.max_group and self.min_group > self.max_group:
+            raise ParameterError(
+                f"{owner}: min_group={self.min_group} is above max_group={self.max_group}"
+            )
 
-    def _range(self, split: Split, classes: bool) -> tuple[int, int, list[int]]:
-        """The smallest and largest size, and the class sizes, of the training records."""
+    def _range(self, split: Split, template: Any, classes: bool) -> tuple[int, int, list[int]]:
+        """The smallest and largest size, and the class sizes, of the training records.
+
+        Classes that the condenser withholds or pools because they are small have no say.
+        """
         target = split.target[split.train]
         counts = np.unique(target, return_counts=True)[1].tolist() if classes else [len(target)]
+        least = max(self.min_group or 0, getattr(template, "min_group", None) or 0)
+        if getattr(template, "small_classes", "error") != "error":
+            counts = [count for count in counts if count >= (least or _LEAST)] or counts
         smallest = min(counts)
-        low = self.min_group or max(5, round(smallest / 20))
-        high = self.max_group or (smallest if classes else smallest // 2)
-        if low > smallest or low > high:
+        top = self.max_group or (smallest if classes else smallest // 2)
+        usual = max(_LEAST, round(smallest / 20))
+        low = least or min(usual, self.max_group or usual)
+        if low > smallest or low > top:
             what = "the smallest class" if classes else "the table"
             raise DataError(
-                f"{what} has {smallest} training records, fewer than the smallest group of {low}: "
+                f"{what} has {smallest} training records, too few for groups of {low} and more: "
                 "lower min_group, or leave out or pool the small classes"
             )
-        return low, min(high, smallest), counts
+        return low, min(top, smallest), counts
 
     def _run(self, trials: Trials, low: int, high: int, counts: list[int]) -> int | None:
         """Evaluates sizes; gives the one that the strategy settles on, None for the grid."""
@@ -229,10 +256,11 @@ class GroupSizeSearch(BaseEstimator):
             return settled
         if self.strategy == "rule":
             return rule_search(trials.utilities, low, high, self.accuracy_gap)
-        if isinstance(self.sizes, int):
-            sizes = grid_sizes(low, high, self.sizes)
+        if isinstance(self.sizes, Iterable):
+            low = low if self.min_group else 2  # whoever names sizes means them
+            sizes = sorted({int(size) for size in self.sizes if low <= size <= high})
         else:
-            sizes = sorted({size for size in self.sizes if low <= size <= high})
+            sizes = grid_sizes(low, high, self.sizes)
         if not sizes:
             raise DataError(f"none of the sizes is between {low} and {high}: give others")
         trials.utilities(sizes)
@@ -250,28 +278,3 @@ def _results(points: Sequence[Point], best: int) -> pl.DataFrame:
     import polars as pl
 
     return pl.DataFrame([asdict(point) | {"chosen": point.k == best} for point in points])
-
-
-def _are_classes(y: Any, template: Any) -> bool:
-    """Classes, if each is condensed on its own or if the target looks like labels."""
-    from sklearn.utils.multiclass import type_of_target
-
-    if y is None:
-        raise DataError("the search needs a target y: utility is how well it can be predicted")
-    if isinstance(template, ClassCondenser):
-        return True
-    return type_of_target(np.asarray(y)) in ("binary", "multiclass") and len(np.unique(y)) <= 50
-
-
-def _check_condenser(template: Any) -> None:
-    wanted = ("fit", "sample", "get_params")
-    if not all(hasattr(template, name) for name in wanted) or "k" not in template.get_params():
-        raise ParameterError(
-            f"GroupSizeSearch: 'estimator' must be a condenser with fit, sample and k, "
-            f"not {type(template).__name__}"
-        )
-
-
-def _columns(template: Any) -> Any:
-    inner = getattr(template, "condenser", template)
-    return getattr(inner, "columns", None)

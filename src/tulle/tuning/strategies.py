@@ -33,7 +33,7 @@ def rule_search(utilities: Utilities, low: int, high: int, gap: float) -> int:
         if middle in (low, high):
             return middle
         utilities([middle])
-        if abs(at_low - at_high) > gap * at_low:
+        if abs(at_low - at_high) > gap * abs(at_low):  # errors are scores below zero
             high = middle
         else:
             low = middle

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from tulle import progress
+from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.tuning.choice import Point
-from tulle.tuning.evaluation import Split, Trial, baseline, evaluate
+from tulle.tuning.evaluation import Trial, baseline, evaluate
+from tulle.tuning.splitting import Split
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,14 +50,15 @@ class Trials:
         run = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         with progress.bar("Trying group sizes", len(tasks)) as advance:
             for trial, (size, _) in zip(run(delayed(self._trial)(*task) for task in tasks), tasks):
+                if not np.isfinite(trial.utility):
+                    raise DataError(f"the scorer gave {trial.utility} for k={size}, not a number")
                 self.done.setdefault(size, []).append(trial)
                 advance(1, note=f"k={size}")
         return [float(np.mean([t.utility for t in self.done[size]])) for size in sizes]
 
     def _trial(self, size: int, repeat: int) -> Trial:
         rng = np.random.default_rng([self.seed, size, repeat])
-        condenser = clone(self.template).set_params(k=size)
-        return evaluate(condenser, self.split, self.miner, self.scorer, rng)
+        return evaluate(self.template, size, self.split, self.miner, self.scorer, rng)
 
     def points(self) -> list[Point]:
         return [self._point(size) for size in sorted(self.done)]
@@ -68,7 +70,7 @@ class Trials:
             size,
             utility,
             float(np.std([t.utility for t in trials])),
-            utility / self.baseline if self.baseline > 0 else float("nan"),
+            _kept(utility, self.baseline),
             float(np.mean([t.privacy for t in trials])),
             float(np.mean([t.risk for t in trials])),
             float(np.sum([t.seconds for t in trials])),
@@ -87,6 +89,17 @@ class Trials:
         return pl.DataFrame(rows, schema={"k": pl.Int64, "class": pl.String, "utility": pl.Float64})
 
 
+def _kept(utility: float, baseline: float) -> float:
+    """The share of the original's utility that is left; of one below zero (an error), too.
+
+    >>> _kept(0.9, 1.0), _kept(-1.1, -1.0)
+    (0.9, 0.8999999999999999)
+    """
+    if baseline == 0:
+        return float("nan")
+    return utility / baseline if baseline > 0 else 2 - utility / baseline
+
+
 def default_miner(classes: bool) -> Any:
     """One nearest neighbour on standardised columns, as in paper 001."""
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -99,9 +112,25 @@ def default_miner(classes: bool) -> Any:
 
 def as_scorer(scoring: Any, classes: bool) -> Callable[..., float]:
     """A scorer from its name; accuracy or R2 by default."""
-    from sklearn.metrics import get_scorer
+    from sklearn.metrics import get_scorer, get_scorer_names
 
     if callable(scoring):
         return scoring
-    found: Callable[..., float] = get_scorer(scoring or ("accuracy" if classes else "r2"))
+    name = "accuracy" if classes else "r2"
+    if scoring is not None and scoring not in get_scorer_names():
+        raise ParameterError(
+            f"'scoring' of GroupSizeSearch is no scorer of scikit-learn: "
+            f"{nearest_name(str(scoring), get_scorer_names())}"
+        )
+    found: Callable[..., float] = get_scorer(scoring or name)
     return found
+
+
+def check_miner(miner: Any) -> Any:
+    """A miner, if it can learn and predict."""
+    if isinstance(miner, type) or not all(hasattr(miner, name) for name in ("fit", "predict")):
+        raise ParameterError(
+            "GroupSizeSearch: 'miner' must be a scikit-learn classifier or regressor, not a "
+            f"{type(miner).__name__}"
+        )
+    return miner

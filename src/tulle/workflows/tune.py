@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-import polars as pl
-
 from tulle import report as reports
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
@@ -18,8 +16,8 @@ from tulle.tables.reading import read_table
 from tulle.tables.schema import Role
 from tulle.tuning import GroupSizeSearch
 from tulle.workflows.condense import condense, is_class
-from tulle.workflows.sources import sources_read
-from tulle.workflows.table_policy import column_of, plan_columns
+from tulle.workflows.sources import Path, check_names, sources_read
+from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
 
 DEFAULTS: dict[str, Any] = {
     "strategy": "rule",
@@ -67,14 +65,11 @@ def tune(
     **options: Any,
 ) -> Tuned:
     """Searches the group size; with ``output``, condenses the table with it too."""
-    if output is not None:
-        check_target(output, sources=sources_read(source, policy), force=force)
-    if report is not None:
-        refuse_existing(report, force=force)
-        for read in sources_read(source, policy):
-            refuse_same(read, report)
+    _check_files(source, policy, output, report, force)
     table = read_table(source)
     columns, wanted = plan_columns(table, policy, "tune", DEFAULTS, options, target=target)
+    table = without_opaque(table, columns)
+    columns = [column for column in columns if column.name in table.columns]
     aim = column_of(columns, Role.TARGET)
     if aim is None:
         raise ParameterError("tune needs --target COLUMN, or a policy with a target")
@@ -93,11 +88,9 @@ def tune(
         n_jobs=-1,
         random_state=wanted["seed"],
         **{name: wanted[name] for name in _SEARCH},
-    ).fit(table.drop(aim.name), _labels(table[aim.name]))
+    ).fit(table.drop(aim.name), table[aim.name])
 
     made = _tuned(search, table.height)
-    if report is not None:
-        reports.save(_report(search, made, command, wanted), report, force=force)
     if output is not None:
         condense(
             source,
@@ -109,13 +102,24 @@ def tune(
             seed=wanted["seed"],
             force=force,
         )
+    if report is not None:
+        reports.save(_report(search, made, command, wanted), report, force=force)
     return made
 
 
-def _labels(column: pl.Series) -> Any:
-    return (
-        column.fill_null("(missing)").to_numpy() if column.dtype == pl.String else column.to_numpy()
-    )
+def _check_files(
+    source: Path, policy: Path | None, output: Path | None, report: Path | None, force: bool
+) -> None:
+    """Refuses names that cannot be written, or are one file, before any work is done."""
+    read = sources_read(source, policy)
+    if output is not None:
+        check_target(output, sources=read, force=force)
+        others = {"INPUT": read[0], "--policy": policy}
+        check_names(output=output, report=report, others=others, force=force)
+    elif report is not None:
+        refuse_existing(report, force=force)
+        for name in read:
+            refuse_same(name, report)
 
 
 def _tuned(search: GroupSizeSearch, records: int) -> Tuned:

@@ -83,6 +83,15 @@ def test_names_that_end_with_the_mark_of_open_cells_are_refused() -> None:
         RuleHider("a? -> b", method="blocking", **LIMITS).fit_transform(data)
 
 
+def test_open_cells_are_not_closed_by_hiding_again() -> None:
+    from tulle.transactions import Transactions
+
+    data = Transactions.from_lists(BASKETS)
+    blocked = RuleHider("w, x -> y", method="blocking", **LIMITS).fit_transform(data)
+    with pytest.raises(DataError, match="are open"):
+        RuleHider("w -> x", **LIMITS).fit_transform(blocked)
+
+
 # --- kinds of columns and of names --------------------------------------------------------------
 
 

@@ -161,6 +161,21 @@ def test_algo1a_adds_to_the_fullest_baskets_as_few_as_needed() -> None:
     assert slow.support(got, [0, 1]) == 6
 
 
+def test_algo1a_needs_no_confidence_where_nothing_is_to_be_done() -> None:
+    sensitive = Sensitive.find(coded([{0, 1}, {2}]), [Rule([0], [1])], Thresholds("test", 2))
+    assert result(sensitive, verykios.algo1a(sensitive, RNG)) == [{0, 1}, {2}]
+
+
+def test_decoys_are_where_a_mark_would_say_most() -> None:
+    """Marks in baskets that hold the rest of the rule are half true, as far as there are any."""
+    baskets = [{0, 1, 2}] * 6 + [{0, 1}] * 5 + [{3}] * 20
+    sensitive = Sensitive.find(coded(baskets), [Rule([0, 1], [2])], Thresholds("test", 3, 0.4))
+    edits = blocking(sensitive, np.random.default_rng(2))
+    assert edits.blocked is not None
+    assert set(edits.open_rows.tolist()) <= {*range(6, 11)}
+    assert len(edits.open_rows) == np.count_nonzero(edits.blocked) == 2
+
+
 @given(problems())
 @settings(max_examples=80)
 def test_blocking_makes_rules_uncertain_and_tells_no_lie(problem: Any) -> None:

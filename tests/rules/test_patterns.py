@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.reference import rules as slow
 from tests.rules.test_best import shop
-from tulle import PatternSanitizer, rules
+from tulle import PatternSanitizer, Rule, rules
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.rules import patterns
 
@@ -98,5 +98,8 @@ def test_wrong_wishes() -> None:
         PatternSanitizer(["0 -> 1"], min_support=399).fit_transform(BASKETS)
     with pytest.raises(DataError, match="'wine'"):
         PatternSanitizer(["0 -> wine"], min_support=12).fit_transform(BASKETS)
+    for rule in (Rule("0 -> 1", disclosure=0.5), Rule("0 -> 1", min_support=3)):
+        with pytest.raises(ParameterError, match="are for RuleHider"):
+            PatternSanitizer([rule], min_support=12).fit_transform(BASKETS)
     with pytest.raises(ParameterError, match="max_consequent"):
         PatternSanitizer(["0 -> 1"], max_consequent=0).fit_transform(BASKETS)

@@ -67,6 +67,21 @@ def test_fails_closed(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         hide_stream(source, io.BytesIO(), RULES, LIMITS)
 
 
+@pytest.mark.parametrize("more", ["7 8\n", "\n"])
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    source: Path, monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    passes = iter([source.read_text(), source.read_text().rstrip("\n") + " 999" + more])
+
+    def blocks(path: Path, size: int) -> Any:
+        path.write_text(next(passes).replace("\n\n", "\n"))
+        return fimi.fimi_blocks(path, size)
+
+    monkeypatch.setattr(stream, "fimi_blocks", blocks)
+    with pytest.raises(DataError, match="changed while it was read"):
+        hide_stream(source, io.BytesIO(), RULES, LIMITS)
+
+
 def test_memory_is_bounded_by_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fimi, "_CHUNK", 1 << 14)
     path = tmp_path / "many.dat"

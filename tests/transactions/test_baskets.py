@@ -18,6 +18,12 @@ def test_names_are_kept_and_a_repeated_item_counts_once() -> None:
     assert baskets.lengths.tolist() == [2, 1, 0]
 
 
+def test_sets_are_taken_in_an_order_that_no_run_changes() -> None:
+    words = ["milk", "beer", "tea", "rum", "ale"]
+    assert Transactions.from_lists([set(words)]).names.tolist() == sorted(words)
+    assert len(Transactions.from_lists([{1, "a", (2, 3)}]).names) == 3
+
+
 def test_repr_shows_sizes_only() -> None:
     assert repr(Transactions.from_lists([["secret"]])) == "Transactions(1 baskets, 1 items)"
 

@@ -52,8 +52,8 @@ def _plans(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> It
         yield algo1a(sensitive, rng)
     falls_by_confidence = [r for r, sure in enumerate(sensitive.confidence) if sure is not None]
     dear = sorted(falls_by_confidence, key=lambda r: -int(sensitive.quota[r]))
-    for share in _SHARES:
-        plan = _mixed(sensitive, impact, dear[: round(share * len(dear))], rng)
+    for count in dict.fromkeys(round(share * len(dear)) for share in _SHARES):
+        plan = _mixed(sensitive, impact, dear[:count], rng) if count else None
         if plan is not None:
             yield plan
 

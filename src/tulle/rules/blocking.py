@@ -4,7 +4,8 @@ Supports become intervals. A rule is hidden when the lower end of its support or
 confidence is below the threshold; and so that a receiver who takes open cells for empty ones does
 not find it either, confidence is taken among baskets that surely hold the antecedent, which is
 stricter. A mark only where an item was would say "it was here": for every cell that is blocked, a
-cell where the basket lacks the item is blocked too.
+cell where the basket lacks the item is blocked too, first in baskets that hold the rest of the
+rule, where a mark would say most.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from tulle.rules.edits import Edits
+from tulle.rules.impact import Floats
 from tulle.rules.itemsets import Longs
 from tulle.rules.sensitive import Sensitive
 from tulle.rules.verykios import removals_needed
@@ -64,14 +66,27 @@ def _block_rule(sensitive: Sensitive, blocked: np.ndarray, r: int) -> None:
 
 
 def _add_decoys(sensitive: Sensitive, edits: Edits, rng: np.random.Generator) -> None:
+    """Opens as many empty cells of each item, where a basket holds most of a rule with it."""
     baskets = sensitive.baskets
     assert edits.blocked is not None
     blocked = np.bincount(baskets.items[edits.blocked], minlength=len(baskets.names))
-    rows, items = [], []
     for item in np.flatnonzero(blocked).tolist():
-        lacking = np.setdiff1d(np.arange(len(baskets)), baskets.row_of[baskets.cells(item)])
-        chosen = rng.choice(lacking, size=min(int(blocked[item]), len(lacking)), replace=False)
-        rows.append(np.sort(chosen))
-        items.append(np.full(len(chosen), item))
-    if rows:
-        edits.open_rows, edits.open_items = np.concatenate(rows), np.concatenate(items)
+        likeness = _likeness(sensitive, item)
+        likeness[baskets.row_of[baskets.cells(item)]] = -1.0
+        order = np.lexsort((rng.random(len(baskets)), -likeness))
+        lacking = len(baskets) - int(baskets.counts[item])
+        chosen = np.sort(order[: min(int(blocked[item]), lacking)])
+        edits.open_rows = np.concatenate((edits.open_rows, chosen))
+        edits.open_items = np.concatenate((edits.open_items, np.full(len(chosen), item)))
+
+
+def _likeness(sensitive: Sensitive, item: int) -> Floats:
+    """For each basket, how much of the rest of a rule with the item it holds, at most."""
+    baskets = sensitive.baskets
+    most = np.zeros(len(baskets))
+    for items in (whole for whole in sensitive.whole if item in whole):
+        held = np.zeros(len(baskets))
+        for other in set(items) - {item}:
+            held[baskets.row_of[baskets.cells(other)]] += 1
+        most = np.maximum(most, held / (len(items) - 1))
+    return most

@@ -34,7 +34,7 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
     else:
         raise DataError(
             "a frame of baskets has a 0/1 column for each item, or two columns (basket and item); "
-            "choose the two with from_long(frame, basket, item)"
+            "choose the two with from_long(frame, basket, item), or --basket and --item"
         )
     if names == labels:
         return baskets, restore

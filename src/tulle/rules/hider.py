@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tulle.checks import check_choice, check_flag, check_int
-from tulle.errors import ParameterError, PrivacyWarning
+from tulle.errors import DataError, ParameterError, PrivacyWarning
 from tulle.random import RandomState, as_generator
 from tulle.rules import verification
 from tulle.rules.additions import best_adding
@@ -166,6 +166,8 @@ class RuleHider(BaseEstimator):
         wishes = self._check_parameters()
         source = open_baskets(X)
         baskets = source.baskets
+        if baskets.unknown is not None:
+            raise DataError("some cells of the baskets are open: hide rules in what they came from")
         rng = as_generator(self.random_state)
 
         thresholds = self._thresholds()

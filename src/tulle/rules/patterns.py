@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tulle.checks import check_int
-from tulle.errors import DataError, PrivacyError
+from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.rules.implications import Implications, implications
 from tulle.rules.inputs import open_baskets
 from tulle.rules.itemsets import Itemsets, mine
@@ -57,7 +57,8 @@ class PatternSanitizer(BaseEstimator):
     -----
     **What may leave**: the frame of rules; the attributes. Single items are always shared, so
     inference of a pair from its two items, which no sanitizing can prevent, is not counted.
-    Not protected: supports and confidences of what is shared are exact.
+    Not protected: supports and confidences of what is shared are exact. Of two items that are
+    each in nearly all baskets they prove that the pair is frequent.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class PatternSanitizer(BaseEstimator):
             Ignored.
         """
         name = type(self).__name__
-        wanted = as_rules(self.rules).rules
+        wanted = _wanted(self.rules)
         confidence = confidence_share(name, self.min_confidence)
         if self.max_consequent is not None:
             check_int(name, "max_consequent", self.max_consequent, 1)
@@ -171,6 +172,16 @@ def recovered(
                 known.add(itemset)
                 grew = True
     return [itemset for itemset in sensitive if any(itemset <= other for other in known)]
+
+
+def _wanted(given: Any) -> list[Rule]:
+    found = as_rules(given)
+    if found.keep or any(r.has_thresholds or r.disclosure is not None for r in found.rules):
+        raise ParameterError(
+            "PatternSanitizer leaves rules out altogether: thresholds of single rules and "
+            "itemsets to keep are for RuleHider"
+        )
+    return found.rules
 
 
 def _require_unrecoverable(found: Itemsets, shared: Mask, sensitive: list[frozenset[int]]) -> None:

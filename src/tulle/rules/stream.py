@@ -26,6 +26,7 @@ from tulle.rules.window import slide
 from tulle.transactions import Transactions, fimi_blocks, write_fimi
 
 WINDOW = 50_000
+_BLOCK = 5_000  # baskets to read at once, at least: small windows are worked on together
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,9 @@ def hide_stream(
     for rule in rules:  # what is wrong with thresholds is said before the file is read
         thresholds.of(rule, 1, 1)
     before, after = _Counter(rules), _Counter(rules)
+    size = window * max(1, _BLOCK // window)
     with bar("counting rules", 1) as advance:
-        for block in fimi_blocks(source, window):
+        for block in fimi_blocks(source, size):
             before.add(block)
             advance(0, note=f"{before.n_baskets:,} baskets")
     before.refuse_unknown()
@@ -67,9 +69,9 @@ def hide_stream(
     limits = [thresholds.of(r, n, before.n_baskets) for r, n in zip(rules, supports)]
     leaving = [limit.leaving for limit in limits]
 
-    touched = 0
+    touched = cells = 0
     with bar("hiding rules", before.n_baskets) as advance:
-        for block in fimi_blocks(source, window):
+        for block in fimi_blocks(source, size):
             codes = [tuple(sorted(a + b)) for a, b in before.sides(block)]
             kept = slide(
                 block, codes, leaving, window=window, victim=victim, seed=seed,
@@ -77,9 +79,12 @@ def hide_stream(
             )  # fmt: skip
             released = block.keeping(kept)
             after.add(released)
+            cells += len(block.items)
             touched += int(np.count_nonzero(released.lengths < block.lengths))
             write_fimi(released, file)
             advance(len(block))
+    if (after.n_baskets, cells) != (before.n_baskets, before.n_cells):
+        raise DataError("the file of baskets changed while it was read: nothing is released")
     report = checked(rules, before.pairs, after.pairs, limits, before.n_baskets, "swa")
     dif = 1 - after.n_cells / before.n_cells
     failed = _failure(report, thresholds, before.n_baskets)

@@ -131,13 +131,13 @@ def _rarest(sensitive: Sensitive, edits: Edits, items: tuple[int, ...]) -> int:
 
 def _add_antecedent(sensitive: Sensitive, edits: Edits, r: int) -> None:
     sure = sensitive.confidence[r]
-    if sure is None:
-        raise PrivacyError("algo1a hides by confidence: give min_confidence, not disclosure")
     counts = EditedCounts(sensitive, edits)
     left = sensitive.antecedent[r]
     support, antecedent = len(counts.rows(sensitive.whole[r])), len(counts.rows(left))
     if sensitive.hidden(r, support, antecedent):
         return
+    if sure is None:
+        raise PrivacyError("algo1a hides by confidence: give min_confidence, not disclosure")
     need = support * sure.denominator // sure.numerator + 1 - antecedent
     held = np.zeros(len(sensitive.baskets), dtype=np.int64)
     for item in left:

@@ -65,6 +65,8 @@ class Transactions:
         for basket in baskets:
             if isinstance(basket, str | bytes):
                 raise DataError("a basket must be a list of items, not a text: split it first")
+            if isinstance(basket, set | frozenset):  # their order differs from run to run
+                basket = sorted(basket, key=repr)
             try:
                 flat.extend(sorted({codes.setdefault(item, len(codes)) for item in basket}))
             except TypeError:

@@ -278,7 +278,7 @@ def test_values_of_other_sites_are_refused_kept_or_learned(tmp_path: Any) -> Non
     other.save_vocabulary(tmp_path / "words")
     assert b"Gastritis" not in (tmp_path / "words").read_bytes()
     assert mine.load_vocabulary(tmp_path / "words").inverse_transform(encoded).equals(small())
-    with pytest.raises(KeyMaterialError):
+    with pytest.raises(KeyMaterialError, match="the agreement does not open .*words"):
         SiteCodec(small_agreement()).load_vocabulary(tmp_path / "words")
 
 

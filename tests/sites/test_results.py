@@ -157,6 +157,12 @@ def test_intervals_of_every_kind(codec: SiteCodec) -> None:
         "(22.5, 37.5]",
         "[30, inf)",
     ]
+    assert codec.decode_intervals(["(-inf-1.5]", "(1.5-2.5]"], "age") == [
+        "(-inf, 22.5]",
+        "(22.5, 37.5]",
+    ]
+    weka = r"age=\'(1.5-2.5]\' 7 ==> hours-per-week='(-inf-3.5]' 6"
+    assert codec.decode_rules(weka) == (r"age=\'(22.5, 37.5]\' 7 ==> hours-per-week='(-inf, 10]' 6")
     assert codec.decode_intervals([(1.0, 2.5)], "age") == [(15.0, 37.5)]
     gap = codec.decode_intervals(pd.Interval(3.5, 5.0, closed="right"), "hours-per-week")
     assert gap == pd.Interval(10.0, 20.0, closed="neither")

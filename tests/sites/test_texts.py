@@ -143,6 +143,27 @@ def test_midnight_is_the_date_where_the_site_is() -> None:
         assert SiteCodec(shared).inverse_transform(encoded)["x"][0] == dt.date(2020, 7, 1)
 
 
+def test_moments_in_text_are_read_or_refused_without_showing_one() -> None:
+    ends = {"timestamp": ("2020-01-01T00:00", "2021-01-01T00:00"), "time": ("08:00", "20:00")}
+    right = {"timestamp": dt.datetime(2020, 3, 1, 10), "time": dt.time(8, 30)}
+    texts = {"timestamp": ["2020-03-01 10:00"], "time": ["08:30", "08:30:00"]}
+    for kind, pair in ends.items():
+        codec = SiteCodec(SiteAgreement.create({"x": kind}, ranges={"x": pair}))
+        for text in texts[kind]:
+            table = pl.DataFrame({"x": [text, None]})
+            assert codec.inverse_transform(codec.transform(table))["x"][0] == right[kind]
+        for strange in (["Ann"], [texts[kind][0], "Ann"], [""]):
+            with pytest.raises(DataError, match=f"'x': 1 values cannot be read as {kind}") as error:
+                codec.transform(pl.DataFrame({"x": strange}))
+            assert "Ann" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["*", "^a$"])
+def test_names_that_read_like_patterns_are_refused(name: str) -> None:
+    with pytest.raises(DataError, match="reads like a pattern"):
+        SiteAgreement.create({name: "category"})
+
+
 def test_codes_in_single_precision_are_refused_where_they_tell_too_little() -> None:
     wide = SiteAgreement.create({"x": "integer"}, ranges={"x": (0, 300_000_000)})
     codes = SiteCodec(wide).transform(pl.DataFrame({"x": [123_456_789]}))

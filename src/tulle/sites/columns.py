@@ -16,6 +16,7 @@ import numpy as np
 
 from tulle.errors import KeyMaterialError, ParameterError
 from tulle.sites import grading
+from tulle.tables.frames import refuse_patterns
 from tulle.tables.schema import Kind, Role
 
 PARTS = 64  # a split value has at most so many aliases
@@ -194,6 +195,7 @@ def check_exact(column: Graded) -> Graded:
 def check_names(columns: Sequence[Coded]) -> None:
     """Refuses a column without a name, named twice, or named like an alias of another."""
     seen: set[str] = set()
+    refuse_patterns(name for column in columns for name in column.sources)
     for column in columns:
         for name in {column.name, *column.sources}:
             if not name.strip():

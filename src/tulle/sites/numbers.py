@@ -170,15 +170,23 @@ def _parsed(series: pl.Series, column: Graded) -> pl.Series:
     if type is ValueType.DATE:
         read = series.str.to_date("%Y-%m-%d", strict=False)
     elif type is ValueType.TIMESTAMP:
-        read = series.str.to_datetime(strict=False, time_unit="us")
+        read = _stamps(series)
     elif type is ValueType.TIME:
         read = series.str.to_time("%H:%M:%S%.f", strict=False)
+        read = read.zip_with(read.is_not_null(), series.str.to_time("%H:%M", strict=False))
     else:
         read = series.cast(pl.Float64, strict=False)
     unread = read.null_count() - series.null_count()
     if unread:
         raise DataError(f"column '{column.name}': {unread} values cannot be read as {type}")
     return read
+
+
+def _stamps(series: pl.Series) -> pl.Series:
+    try:
+        return series.str.to_datetime(strict=False, time_unit="us")
+    except pl.exceptions.ComputeError:  # not one of them looks like a time stamp
+        return pl.Series(series.name, [None] * len(series), dtype=pl.Datetime("us"))
 
 
 def _local(series: pl.Series) -> pl.Series:

@@ -9,6 +9,8 @@ from tulle.sites.aliases import TOKEN
 from tulle.sites.columns import Aliased, Coded, Joint
 
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf)"
+# Weka writes age='(2.0-3.5]'
+INTERVAL = rf"(?P<left>[\[(])\s*(?P<start>{NUMBER})\s*[,;-]\s*(?P<end>{NUMBER})\s*(?P<right>[\])])"
 _OPERATOR = r"<=|>=|==|&le;|≤|≥|<|>|=|:"
 
 
@@ -38,8 +40,7 @@ def code_pattern(names: list[str]) -> re.Pattern[str] | None:
         rf"(?:(?P<below>{NUMBER})\s*(?P<under><=|>=|<|>)\s*)?"
         rf"(?<![\w.-])(?P<name>{_any_of(names)})"
         rf"(?:(?P<before>\s*)(?P<operator>{_OPERATOR})(?P<after>\s*)(?P<number>{NUMBER})(?![\w])"
-        rf"|(?P<gap>\s*(?:=|_|:|in\b|∈)?\s*)(?P<left>[\[(])\s*(?P<start>{NUMBER})\s*[,;]\s*"
-        rf"(?P<end>{NUMBER})\s*(?P<right>[\])])|(?=\W|$))"
+        rf"|(?P<gap>\s*(?:=|_|:|in\b|∈)?\s*[\\'\"]*){INTERVAL}|(?=\W|$))"
     )
 
 

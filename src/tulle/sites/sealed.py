@@ -66,8 +66,13 @@ def seal(plain: bytes, content: str, lock: Lock) -> bytes:
     return line + AESGCM(key.derive("sites/seal/aes")).encrypt(nonce, plain, line)
 
 
-def unseal(sealed: bytes, content: str, lock: Lock, name: str = "the file") -> bytes:
-    """What is inside; a clear error for each thing that can be wrong."""
+def unseal(
+    sealed: bytes, content: str, lock: Lock, name: str = "the file", opener: str = "key file"
+) -> bytes:
+    """What is inside; a clear error for each thing that can be wrong.
+
+    ``opener`` is where a key comes from, in words.
+    """
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -81,7 +86,7 @@ def unseal(sealed: bytes, content: str, lock: Lock, name: str = "the file") -> b
         )
     key = _key(lock, header.salt)
     if not secrets.compare_digest(key.derive("sites/seal/check", 8), header.check):
-        what = "passphrase" if isinstance(lock, str) else "key file"
+        what = "passphrase" if isinstance(lock, str) else opener
         raise KeyMaterialError(f"the {what} does not open {name} (or its first line was changed)")
     try:
         plain = AESGCM(key.derive("sites/seal/aes")).decrypt(header.nonce, hidden, line + b"\n")
@@ -101,7 +106,9 @@ def write_sealed(
         file.write(sealed)
 
 
-def read_sealed(path: str | os.PathLike[str], content: str, lock: Lock) -> bytes:
+def read_sealed(
+    path: str | os.PathLike[str], content: str, lock: Lock, opener: str = "key file"
+) -> bytes:
     """Reads a sealed file."""
     try:
         if Path(path).stat().st_size > _LONGEST_FILE:
@@ -109,7 +116,7 @@ def read_sealed(path: str | os.PathLike[str], content: str, lock: Lock) -> bytes
         sealed = Path(path).read_bytes()
     except OSError as error:
         raise KeyMaterialError(f"cannot read {path}: {error.strerror}") from None
-    return unseal(sealed, content, lock, str(path))
+    return unseal(sealed, content, lock, str(path), opener)
 
 
 def _read_header(line: bytes, content: str, name: str) -> _Header:

@@ -19,9 +19,9 @@ from tulle.errors import DataError
 from tulle.sites import dates
 from tulle.sites.columns import Graded, ValueType
 from tulle.sites.grading import cut, ungrade
-from tulle.sites.patterns import NUMBER
+from tulle.sites.patterns import INTERVAL
 
-_INTERVAL = re.compile(rf"([\[(])\s*({NUMBER})\s*[,;]\s*({NUMBER})\s*([\])])")
+_INTERVAL = re.compile(INTERVAL)
 _DAY = 24 * 60 * 60 * 1_000_000  # microseconds
 _STRICT = {"<=": "<", ">": ">=", "≤": "<", "&le;": "<"}
 

@@ -81,7 +81,7 @@ class Vocabulary:
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Adds the values of a vocabulary that was saved under the same agreement."""
-        plain = read_sealed(path, _CONTENT, self._lock())
+        plain = read_sealed(path, _CONTENT, self._lock(), "agreement")
         words: Mapping[str, list[str]] = json.loads(plain)
         for name, texts in words.items():
             if name in self._columns and texts:

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from tulle import __version__
 from tulle.cli import main, output, tulle
+from tulle.errors import PrivacyWarning, TulleError
 from tulle.releases import Manifest, write_release
 
 
@@ -186,3 +188,26 @@ def test_shells_complete_files() -> None:
         [sys.executable, "-m", "tulle"], env=environment, capture_output=True, text=True
     )
     assert result.stdout.startswith("file,")
+
+
+@pytest.mark.parametrize("debug", [[], ["--debug"]])
+def test_warnings_are_lines_for_users_and_those_of_others_tell_no_cell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], debug: list[str]
+) -> None:
+    def warn(*_: object) -> None:
+        warnings.simplefilter("default")
+        warnings.warn("3 groups are all alike", PrivacyWarning, stacklevel=1)
+        warnings.warn("cannot convert 'Smith'", RuntimeWarning, stacklevel=1)
+        raise TulleError("the end")
+
+    monkeypatch.setattr(sys, "argv", ["tulle", "verify", "r", *debug])
+    monkeypatch.setattr("tulle.releases.verify_release", warn)
+    shown = warnings.showwarning
+    with pytest.raises(SystemExit):
+        main()
+    told = capsys.readouterr().err
+    assert told.startswith("tulle: warning: 3 groups are all alike\n")
+    assert told.endswith("tulle: the end\n")
+    assert ("RuntimeWarning at" in told) is bool(debug)
+    assert "Smith" not in told
+    assert warnings.showwarning is shown

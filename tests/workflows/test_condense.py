@@ -50,6 +50,7 @@ def test_release_keeps_types_and_leaves_names_out(source: Path, tmp_path: Path) 
     summary = json.loads(result.stdout)
     assert summary["smallest_group"] >= 9
     assert summary["records"] == summary["released"] == 90
+    assert "column 'name' is left out (its role)" in summary["notes"]
     release = read_table(tmp_path / "r.parquet")
     assert "name" not in release.columns
     assert release.schema["age"] == pl.Int64

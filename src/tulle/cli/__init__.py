@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import pkgutil
 import sys
+import warnings
+from functools import partial
 from importlib import import_module
 
 import rich_click as click
@@ -17,7 +19,7 @@ from click.exceptions import Exit
 
 from tulle import __version__
 from tulle.cli import commands
-from tulle.errors import TulleError
+from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = ["demo", "inspect", "condense", "tune", "stream", "mine", "hide", "sketch", "sites"]
 
@@ -67,7 +69,9 @@ def main() -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     try:
-        code = tulle.main(arguments, prog_name="tulle", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_warn, debug)
+            code = tulle.main(arguments, prog_name="tulle", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except Exit as stop:
         sys.exit(stop.exit_code)
@@ -89,6 +93,16 @@ def main() -> None:
         # The text of a foreign exception may quote a cell: only its type is shown.
         text = f"unexpected {type(error).__name__}: run again with --debug and report it"
         _end(error, text, 2, debug)
+
+
+def _warn(
+    debug: bool, message: Warning | str, category: type[Warning], place: str, line: int, *_: object
+) -> None:
+    """Our own warnings are for the user; those of others may quote a cell: their place will do."""
+    if issubclass(category, PrivacyWarning):
+        _say(f"warning: {message}")
+    elif debug:
+        _say(f"{category.__name__} at {place}:{line}")
 
 
 def _plain(error: OSError) -> str:

@@ -54,7 +54,7 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     with output.working():
         made = condense(source, command=output.command_line(), **arguments)
     output.show(
-        made.summary,
+        {**made.summary, "notes": made.notes},
         title="Condensed",
         as_json=as_json,
         tables={"levels": made.levels},

@@ -261,12 +261,26 @@ def test_saving_follows_the_ending_and_never_replaces_unasked(tmp_path: Path) ->
         save(results.rules(), tmp_path / "report.pdf")
 
 
+def test_names_that_are_no_text_and_seeds_are_written(tmp_path: Path) -> None:
+    odd = results.rules() | {"title": "caf\udce9.csv", "provenance": {"audit seed": 1234567}}
+    for ending in (".html", ".json", ".md"):
+        text = save(odd, tmp_path / f"odd{ending}").read_text(encoding="utf-8")
+        assert "caf?.csv" in text
+        assert "1234567" in text  # as it must be typed
+
+
 def test_what_is_not_quite_perfect_is_never_written_as_one() -> None:
     close = results.rules() | {"metrics": {"covariance_compatibility": 0.99996}}
     assert "> 0.9999" in markdown(close).replace("&gt;", ">")
     assert "| Covariance compatibility | 0.999 |" in markdown(close, "public")
     exact = results.rules() | {"metrics": {"covariance_compatibility": 1.0}}
     assert "| Covariance compatibility | 1 |" in markdown(exact, "public")
+
+
+def test_a_figure_that_is_unknown_does_not_end_a_report() -> None:
+    holes = results.sketches()
+    holes["sections"][0]["blocks"][0]["rows"][0]["measured"] = float("nan")
+    assert "Error" in render(holes)
 
 
 def test_numbers_that_json_does_not_know_become_null() -> None:

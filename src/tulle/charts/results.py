@@ -111,7 +111,8 @@ def before_after(rows: Rows) -> Any:
 def error(rows: Rows) -> Any:
     import altair as alt
 
-    ends = [v for row in rows for v in (row["predicted"], row["measured"])] or [0.0, 1.0]
+    known = [row for row in rows if row["predicted"] is not None and row["measured"] is not None]
+    ends = [v for row in known for v in (row["predicted"], row["measured"])] or [0.0, 1.0]
     line = [{"predicted": end, "measured": end} for end in (min(ends), max(ends))]
     # errors grow with the records: on a straight scale the largest would hide all others
     wide = min(ends) > 0 and max(ends) > 50 * min(ends)
@@ -121,7 +122,7 @@ def error(rows: Rows) -> Any:
     diagonal = alt.Chart(alt.Data(values=line)).mark_line(
         strokeDash=[4, 3], color="currentColor", opacity=0.6
     )
-    dots = alt.Chart(alt.Data(values=list(rows))).mark_point(filled=True, size=60, color=RELEASE)
+    dots = alt.Chart(alt.Data(values=known)).mark_point(filled=True, size=60, color=RELEASE)
     tip = ["name:N", "predicted:Q", "measured:Q"]
     layers = alt.layer(diagonal.encode(x=x, y=y), dots.encode(x=x, y=y, tooltip=tip))
     return layers.properties(width=WIDTH, height=240)

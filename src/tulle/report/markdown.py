@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tulle.report.words import attack_label, number
+from tulle.report.words import as_given, attack_label, number
 
 
 def as_markdown(shown: Mapping[str, Any]) -> str:
@@ -43,7 +43,7 @@ def _parts(shown: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     if shown["command"]:
         yield ["## How it was made", "", *_fenced(shown["command"])]
     if shown["provenance"]:
-        yield _table(["", ""], [[name, value] for name, value in shown["provenance"].items()])
+        yield _table(["", ""], [[n, as_given(value)] for n, value in shown["provenance"].items()])
 
 
 def _attack_table(attacks: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -22,7 +22,14 @@ from tulle.errors import ParameterError
 from tulle.files import atomic_write
 from tulle.report.editions import COUNTS, edition_of
 from tulle.report.markdown import as_markdown
-from tulle.report.words import attack_label, control_words, metric_rank, metric_words, number
+from tulle.report.words import (
+    as_given,
+    attack_label,
+    control_words,
+    metric_rank,
+    metric_words,
+    number,
+)
 
 _TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
 _MOST_BARS = 24  # attacks that are all drawn
@@ -73,7 +80,7 @@ def save(
         raise ParameterError(f"A report ends in .html, .json or .md. Got '{target.suffix}'.")
     text = makers[target.suffix.lower()](result, edition)
     with atomic_write(target, force=force) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="replace"))  # file names need not be text
     return target
 
 
@@ -135,6 +142,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
+    environment.filters["as_given"] = as_given
     environment.filters["share"] = lambda value: number(value, "share")
     environment.filters["attack_label"] = attack_label
     environment.filters["control_words"] = control_words

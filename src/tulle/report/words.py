@@ -198,6 +198,11 @@ def number(value: Any, style: str = "plain") -> str:
     return f"{value:.3g}"
 
 
+def as_given(value: Any) -> str:
+    """A seed or a version as somebody would type it; everything else as people write it."""
+    return str(value) if isinstance(value, int) else number(value)
+
+
 def _almost_one(value: float) -> str:
     """Not quite perfect is never written as 1."""
     return f"{math.floor(value * 1e4) / 1e4:g}" if value < 0.9999 else "> 0.9999"

@@ -5,7 +5,7 @@ min(m_i, m_j) components, must reach a bound:
 
 ``definition``  sqrt(|x_i||x_j| - |x_i.x_j|), Definition 3 as printed; depends on the scale.
 ``gap``         |x_i||x_j| - |x_i.x_j|, the prose below it: the estimate cannot tell the neighbour
-                from a record that points the same way. Free of scale, and much stricter.
+                from a record that points the same way. Free of scale; on counts much stricter.
 
 So every pair limits min(m_i, m_j) to V / bound², V being the exact variance for one component.
 Records are taken outliers first, and each gets the largest m that its pairs allow given the

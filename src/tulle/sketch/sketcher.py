@@ -53,7 +53,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
     criterion
         ``"definition"``: the bound sqrt(|x||y| - |x.y|) as the paper prints it; the longer the
         records, the weaker. ``"gap"``: the bound |x||y| - |x.y|: a neighbour cannot be told from
-        a record that points the same way; free of scale, and much stricter.
+        a record that points the same way; free of scale, and on counts much stricter.
     max_components
         No record gets more components than this.
     graph

@@ -11,14 +11,25 @@ from tulle.cli import options, output
 
 @click.command()
 @options.source
-@options.output
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=options.FILE,
+    metavar="OUTPUT",
+    help="Where the sketches go: .parquet or .npz.",
+)
 @click.option("--model", type=click.Choice(["delta", "k-variance"]), help="The promise.  [delta]")
-@click.option("--delta", type=float, help="Least variance of an estimated attribute.  [0.5]")
+@click.option(
+    "--delta",
+    type=float,
+    help="Least variance of an estimated attribute.  [0.5; k-variance: no such promise]",
+)
 @click.option("--k", "-k", type=int, help="Neighbours of k-variance.  [10]")
 @click.option(
     "--criterion",
     type=click.Choice(["definition", "gap"]),
-    help="Bound of k-variance; gap is the stricter.  [definition]",
+    help="Bound of k-variance; on counts gap is the stricter.  [definition]",
 )
 @click.option("--max-components", type=int, metavar="M", help="No record gets more.  [256]")
 @click.option(

@@ -179,6 +179,10 @@ def test_a_tree_knows_its_features_or_is_told(codec: SiteCodec) -> None:
     nameless = DecisionTreeClassifier(random_state=0).fit(ages.to_numpy(), encoded["ill"].to_list())
     with pytest.raises(DataError, match="1 features, and the names of 9 are known"):
         codec.decode_tree(nameless)
+    text = f"|--- feature_0 <= {encoded['age'][0]!r}\n|--- feature_7 > 1"
+    assert codec.decode_tree(text, feature_names=["age"], decimals=1) == (
+        "|--- age <= 3.0\n|--- feature_7 > 1"
+    )
     with pytest.raises(DataError, match="2 classes, and class_names has 3"):
         codec.decode_tree(tree, class_names=["a", "b", "c"])
     for nothing in (None, DecisionTreeClassifier()):

@@ -109,3 +109,11 @@ def test_codes_of_another_agreement_are_noticed_without_their_manifest(folder: P
                 source, "plain.csv", agreement="newer", key_file="key", keep_unknown=True
             )
     assert not Path("plain.csv").exists()
+
+
+def test_plain_whole_numbers_of_any_width_keep_their_digits(folder: Path) -> None:
+    for name, table, dtype in (("one", ONE, pl.Int64), ("two", TWO, pl.Int32)):
+        table.with_columns(pl.col("ward").cast(dtype)).write_parquet(f"{name}.parquet")
+        encode(f"{name}.parquet", f"{name}.codes.parquet")
+    site_union.join(["one.codes.parquet", "two.codes.parquet"], "union.parquet")
+    assert pl.read_parquet("union.parquet")["ward"].dtype == pl.Int64

@@ -19,7 +19,7 @@ from tulle.sites.like import Shape, kind_of_table, named_columns, rebuild
 from tulle.sites.patterns import alias_pattern
 from tulle.sites.results import ResultReader
 from tulle.sites.thresholds import decode_intervals
-from tulle.sites.trees import shortened, tree_text
+from tulle.sites.trees import shortened, tree_text, with_names
 from tulle.sites.vocabulary import Vocabulary
 from tulle.tables.frames import as_series, open_table
 
@@ -162,18 +162,21 @@ class SiteCodec:
         *,
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
-        decimals: int = 2,
+        decimals: int | None = None,
     ) -> str:
         """A decision tree: text of any tool, or a fitted tree of scikit-learn.
 
         Decoding text needs the thresholds with enough digits (``export_text(decimals=10)``); a
-        fitted tree has them all, and ``decimals`` are those of the decoded ones. The leaves of a
-        regression tree are means of codes: see :meth:`decode_centers`.
+        fitted tree has them all. ``decimals`` are those of the decoded ones, by default 2 of a
+        fitted tree and of text as many as its digits tell. ``feature_names`` stand for feature_0,
+        feature_1, ... The leaves of a regression tree are means of codes: see
+        :meth:`decode_centers`.
         """
         if isinstance(tree, str):
-            return self.decode_text(tree)
+            return self.decode_text(with_names(tree, feature_names), decimals=decimals)
         text = tree_text(tree, self.agreement.names, feature_names, class_names)
-        return shortened(self.decode_text(text, decimals=decimals), decimals)
+        shown = 2 if decimals is None else decimals
+        return shortened(self.decode_text(text, decimals=shown), shown)
 
     def decode_intervals(self, intervals: Any, column: str) -> Any:
         """Intervals of codes of one column: texts, pairs of numbers or pandas Intervals."""

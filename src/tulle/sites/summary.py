@@ -61,9 +61,9 @@ class ColumnSummary:
 class SiteSummary:
     """What one site shows the others so that they can agree.
 
-    Names, kinds, roles and, for numbers and dates, a range: its ends lie beyond the extremes, by
-    up to a quarter of its width, so that those of single people do not show. No category, no
-    count.
+    Names, kinds, roles and, for numbers and dates, a range: its ends lie beyond the extremes, on
+    a grid of about a tenth of its width, so that those of single people do not show. No category,
+    no count.
 
     What may leave
     --------------

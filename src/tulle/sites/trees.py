@@ -43,6 +43,14 @@ def tree_text(
     )
 
 
+def with_names(text: str, feature_names: Sequence[str] | None) -> str:
+    """The text of a tree that was grown without names of its features, with them."""
+    if feature_names is None:
+        return text
+    names = dict(enumerate(feature_names))
+    return re.sub(r"\bfeature_(\d+)\b", lambda match: names.get(int(match[1]), match.group()), text)
+
+
 def shortened(text: str, decimals: int) -> str:
     """Thresholds of indicators are no codes: they keep their value, not their many digits."""
     long = rf"-?\d+\.\d{{{_DIGITS}}}\b"

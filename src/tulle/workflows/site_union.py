@@ -161,7 +161,10 @@ def _schema(parts: Sequence[_Part]) -> pl.Schema:
 def _plain_type(name: str, found: set[pl.DataType]) -> pl.DataType:
     if len(found) > 1 and not all(dtype.is_numeric() for dtype in found):
         raise DataError(f"the plain column '{name}' has different types at different sites")
-    return pl.Float64() if len(found) > 1 else next(iter(found), pl.String())
+    if not found:
+        return pl.String()
+    empty = [pl.DataFrame(schema={name: dtype}) for dtype in found]
+    return pl.concat(empty, how="vertical_relaxed").schema[name]
 
 
 def _is_empty(part: _Part, name: str, dtype: pl.DataType) -> bool:

@@ -541,3 +541,12 @@ def test_numbers_that_floating_point_cannot_be_stay_text(
     assert read_table(tmp_path / "t.ndjson")["a"].to_list() == [9007199254740993, 2]
     (tmp_path / "t.ndjson").write_text('{"a": 1e300}\n{"a": 2}\n')
     assert read_table(tmp_path / "t.ndjson")["a"].to_list() == [1e300, 2.0]
+
+
+def test_addresses_and_pipes_are_no_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="download it first") as caught:
+        read_table("https://ann:hunter2@host/people.csv?token=hunter2&as=t.csv")
+    assert "hunter2" not in str(caught.value)
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(DataError, match="no regular file"):
+        read_table(tmp_path / "pipe.csv")

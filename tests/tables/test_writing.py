@@ -307,3 +307,22 @@ def test_names_that_excel_cannot_hold_are_refused(tmp_path: Path, names: tuple[s
     with pytest.raises(DataError, match="for one: rename|has no name"):
         write_table(pl.DataFrame({names[0]: [1], names[1]: [2]}), tmp_path / "t.xlsx")
     assert not (tmp_path / "t.xlsx").exists()
+
+
+@pytest.mark.parametrize("dtype", [pl.Date, pl.Datetime("us")])
+def test_days_beyond_those_of_excel_are_text(tmp_path: Path, dtype: Any) -> None:
+    days = pl.Series("d", [4_000_000, 0], dtype=pl.Int32).cast(pl.Date).cast(dtype)
+    found = returned(days.to_frame(), tmp_path, "t.xlsx")["d"].to_list()
+    assert [text[:12] for text in found] == ["+12921-08-18", found[1][:12]]
+
+
+def test_what_a_writer_stumbles_over_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(*_: object) -> bytes:
+        raise ValueError("Smith")
+
+    monkeypatch.setattr("tulle.tables.excel.excel_book", stumble)
+    with pytest.raises(DataError, match=r"cannot be written as Excel \(ValueError\)$"):
+        write_table(pl.DataFrame({"a": [1]}), tmp_path / "t.xlsx")
+    assert not list(tmp_path.iterdir())

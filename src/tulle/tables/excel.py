@@ -1,9 +1,9 @@
 """Excel workbooks: one sheet in, one sheet out, in memory.
 
 Excel knows numbers, truth values, text and points in time, so a few types come back changed:
-whole numbers beyond 2**53, times finer than a millisecond or before 1900-03-01 and times with a
-zone are written as text; decimals that are all whole come back as integers, time stamps that are
-all at midnight as dates. Empty text and NaN come back as missing.
+whole numbers beyond 2**53, times finer than a millisecond, before 1900-03-01 or after 9999, and
+times with a zone are written as text; decimals that are all whole come back as integers, time
+stamps that are all at midnight as dates. Empty text and NaN come back as missing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tulle.tables.text_types import TEMPORAL, ColumnGuess
 _EXACT = 2**53
 _SOME = 1000  # records that are compared with the header
 _FIRST_DAY = datetime.date(1900, 3, 1)  # before it, Excel counts a day that never was
+_LAST_DAY = datetime.date(9999, 12, 31)
 _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_575, 16_384, 32_767
 
 
@@ -133,10 +134,12 @@ def _storable(series: pl.Series) -> pl.Series:
             raise DataError(f"the column '{series.name}' holds infinities: Excel has none")
         return numbers
     if dtype == pl.Date:
-        return series if (series >= _FIRST_DAY).all() else series.dt.to_string("iso")
+        known = series.is_between(_FIRST_DAY, _LAST_DAY).all()
+        return series if known else series.dt.to_string("iso")
     if dtype == pl.Datetime:
         fine = series.dt.nanosecond() % 1_000_000 != 0
-        text = series.dtype.time_zone or fine.any() or (series.dt.date() < _FIRST_DAY).any()  # type: ignore[attr-defined]
+        known = series.dt.date().is_between(_FIRST_DAY, _LAST_DAY).all()
+        text = series.dtype.time_zone or fine.any() or not known  # type: ignore[attr-defined]
         return series.dt.to_string("iso:strict") if text else series
     if dtype == pl.Time:
         return series.dt.to_string("iso")

@@ -116,11 +116,18 @@ def is_query(selection: str) -> bool:
 
 def existing_file(source: Source) -> Path:
     """The path of a file that can be opened."""
+    if "://" in os.fspath(source):
+        address = display_name(source).partition("?")[0]
+        raise DataError(
+            f"{address}: is no file: Tulle reads files and databases; download it first"
+        )
     path = Path(source)
     if path.is_dir():
         raise DataError(f"{path} is a folder: name a file")
     if not path.exists():
         raise DataError(f"{path}: there is no such file")
+    if not path.is_file():
+        raise DataError(f"{path} is no regular file, and cannot be read twice: name a file")
     if not os.access(path, os.R_OK):
         raise DataError(f"{path}: no permission to read it")
     return path

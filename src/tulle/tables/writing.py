@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 
 import polars as pl
 
-from tulle.errors import DataError
+from tulle.errors import DataError, TulleError
 from tulle.files import atomic_write
 from tulle.tables.formats import Format, Source, display_name, format_of, is_compressed
 
@@ -194,10 +194,15 @@ def _writing(name: Source, kind: Format) -> Iterator[None]:
     """Says in plain words that a file cannot be written; writers quote cells in theirs."""
     try:
         yield
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except TulleError:
+        raise
+    except (OSError, pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
+        disk = (
+            ": is the disk full?" if isinstance(error, OSError | pl.exceptions.PolarsError) else ""
+        )
         raise DataError(
-            f"{display_name(name)}: cannot be written as {kind} ({reason}): is the disk full?"
+            f"{display_name(name)}: cannot be written as {kind} ({reason}){disk}"
         ) from None
 
 

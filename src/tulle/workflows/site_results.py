@@ -52,12 +52,7 @@ def decode(
     refuse_existing(output, force=force)
     shared = load_agreement(agreement, passphrase, key_file, release)
     _refuse_other_agreement(source, shared.fingerprint)
-    codec = SiteCodec(shared, unknown="keep" if keep_unknown else "error")
-    for path in values:
-        if _is_vocabulary(path):
-            codec.load_vocabulary(path)
-        else:
-            codec.learn(read_table(path))
+    codec = _knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
     write = _decoded(codec, source, output, chosen, decimals)
     with atomic_write(output, force=force, mode=0o600) as file:
         write(file)
@@ -69,6 +64,16 @@ def decode(
             "(tulle sites encode --vocabulary FILE)."
         )
     return Done({**facts_of(shared), "kind": chosen, "unknown_aliases": unknown}, {}, notes)
+
+
+def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
+    """The codec with the values of tables, and of vocabularies that other sites shared."""
+    for path in values:
+        if _is_vocabulary(path):
+            codec.load_vocabulary(path)
+        else:
+            codec.learn(read_table(path))
+    return codec
 
 
 def _decoded(

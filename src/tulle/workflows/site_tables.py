@@ -60,11 +60,7 @@ def encode(
     knows exactly how the values are distributed.
     """
     sources = sources_read(source, agreement, key_file, public)
-    check_target(output, sources=sources, force=force)
-    others = {"--vocabulary": vocabulary, **{os.path.realpath(path): path for path in sources}}
-    check_names(output=output, report=report, others=others, force=force)
-    if vocabulary is not None:
-        refuse_existing(vocabulary, force=force)
+    _check_outputs(sources, output, vocabulary, report, force=force)
     if public is not None and report is None:
         raise ParameterError("what attackers know is for a report: name one (--report FILE)")
     shared = load_agreement(agreement, passphrase, key_file, release)
@@ -98,6 +94,22 @@ def encode(
     if report is None:
         notes = ["--report FILE measures what these codes give away."]
     return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
+
+
+def _check_outputs(
+    sources: tuple[str, ...],
+    output: FilePath,
+    vocabulary: FilePath | None,
+    report: FilePath | None,
+    *,
+    force: bool,
+) -> None:
+    """Refuses outputs that exist, that are one file, or that would replace what is read."""
+    check_target(output, sources=sources, force=force)
+    others = {"--vocabulary": vocabulary, **{os.path.realpath(path): path for path in sources}}
+    check_names(output=output, report=report, others=others, force=force)
+    if vocabulary is not None:
+        refuse_existing(vocabulary, force=force)
 
 
 def carried(fingerprint: str) -> dict[str, str]:

@@ -64,6 +64,14 @@ def test_information_loss_of_numbers_whose_squares_overflow():
     assert vast == pytest.approx(usual, rel=1e-6)
 
 
+def test_classes_share_the_time_budget():
+    X, y = _labelled()
+    condenser = Condenser(k=10, grouping="best", time_budget=0.1)
+    made = ClassCondenser(condenser, random_state=0).fit(X, y)
+    budgets = [part.time_budget for part in made.condensers_]
+    assert sum(budgets) == pytest.approx(0.1)
+
+
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_a_matrix_is_an_array():
     X, y = _labelled()

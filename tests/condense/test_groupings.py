@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle.condense.groupings import METHODS, group_records
+from tulle.condense.groupings._search import Search
+from tulle.condense.groupings.repair import squared_error
 from tulle.condense.validity import check_feasible, check_groups
 from tulle.errors import PrivacyError
 
@@ -82,6 +84,30 @@ def test_same_seed_same_release_on_any_number_of_threads() -> None:
         found.append(run.stdout.split())
     assert len(found[0]) == 2
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_search_that_is_cut_off_keeps_the_best_so_far(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+
+    def run(search: Search, steps: int, hot: float, cold: float) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > at:  # the first call compiles
+            raise KeyboardInterrupt
+        whole(search, steps, hot, cold)
+
+    whole = Search.run
+    monkeypatch.setattr(Search, "run", run)
+    matrix, levels = drawn(3, 200, 3, 6, False)
+    found = group_records(
+        matrix, levels, np.random.default_rng(1), method="best", time_budget=1e300
+    )
+    start = group_records(matrix, levels, np.random.default_rng(1), method="fast")
+    assert calls == at + 1
+    assert squared_error(matrix, found) <= squared_error(matrix, start)
 
 
 def test_outlier_of_figure_1_joins_the_smaller_group() -> None:

@@ -36,9 +36,10 @@ class ClassCondenser(ClassStreams, Aggregated, BaseEstimator):
     Parameters
     ----------
     condenser : Condenser or StreamCondenser, optional
-        Gives grouping, synthesis, weights and policy; a plain ``Condenser()`` by default. Around
-        a ``StreamCondenser`` this takes streams: ``partial_fit``, ``snapshot``, ``merge``,
-        ``save`` and ``load``, ``n_seen_``, ``n_waiting_`` and ``history_`` are as there.
+        Gives grouping, synthesis, weights and policy; a plain ``Condenser()`` by default. Its
+        time budget is that of all classes together. Around a ``StreamCondenser`` this takes
+        streams: ``partial_fit``, ``snapshot``, ``merge``, ``save`` and ``load``, ``n_seen_``,
+        ``n_waiting_`` and ``history_`` are as there.
     k : int, optional
         The smallest group, the same in all classes. By default that of the given condenser; if
         none is given, or ``min_group`` is, the approximate GCD of the class sizes.
@@ -123,6 +124,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             self._keep(self._new_stream().fit(X, y, levels))
             return
         template = Condenser() if self.condenser is None else self.condenser
+        template._check_parameters()
         levels, columns = locate_levels(X, levels, template.columns)
 
         cells, container = open_table(X)
@@ -200,6 +202,11 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             check_int("ClassCondenser", "min_group", self.min_group, 2)
         choices = ("error", "suppress", "pool")
         check_choice("ClassCondenser", "small_classes", self.small_classes, choices)
+        if not (self.condenser is None or isinstance(self.condenser, Condenser) or streams(self)):
+            raise ParameterError(
+                "The 'condenser' parameter of ClassCondenser must be a Condenser or a "
+                f"StreamCondenser. Got a {type(self.condenser).__name__} instead."
+            )
 
     def _plan(self, labels: Labels, demands: Ints | None) -> tuple[list[Unit], int | None]:
         """The classes (and the pool) to condense, and the group size."""
@@ -234,6 +241,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         part = clone(template).set_params(random_state=rng)
         if self.k_ is not None:
             part.set_params(k=self.k_)
+        if part.time_budget is not None:  # for all classes together
+            part.set_params(time_budget=part.time_budget * len(unit.rows) / len(labels.codes))
         rows = take_rows(X, unit.rows)
         target = None
         if len(unit.classes) > 1:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from itertools import pairwise
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tulle.condense.groupings._search import Search
 
 BUDGET = 10.0  # seconds, if none is given
+LONGEST = 1e9  # seconds: thirty years
 PLANNED = 0.35  # share of the budget that the planned work takes on a usual machine
 CYCLES = (1, 3, 9)  # how the work is shared among coolings
 HOT, COLD = 1.0, 0.05  # first and last temperature, as shares of a record's mean error
@@ -44,7 +45,7 @@ def best(
     rows = np.flatnonzero(groups < 0)
     start = search_open(matrix[rows], levels[rows], rng)
     if start.max() > 0:
-        budget = BUDGET if time_budget is None else time_budget
+        budget = BUDGET if time_budget is None else min(time_budget, LONGEST)
         start = _improved(matrix[rows], levels[rows], start, rng, budget)
     groups[rows] = number + start
     return groups
@@ -56,17 +57,17 @@ def _improved(
     """The best of the start and of the end of each cooling."""
     from tulle.condense.groupings._search import Search
 
-    search = Search(matrix, levels, start, rng)
     found, first = start, squared_error(matrix, start)
     least = first
     cost = step_seconds(start, matrix.shape[1])
-    chunk = max(1, round(CHUNK / cost))
-    deadline = time.monotonic() + budget
-    with progress.bar("searching", PLANNED * budget / cost) as advance:
+    planned = PLANNED * budget / cost
+    with suppress(KeyboardInterrupt), progress.bar("searching", planned) as advance:
+        search = Search(matrix, levels, start, rng)
+        deadline = time.monotonic() + budget
         for share in CYCLES:
-            steps = int(PLANNED * budget / cost * share / sum(CYCLES))
-            temperatures = least / len(matrix) * np.geomspace(HOT, COLD, steps // chunk + 2)
-            finished = _cool(search, steps, temperatures, chunk, deadline, advance)
+            steps = int(planned * share / sum(CYCLES))
+            chunk = max(1, round(CHUNK / cost))
+            finished = _cool(search, steps, chunk, least / len(matrix), deadline, advance)
             error = squared_error(matrix, search.groups())
             if error < least:
                 found, least = search.groups(), error
@@ -79,18 +80,26 @@ def _improved(
 def _cool(
     search: Search,
     steps: int,
-    temperatures: Floats,
     chunk: int,
+    usual: float,
     deadline: float,
     advance: Callable[..., None],
 ) -> bool:
-    """One cooling, chunk by chunk; false if the clock or the user cut it short."""
+    """One cooling, chunk by chunk; false if the clock or the user cut it short.
+
+    ``usual`` is the mean error of a record, by which temperatures are measured.
+    """
+    chunks = steps // chunk + 1
+    done, hot = 0, usual * HOT
     try:
-        for hot, cold in pairwise(temperatures.tolist()):
+        while done < chunks:
             if time.monotonic() >= deadline:
                 return False
+            done += 1
+            cold = usual * HOT * (COLD / HOT) ** (done / chunks)
             search.run(min(chunk, steps), hot, cold)
             steps -= min(chunk, steps)
+            hot = cold
             advance(chunk)
     except KeyboardInterrupt:
         return False

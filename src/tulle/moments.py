@@ -7,12 +7,12 @@ Statistics add up exactly: two halves of the data merge by the pairwise update o
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tulle.threads import linear_algebra_on_one
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +37,7 @@ class GroupMoments:
         ordered = matrix[order]
         means = np.add.reduceat(ordered, starts, axis=0) / counts[:, None]
         deviations = ordered - np.repeat(means, counts, axis=0)
-        with one_thread:
+        with linear_algebra_on_one:
             scatters = _scatters(deviations, counts, starts)
         return cls(
             counts,
@@ -118,37 +118,6 @@ class GroupMoments:
             np.array([self.levels.max()], dtype=np.int64),
             np.array([self.level_sums.sum()], dtype=np.int64),
         )
-
-
-class _OneThread:
-    """Linear algebra on one thread: its sums then have one order, whatever the machine has.
-
-    The limit is the whole process's, so the last one who leaves lifts it.
-    """
-
-    def __init__(self) -> None:
-        self._entering = threading.Lock()
-        self._inside = 0
-        self._libraries: Any = None
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-        with self._entering:
-            if self._inside == 0:
-                self._libraries = self._libraries or ThreadpoolController()  # looks for them once
-                self._limit = self._libraries.limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self._entering:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-one_thread = _OneThread()
 
 
 def _scatters(deviations: Floats, counts: Ints, starts: Ints) -> Floats:

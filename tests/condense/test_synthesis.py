@@ -135,19 +135,3 @@ def test_exact_moments_never_give_two_records_back():
     assert len(more) == 30
     alike = GroupMoments.of(np.ones((2, 3)), np.zeros(2, dtype=np.int64), np.full(2, 2))
     synthesize(alike, np.random.default_rng(0), exact=True)  # counted as degenerate
-
-
-def test_linear_algebra_is_on_one_thread_and_gets_its_threads_back():
-    from threadpoolctl import threadpool_info
-
-    from tulle.moments import one_thread
-
-    def threads():
-        return {lib["num_threads"] for lib in threadpool_info() if "numpy" in lib["filepath"]}
-
-    before = threads()
-    with one_thread:
-        with one_thread:
-            assert threads() == {1}
-        assert threads() == {1}
-    assert threads() == before

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from tulle.attacks.records import chosen
 from tulle.attacks.result import AttackResult
 from tulle.sketch.sketches import Sketches
+from tulle.threads import linear_algebra_on_one
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -197,11 +198,9 @@ def _pursue(
     An entry of the usual ``size`` in a column moves every component by that much under the
     column's sign; what is not yet explained is taken as noise.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     rests = sketches.values.astype(np.float32)
     found: list[list[int]] = [[] for _ in counts]
-    with threadpool_limits(1, user_api="blas"):  # thousands of small solves: threads only wait
+    with linear_algebra_on_one:  # thousands of small solves: threads only wait
         for _ in range(_ROUNDS):
             gains = rests @ table.T
             for i, (m, count) in enumerate(zip(sketches.lengths.tolist(), counts)):

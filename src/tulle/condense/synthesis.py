@@ -14,7 +14,8 @@ import numpy as np
 
 from tulle.checks import check_choice
 from tulle.errors import DataError, PrivacyError
-from tulle.moments import Floats, GroupMoments, Ints, one_thread
+from tulle.moments import Floats, GroupMoments, Ints
+from tulle.threads import linear_algebra_on_one
 
 DISTRIBUTIONS = ("uniform", "normal", "mean")
 
@@ -56,7 +57,7 @@ def synthesize(
     if distribution == "mean":
         return np.repeat(moments.means, counts, axis=0), groups
 
-    with one_thread:
+    with linear_algebra_on_one:
         return _drawn(moments, counts, rng, distribution, exact), groups
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle.metrics.models import one_thread
+from tulle.threads import models_on_one
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,7 +56,7 @@ def _answers(matrix: Floats, classes: Ints) -> dict[str, Ints]:
     }
     starts = np.unique(matrix, axis=0, return_index=True)[1]
     seeds = np.sort(starts)[:: max(1, len(starts) // _CLUSTERS)][:_CLUSTERS]
-    with one_thread():
+    with models_on_one():
         found = {name: model.fit(matrix, classes).predict(matrix) for name, model in models.items()}
         clusters = KMeans(len(seeds), init=matrix[seeds], n_init=1, random_state=0)
         return found | {"same_clusters": clusters.fit_predict(matrix)}

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle.metrics.models import boosting, one_thread
+from tulle.metrics.models import boosting
+from tulle.threads import models_on_one
 
 Floats = NDArray[np.float64]
 
@@ -60,5 +61,5 @@ def _score(
     if classes and len(np.unique(target)) < 2:
         # many classifiers refuse one class: then the answer is always that one
         return float(np.mean(test[1] == target[0])) if len(target) else 0.0
-    with one_thread():
+    with models_on_one():
         return float(clone(model).fit(columns, target).score(*test))

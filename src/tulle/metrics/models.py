@@ -1,9 +1,7 @@
-"""The models that measures train: small, seeded, and polite to other processes."""
+"""The models that measures train: small and seeded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 
@@ -13,16 +11,3 @@ def boosting(classes: bool, seed: int, rounds: int = 60) -> Any:
 
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     return kind(max_iter=rounds, early_stopping=False, random_state=seed)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keeps models to one thread while they learn and answer.
-
-    At these sizes, threads that spin while they wait for each other cost more than they bring,
-    several times more on a busy machine.
-    """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(1, user_api="openmp"):
-        yield

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle.metrics.models import boosting, one_thread
+from tulle.metrics.models import boosting
+from tulle.threads import models_on_one
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ def propensity(
             scores[~train] = 0.5  # nothing to tell apart
             continue
         model = boosting(True, seed, rounds=40)
-        with one_thread():
+        with models_on_one():
             model.fit(columns[train], truth[train])
             scores[~train] = model.predict_proba(columns[~train])[:, 1]
     return Propensity(float(roc_auc_score(truth, scores)), float(((scores - 0.5) ** 2).mean()))

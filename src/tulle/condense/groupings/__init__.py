@@ -13,7 +13,8 @@ import numpy as np
 from tulle.checks import check_choice
 from tulle.condense.groupings.repair import without_gaps
 from tulle.condense.validity import check_feasible, check_groups
-from tulle.moments import Floats, Ints, one_thread
+from tulle.moments import Floats, Ints
+from tulle.threads import linear_algebra_on_one
 
 # method -> the module that defines a function of that name
 _HOMES = {
@@ -46,7 +47,7 @@ def group_records(
         return np.zeros(0, dtype=np.int64)
     options = {"time_budget": time_budget} if method == "best" else {}
     home = import_module(f"tulle.condense.groupings.{_HOMES[method]}")
-    with one_thread:
+    with linear_algebra_on_one:
         groups: Ints = getattr(home, method)(matrix - matrix.mean(axis=0), levels, rng, **options)
     groups = without_gaps(groups)
     check_groups(groups, levels)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tulle.condense.groupings.repair import merge_small, squared
 from tulle.moments import Floats, Ints
+from tulle.threads import models_on_one
 
 
 def modified(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
@@ -15,12 +16,11 @@ def modified(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     k is their mean, and what is still too small merges.
     """
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     k = round(float(levels.mean()))
     count = min(max(1, len(matrix) // k), len(np.unique(matrix, axis=0)))
     seed = int(rng.integers(2**31))
-    with threadpool_limits(1, user_api="openmp"):  # threads add up in an order of their own
+    with models_on_one():
         found = KMeans(count, n_init=1, random_state=seed).fit(matrix)
     groups = found.labels_.astype(np.int64)
     for cluster in np.argsort(np.bincount(groups, minlength=count), kind="stable"):

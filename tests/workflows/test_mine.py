@@ -78,6 +78,8 @@ def test_wrong_usage(source: Path, tmp_path: Path) -> None:
         mine(source, min_support=12, min_confidence=0.5, basket="a")
     with pytest.raises(ParameterError, match="no columns"):
         mine(source, min_support=12, min_confidence=0.5, basket="a", item="b")
+    with pytest.raises(ParameterError, match="goes to a file"):
+        mine(source, min_support=12, itemsets="all", output=f"sqlite:///{tmp_path}/a.db#t")
     with pytest.raises(ParameterError, match="min_support"):
         mine(source, min_support="0", min_confidence=0.5, output=tmp_path / "x.csv")
     assert not (tmp_path / "x.csv").exists()

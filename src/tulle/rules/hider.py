@@ -214,7 +214,10 @@ class RuleHider(BaseEstimator):
         wishes = as_rules(self.rules)
         keep = [*wishes.keep, *as_itemsets(self.keep)]
         if self.min_support is None and (self.method == "best" or keep):
-            raise ParameterError(f"{name} needs min_support to know which rules should stay.")
+            raise ParameterError(
+                f"{name} needs min_support to know which rules should stay; with disclosure alone, "
+                "choose another method than 'best' and keep no itemset."
+            )
         return RuleFile(wishes.rules, keep)
 
     def _thresholds(self) -> Thresholds:

@@ -45,9 +45,10 @@ def mine(
     if itemsets is not None and (min_confidence is not None or max_consequent is not None):
         raise ParameterError("--min-confidence and --max-consequent are for rules, not --itemsets")
     if output is not None:
+        if format_of(output) is Format.SQL:
+            raise ParameterError("what is mined goes to a file: name it .csv, .parquet or the like")
         refuse_existing(output, force=force)
         refuse_same(source, output)
-        format_of(output)
     baskets = open_file(source, basket, item).baskets
     if min_confidence is not None:
         found = association_rules(

@@ -33,6 +33,8 @@ class Vocabulary:
         self._key = key
         self._columns = {c.name: c for c in columns if isinstance(c, Aliased | Joint)}
         self._known = {name: pl.DataFrame(schema=_EMPTY) for name in self._columns}
+        self._texts: dict[str, str] | None = None
+        self._shared: set[str] | None = None
         for column in self._columns.values():
             if isinstance(column, Aliased):
                 self._learn_agreed(column)
@@ -60,14 +62,18 @@ class Vocabulary:
 
     def texts(self) -> dict[str, str]:
         """Every alias known, of all columns."""
-        known = self.everything()
-        return dict(zip(known["alias"].to_list(), known["text"].to_list()))
+        if self._texts is None:  # results come one by one: it is made once for all of them
+            known = self.everything()
+            self._texts = dict(zip(known["alias"].to_list(), known["text"].to_list()))
+        return self._texts
 
     def shared_texts(self) -> set[str]:
         """Texts that are values of several columns."""
-        once = [known.select(pl.col("text").unique()) for known in self._known.values()]
-        texts = pl.concat([pl.DataFrame(schema={"text": pl.String}), *once])
-        return set(texts.filter(pl.col("text").is_duplicated())["text"])
+        if self._shared is None:
+            once = [known.select(pl.col("text").unique()) for known in self._known.values()]
+            texts = pl.concat([pl.DataFrame(schema={"text": pl.String}), *once])
+            self._shared = set(texts.filter(pl.col("text").is_duplicated())["text"])
+        return self._shared
 
     def count(self) -> int:
         """How many aliases are known."""
@@ -108,6 +114,7 @@ class Vocabulary:
         known = pl.concat([self._known[name], new]).unique()
         check_no_collision(name, known["alias"])
         self._known[name] = known
+        self._texts = self._shared = None
 
     def __repr__(self) -> str:
         return f"Vocabulary({self.count()} aliases, hidden)"

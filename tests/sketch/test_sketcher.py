@@ -383,6 +383,22 @@ def test_wrong_input_is_refused_without_a_cell(X, message):
     assert "secret" not in str(caught.value)
 
 
+def test_items_with_the_same_text_are_not_counted_twice():
+    with pytest.raises(DataError, match="1 and '1'"):
+        made().fit(Transactions.from_lists([[1, "1"], [1, 2]]))
+    sets = [{1, "1"}, {1, 2}]
+    assert made().fit(sets).transform(sets).suppressed.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("indices", [[0, 7, 1, 2], [0, -1, 1, 2]])
+@pytest.mark.parametrize("kind", [csr_array, csr_matrix, csc_array])
+def test_damaged_sparse_matrices_are_refused(indices, kind):
+    X = kind(np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [0.0, 0.0, 0.0]]))
+    X.indices = np.array(indices, np.int32)
+    with pytest.raises(DataError, match="damaged"):
+        made().fit(X)
+
+
 def test_records_with_terms_and_matrices_do_not_mix():
     with pytest.raises(DataError, match="fit saw a matrix"):
         made().fit(BASKETS).transform(TEXTS)

@@ -12,7 +12,7 @@ from tulle.errors import DataError
 _EXACT_IN_FLOAT32 = 2**24
 _SMALLEST, _LARGEST = 1e-60, 1e60  # beyond, fourth powers are no numbers any more
 _LARGEST_IN_FLOAT32 = 1e12  # beyond, sums of squared components may be too large for it
-_HARMLESS = ("Found array with", "X has ", "The feature names", "Feature names")
+_HARMLESS = ("Found array with", "X has ", "The feature names", "Expected unique column names")
 _NO_NUMBER = "a cell of X is no number: give counts or weights, or texts as a list or one column"
 
 
@@ -31,6 +31,13 @@ def refuse_other_shapes(X: Any) -> None:
         )
     if getattr(X, "dtype", None) is not None and np.dtype(X.dtype).kind == "c":
         raise DataError("Complex data not supported: give counts or weights")
+    if hasattr(X, "check_format"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError:
+            raise DataError(
+                "X is damaged: indices of the sparse matrix lie outside of it"
+            ) from None
 
 
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:

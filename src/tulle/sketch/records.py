@@ -163,10 +163,14 @@ def _from_baskets(baskets: Transactions) -> Records:
 
     if baskets.unknown is not None:
         raise DataError("baskets with unknown items cannot be sketched: use a release without '?'")
+    terms = [str(name) for name in baskets.names.tolist()]
+    if len(set(terms)) < len(terms):
+        # they would have the same signs, and count as two entries all the same
+        raise DataError("some items differ in their type alone, as 1 and '1': give them one name")
     ones = np.ones(len(baskets.items), np.float32)
     shape = (len(baskets), len(baskets.names))
     matrix = csr_array((ones, baskets.items, _narrow(baskets.indptr)), shape=shape)
-    return Records(canonical(matrix), [str(name) for name in baskets.names.tolist()])
+    return Records(canonical(matrix), terms)
 
 
 def _kind(rows: list[Any]) -> str | None:

@@ -335,6 +335,19 @@ def test_a_report_that_cannot_be_made_is_known_before_anything_is_written(folder
     encode("one.csv", "out.parquet", report="r.html", public="known.csv")
 
 
+@pytest.mark.parametrize("option", ["vocabulary", "report"])
+def test_codes_that_are_there_are_told_when_the_rest_fails(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SiteCodec, "save_vocabulary", full)
+    monkeypatch.setattr("tulle.auditing.Audit.save", full)
+    with pytest.raises(DataError, match=r"No space left.*; the codes one\.parquet are there"):
+        encode("one.csv", "one.parquet", **{option: "more.html"})
+
+
 def test_dates_that_a_file_keeps_as_text_are_attacked_too(folder: Path) -> None:
     born = pl.DataFrame({"born": ["1950-01-02", "1960-03-04", None, "1970-05-06"]})
     born.write_parquet("born.parquet")

@@ -9,7 +9,7 @@ import pytest
 
 from tulle import files
 from tulle.errors import DataError, TulleError
-from tulle.files import OutputExists, atomic_write, digest, refuse_same
+from tulle.files import OutputExists, atomic_write, digest, refuse_existing, refuse_same
 
 
 def test_file_appears_with_its_bytes(tmp_path: Path) -> None:
@@ -98,3 +98,11 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
     ):
         pytest.fail("it was opened")
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(DataError, match="no permission to write into the folder"):
+        refuse_existing(tmp_path / "r", force=False)

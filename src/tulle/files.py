@@ -74,6 +74,8 @@ def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
         raise OutputExists(f"{target} exists already: pass --force (force=True) to replace it")
     if not target.parent.is_dir():
         raise DataError(f"the folder {target.parent} does not exist")
+    if not os.access(target.parent, os.W_OK):
+        raise DataError(f"no permission to write into the folder {target.parent}")
 
 
 def refuse_same(source: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:

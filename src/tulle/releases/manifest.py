@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any
 
+from tulle import __version__
 from tulle.errors import DataError
 
 FORMAT = 1
-_PACKAGES = ("tulle", "numpy", "scikit-learn", "polars")
+_PACKAGES = ("numpy", "scikit-learn", "polars")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Manifest:
         entries = self.to_dict()
         entries["output"] = {**entries["output"], **output}
         entries["created"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        entries["versions"] = {"python": platform.python_version()}
+        entries["versions"] = {"python": platform.python_version(), "tulle": __version__}
         entries["versions"] |= {package: version(package) for package in _PACKAGES}
         return Manifest(**entries)
 

@@ -55,8 +55,9 @@ def encoder_from_json(entries: dict[str, Any]) -> TableEncoder:
         }
         container = _container_from_json(entries["container"])
         encoder._store(entries["names"], container, codecs, columns)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError("the saved encoder cannot be read: it is of another version") from error
+    except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
+        # whose words may quote the domain of a column
+        raise DataError("the saved encoder cannot be read: it is of another version") from None
     return encoder
 
 

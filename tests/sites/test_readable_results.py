@@ -208,3 +208,13 @@ def test_rounded_time_stamps_are_noticed(codec: SiteCodec) -> None:
     rounded = codec.transform(TABLE).select(pl.col("seen").round(4))
     with pytest.raises(DataError, match="numbers are no codes"):
         codec.inverse_transform(rounded)
+
+
+def test_thresholds_of_tiny_and_of_other_numbers_are_not_rounded_away() -> None:
+    for scale in (1e-9, 1.0, 1e9):
+        shared = SiteAgreement.create({"dose": "decimal"}, ranges={"dose": (0.0, scale)})
+        codec = SiteCodec(shared)
+        code = codec.transform(pl.DataFrame({"dose": [0.3125 * scale]}))["dose"][0]
+        decoded = codec.decode_text(f"dose <= {code!r}").removeprefix("dose <= ")
+        assert float(decoded) == pytest.approx(0.3125 * scale, rel=1e-6)
+        assert codec.decode_text(f"dose != {code!r}") == f"dose != {decoded}"

@@ -11,7 +11,7 @@ from tulle.sites.columns import Aliased, Coded, Joint
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf)"
 # Weka writes age='(2.0-3.5]'
 INTERVAL = rf"(?P<left>[\[(])\s*(?P<start>{NUMBER})\s*[,;-]\s*(?P<end>{NUMBER})\s*(?P<right>[\])])"
-_OPERATOR = r"<=|>=|==|&le;|≤|≥|<|>|=|:"
+_OPERATOR = r"<=|>=|==|!=|&le;|≤|≥|<|>|=|:"
 
 
 def alias_pattern(columns: Iterable[Coded]) -> re.Pattern[str] | None:

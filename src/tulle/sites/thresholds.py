@@ -33,7 +33,7 @@ def decode_comparison(
     value = float(code)
     if math.isinf(value):
         return operator, code
-    if operator in ("=", "=="):
+    if operator in ("=", "==", "!="):
         return operator, decode_value(column, code, decimals)
     number, strict = cut(value, column.scale)
     if strict and operator in _STRICT:
@@ -133,7 +133,8 @@ def _digits(column: Graded, code: str) -> int:
     mantissa, _, exponent = code.lower().partition("e")
     shown = len(mantissa.partition(".")[2]) - int(exponent or 0)
     width = float(np.diff(column.scale.limits).max())
-    return min(8, max(0, math.ceil(shown - math.log10(width)) + 1))
+    fine = max(0, math.ceil(-math.log10(width)))  # zeros that every number of a tiny range has
+    return min(8 + fine, max(0, math.ceil(shown - math.log10(width)) + 1))
 
 
 def _shown(column: Graded, number: float, operator: str, digits: int, decimals: int | None) -> str:

@@ -211,3 +211,16 @@ def test_warnings_are_lines_for_users_and_those_of_others_tell_no_cell(
     assert ("RuntimeWarning at" in told) is bool(debug)
     assert "Smith" not in told
     assert warnings.showwarning is shown
+
+
+def test_names_do_not_steer_a_terminal_nor_need_one_that_knows_them(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("größe\x1b[31m,b\n1,2\n3,4\n")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "tulle", "inspect", "t.csv"]
+    shown = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment)
+    assert shown.returncode == 0, shown.stderr
+    assert b"\\x1b[31m" in shown.stdout
+    assert b"\x1b" not in shown.stdout
+    wrong = [*command, "-o", "no\x1bsuch/p.toml"]
+    told = subprocess.run(wrong, capture_output=True, cwd=tmp_path, env=environment).stderr
+    assert told == b"tulle: the folder no\\x1bsuch does not exist\n"

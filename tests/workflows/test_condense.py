@@ -221,6 +221,12 @@ def test_a_control_needs_the_columns_of_the_release(source: Path, tmp_path: Path
     assert not (tmp_path / "r.csv").exists()
 
 
+def test_a_target_alone_is_no_table(tmp_path: Path) -> None:
+    people().select("ill").write_csv(tmp_path / "t.csv")
+    result = run(tmp_path / "t.csv", "-o", tmp_path / "r.csv", "--target", "ill")
+    assert "no column beside the target 'ill'" in str(result.exception)
+
+
 def test_a_query_without_records_is_not_told(tmp_path: Path) -> None:
     table = f"sqlite:///{tmp_path}/d.db"
     write_table(people(5), f"{table}#people")

@@ -8,6 +8,7 @@ interrupted.
 
 from __future__ import annotations
 
+import io
 import pkgutil
 import sys
 import warnings
@@ -18,7 +19,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from tulle import __version__
-from tulle.cli import commands
+from tulle.cli import commands, output
 from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = ["demo", "inspect", "condense", "tune", "stream", "mine", "hide", "sketch", "sites"]
@@ -68,6 +69,8 @@ def main() -> None:
     """Runs the command line; a user's mistake ends in one line, never in a traceback."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows ASCII only, or half a name
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_warn, debug)
@@ -124,4 +127,4 @@ def _end(error: BaseException, text: str, code: int, debug: bool) -> None:
 
 
 def _say(text: str) -> None:
-    print(f"tulle: {text}", file=sys.stderr)
+    print(f"tulle: {output.printable(text)}", file=sys.stderr)

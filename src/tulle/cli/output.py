@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +53,16 @@ def show(
             if rows:
                 console.print(_rows(name, rows, console.width))
         for note in notes:
-            console.print(note, highlight=False, soft_wrap=True)
+            console.print(printable(note), highlight=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Without what would steer a terminal: a name may hold anything."""
+    return re.sub(r"[^\S\n ]|[\x00-\x08\x0e-\x1f\x7f-\x9f]", _escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found.group().encode("unicode_escape").decode("ascii")
 
 
 @contextmanager
@@ -140,4 +150,4 @@ def _text(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return str(value)
+    return printable(str(value))

@@ -166,6 +166,10 @@ def _release(
         small_classes=wanted["small_classes"],
         random_state=wanted["seed"],
     )
+    if original.width == 1:
+        raise DataError(
+            f"there is no column beside the target '{target.name}': nothing to condense"
+        )
     X_new, y_new = by_class.fit_resample(original.drop(target.name), original[target.name])
     whole = X_new.with_columns(pl.Series(target.name, y_new))
     return by_class, whole.select([name for name in original.columns if name in whole.columns])

@@ -218,6 +218,20 @@ def test_sample_is_drawn_evenly_and_keeps_records_with_their_sketches() -> None:
     assert counts.min() > 3  # 13 of 40 are expected
 
 
+def test_sample_holds_released_records_however_few_there_are() -> None:
+    sample = Sample(np.random.default_rng(0), most=3)
+    for start in range(0, 400, 100):
+        texts = ["lonely"] * 100
+        texts[7] = f"several words number{start} here"
+        records = as_records(texts)
+        assert records is not None
+        sample.add(records, Sketcher().fit(records).transform(records))
+    taken, sketches = sample.taken()
+    assert len(sketches) == taken.matrix.shape[0] == 3
+    assert not sketches.suppressed.any()
+    assert np.array_equal(np.diff(taken.matrix.indptr), [4, 4, 4])
+
+
 def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -> None:
     result = run(baskets, "-o", "s.npz", "--delta", "1000")
     assert isinstance(result.exception, PrivacyError)

@@ -84,11 +84,7 @@ def sketch(
     parts = _sketched(sketcher, _batches(source, wanted), lengths, sample)
     with _kept(key, key_file if is_new else None, output) as keep:
         manifest = write_sketches(
-            chain(parts, keep),
-            output,
-            source=source_entry(source, 0),
-            sources=sources,
-            force=force,
+            chain(parts, keep), output, source=source_entry(source, 0), sources=sources, force=force
         )
     every = np.concatenate(lengths)
     if report is not None and sample is not None:

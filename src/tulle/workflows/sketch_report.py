@@ -1,6 +1,6 @@
 """The report of ``tulle sketch``: what a miner can rely on, and what intruders get.
 
-Measures and attacks look at a sample: at most 20,000 records, drawn evenly, and for the
+Measures and attacks look at a sample: at most 20,000 released records, drawn evenly, and for the
 reconstruction at most 50,000 columns, the most frequent ones. A shorter list of candidates and
 fewer columns make the attacks easier, never harder.
 """
@@ -42,15 +42,17 @@ _TARGETS = 100  # records that the report tries to reconstruct
 
 
 class Sample:
-    """Records with their sketches, drawn evenly from all that are added, in bounded memory."""
+    """Released records with their sketches, drawn evenly from all that come, in bounded memory."""
 
     def __init__(self, rng: np.random.Generator, most: int = _RECORDS) -> None:
         self.rng, self.most = rng, most
         self._parts: list[tuple[npt.NDArray[np.float64], Records, Sketches]] = []
 
     def add(self, records: Records, sketches: Sketches) -> None:
-        """Each record draws a number; those with the smallest numbers stay."""
-        self._parts.append((self.rng.random(len(sketches)), records, sketches))
+        """Each record that is released draws a number; those with the smallest numbers stay."""
+        seen = np.flatnonzero(~sketches.suppressed)
+        rows = Records(records.matrix[seen], records.terms)
+        self._parts.append((self.rng.random(len(seen)), rows, sketches[seen]))
         self._thin()
 
     def taken(self) -> tuple[Records, Sketches]:
@@ -101,19 +103,9 @@ def audited(
             "title": "Sketches",
             "summary": f"{len(lengths):,} records became sketches; {hidden:,} were suppressed. "
             f"Measured and attacked: {len(sketches):,} records, {len(signs.columns):,} columns.",
-            "guarantee": {
-                "text": "Checked on every record or pair before anything was written.",
-                "rows": [
-                    {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
-                    for name, holds in verified.items()
-                ],
-            },
+            "guarantee": _guarantee(verified),
             "k": 10,
-            "metrics": _finite(
-                error_of_dot_products_over_prediction=errors.ratio,
-                neighbour_recall=neighbour_recall(sketches, matrix, rng),
-                suppressed_share=hidden / len(lengths),
-            ),
+            "metrics": _metrics(errors, neighbour_recall(sketches, matrix, rng), lengths),
             "attacks": attacks,
             "sections": [
                 _error_section(errors),
@@ -124,15 +116,28 @@ def audited(
             "command": command,
             "provenance": {
                 "audit seed": "operating system" if seed is None else str(seed),
-                "records measured and attacked": f"{len(sketches):,} of {len(lengths):,}",
+                "records measured and attacked": f"{len(sketches):,} of {len(lengths) - hidden:,}",
                 "columns looked for": f"{len(signs.columns):,} of {matrix.shape[1]:,}",
             },
         }
     )
 
 
-def _finite(**figures: float) -> dict[str, float]:
-    """Without those that one record alone does not have."""
+def _guarantee(verified: Mapping[str, Any]) -> dict[str, Any]:
+    rows = [
+        {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
+        for name, holds in verified.items()
+    ]
+    return {"text": "Checked on every record or pair before anything was written.", "rows": rows}
+
+
+def _metrics(errors: DotErrors, recall: float, lengths: Any) -> dict[str, float]:
+    figures = {
+        "error_of_dot_products_over_prediction": errors.ratio,
+        "neighbour_recall": recall,
+        "suppressed_share": float(np.mean(lengths == 0)),
+    }
+    # one record alone has no neighbours
     return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 

@@ -33,7 +33,7 @@ LIMITS = (
     "learnt from them, the better the more people are known.",
     "How many components a record has: it tells its length (delta) or how lonely it is "
     "(k-variance). Components of counts also have the parity of the record's sum.",
-    "Duplicates: equal records have equal sketches.",
+    "Duplicates: equal records have equal sketches, or one is the beginning of the other.",
 )
 _RECORDS = 20_000  # looked at
 _COLUMNS = 50_000  # that the reconstruction looks for

@@ -48,3 +48,16 @@ def test_too_few_or_one_class_say_nothing(table: pl.DataFrame) -> None:
     assert same_answers(flat, flat, "sex", rng) == {}
     bare = table.select("sex", empty=pl.lit(None, dtype=pl.Float64))
     assert same_answers(bare, bare, "sex", rng) == {}
+
+
+def test_huge_tiny_and_infinite_numbers_are_compared_too() -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=60)
+    classes = np.where(numbers > 0, "a", "b")
+    plain = pl.DataFrame({"x": numbers, "class": classes})
+    for scale in (1e300, 1e-300):
+        other = plain.with_columns(pl.col("x") * scale)
+        found = same_answers(plain, other, "class", np.random.default_rng(0))
+        assert set(found.values()) == {1.0}
+    infinite = plain.with_columns(x=pl.Series([np.inf, *numbers[1:]]))
+    assert same_answers(infinite, infinite, "class", np.random.default_rng(0))

@@ -76,9 +76,12 @@ def _columns(column: pl.Series) -> list[Floats]:
         return [(codes == code).astype(np.float64) for code in shown]
     plain = column.to_physical() if column.dtype.is_temporal() else column
     values = plain.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    gone = np.isnan(values)
+    gone = ~np.isfinite(values)
     if gone.all():
         return []
+    values = np.where(gone, np.nan, values)
+    # by a power of two, which is exact: squares of huge and of tiny numbers stay finite
+    values = np.ldexp(values, -int(np.frexp(np.nanmax(np.abs(values)))[1]))
     spread = float(np.nanstd(values)) or 1.0
     scaled = np.where(gone, 0.0, (values - np.nanmean(values)) / spread)
     # so many digits that a straight line of the values gives the same, ties included

@@ -49,6 +49,8 @@ def test_documents_of_all_kinds_also_gzipped(tmp_path):
         ("a.jsonl", b"", "empty"),
         ("a.jsonl", b"{\n[1]\n", "2 lines are no JSON objects"),
         ("a.jsonl", b'{"txt": "secret words"}\n', "did you mean 'txt'"),
+        ("a.jsonl", b'{"secret": 1, "a": 2}\n{"a": 3}\n', "there are: 'a'"),
+        ("a.jsonl", b'{"secret": 1}\n{"a": 3}\n', "no field in common"),
         ("a.jsonl", b'{"text": 5}\n', "no text in 1 records"),
         ("a.jsonl", b'{"text": "secret"}\n5\n{"text": "b"}\n[]\n', "2 lines are no JSON objects"),
         ("a.jsonl", b"[" * 100_000, "1 lines are no JSON objects"),

@@ -93,7 +93,7 @@ def _open(path: FilePath) -> IO[str]:
 def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:
     # not read as a table: other fields of a document may be lists or objects
     wrong = without = other = 0
-    fields: list[str] = []
+    shared: list[str] | None = None
     for line in lines:
         if not line.strip():
             continue
@@ -102,7 +102,7 @@ def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:
             wrong += 1
         elif field not in entry:
             without += 1
-            fields = fields or list(entry)
+            shared = [name for name in (entry if shared is None else shared) if name in entry]
         elif not isinstance(entry[field], str | None):
             other += 1
         elif not wrong + without + other:
@@ -110,7 +110,8 @@ def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:
     if wrong:
         raise DataError(f"{path}: {wrong} lines are no JSON objects")
     if without:
-        hint = nearest_name(field, fields)
+        # a name that only some lines have may be a word of somebody's text
+        hint = nearest_name(field, shared) if shared else "they have no field in common"
         raise DataError(f"{path}: {without} lines have no field '{field}' (--text): {hint}")
     if other:
         raise DataError(f"{path}: the field '{field}' is no text in {other} records")

@@ -388,6 +388,8 @@ def test_truth_values_may_be_written_as_numbers_or_words():
         ({"x": [1]}, {"weights": {"z": 1}}, "'weights' names column 'z'"),
         ({"x": [1]}, {"weights": [1, 2]}, "2 entries, the table 1 columns"),
         ({"x": [1]}, {"weights": [-1]}, "'weights' parameter"),
+        ({"x": [1]}, {"weights": [1e300]}, "'weights' parameter"),
+        ({"x": [1]}, {"columns": [Column("x", Kind.INTEGER, weight=0)]}, "'weights' parameter"),
         ({"x": [1]}, {"max_width": 1}, "'max_width' parameter"),
     ],
 )

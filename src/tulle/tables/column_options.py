@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tulle.checks import check_real
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.tables.frames import Columns
-from tulle.tables.schema import Column
+from tulle.tables.schema import WEIGHTS, Column
 
 
 def by_name(
@@ -44,10 +44,10 @@ def weights_of(
                 f"'weights' has {len(weights)} entries, the table {len(names)} columns"
             )
         given = dict(zip(names, weights))
-    for name, weight in given.items():
+    for name in given:
         _known_name(name, names, "'weights'")
-        chosen[name] = check_real("TableEncoder", "weights", weight, 0, closed="neither")
-    return chosen
+    every = (chosen | given).items()
+    return {name: check_real("TableEncoder", "weights", weight, *WEIGHTS) for name, weight in every}
 
 
 def bounds_of(

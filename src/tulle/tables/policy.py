@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tulle.errors import PolicyError, nearest_name
-from tulle.tables.schema import Column, Kind, Role
+from tulle.tables.schema import WEIGHTS, Column, Kind, Role
 
 # commands whose parameters a policy may keep
 COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
@@ -138,8 +138,10 @@ def _column(name: str, entry: Any) -> Column:
     kind = _word(name, entry, "kind", Kind)
     role = _word(name, entry, "role", Role)
     weight = entry.get("weight", 1.0)
-    if not _is_number(weight) or weight <= 0:
-        raise PolicyError(f"the weight of column '{name}' must be a number above 0")
+    if not _is_number(weight) or not WEIGHTS[0] <= weight <= WEIGHTS[1]:
+        raise PolicyError(
+            f"the weight of column '{name}' must be a number from {WEIGHTS[0]:g} to {WEIGHTS[1]:g}"
+        )
     return Column(name, kind, role, float(weight), _bounds(name, entry.get("bounds"), kind))
 
 

@@ -28,6 +28,7 @@ class Role(StrEnum):
     IGNORED = "ignored"  # left out of the release
 
 
+WEIGHTS = (1e-6, 1e6)  # of columns; beyond them one column is all that counts, or nothing
 UNRELEASED = (Role.IDENTIFIER, Role.IGNORED)
 
 

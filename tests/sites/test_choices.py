@@ -45,6 +45,8 @@ def make(**choices: Any) -> SiteAgreement:
         ({"ranges": {**RANGES, "weight": (-1e308, 1e308)}}, "'weight': its range is too wide"),
         ({"ranges": {**RANGES, "weight": (0.0, 5e-324)}}, "'weight': its range is too narrow"),
         ({"ranges": {**RANGES, "seen": ("08:00", "2020-01-01")}}, "mixes times of day and dates"),
+        ({"ranges": {**RANGES, "a": (0, 3)}}, "'ranges' are for numbers and dates, not for 'a'"),
+        ({"ranges": {**RANGES, "seen": ("1900", "2020")}}, "'1900' is not a date such as"),
         ({"limits": {"age": 5}}, "'limits' needs a list for column 'age'"),
         ({"limits": {"age": []}}, "'limits' needs a list for column 'age'"),
         ({"limits": {"a": [1, 2]}}, "'limits' are for numbers and dates, not for 'a'"),

@@ -100,9 +100,10 @@ class Choices:
                 )
 
     def _check_kinds(self, columns: Mapping[str, Column]) -> None:
-        for name in self.limits:
-            if columns[name].kind not in MEASURED:
-                raise ParameterError(f"'limits' are for numbers and dates, not for '{name}'")
+        for option in ("ranges", "limits"):
+            for name in getattr(self, option):
+                if columns[name].kind not in MEASURED:
+                    raise ParameterError(f"'{option}' are for numbers and dates, not for '{name}'")
         for name in set(self.split) - set(self.alias):
             if columns[name].kind in MEASURED:
                 raise ParameterError(f"'split' is for aliases, and '{name}' is a number or date")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from tulle.errors import ParameterError
@@ -82,11 +83,11 @@ def _moment(value: Any) -> dt.date | dt.datetime | dt.time:
     if isinstance(value, dt.date | dt.time):  # a datetime is a date
         return value
     text = str(value).strip()
-    for read in (dt.date.fromisoformat, dt.datetime.fromisoformat, dt.time.fromisoformat):
-        try:
-            return read(text)
-        except ValueError:
-            continue
+    for kind in (dt.date, dt.datetime, dt.time):
+        if kind is dt.time and ":" not in text:
+            continue  # 2020 is a year, and not twenty past eight
+        with suppress(ValueError):
+            return kind.fromisoformat(text)
     raise ParameterError(f"{text!r} is not a date such as 2020-03-01 or 2020-03-01T12:00")
 
 

@@ -13,7 +13,7 @@ from tulle.errors import DataError, KeyMaterialError
 from tulle.files import refuse_existing, refuse_same
 from tulle.keys import SecretKey
 from tulle.sites.agreement import SiteAgreement
-from tulle.sites.choices import OPTIONS, merged
+from tulle.sites.choices import MEASURED, OPTIONS, merged
 from tulle.sites.summary import SiteSummary, merge_summaries
 from tulle.tables.inference import profile_columns
 from tulle.tables.policy import Policy, load_policy
@@ -140,10 +140,11 @@ def _agreement(
     if policy is None:
         return SiteAgreement.create(schema, **merged({"ranges": ranges}, choices))
     known = load_policy(policy, [column.name for column in schema])
-    public = {column.name: column.bounds for column in known.columns if column.bounds}
+    measured = [column for column in known.columns if column.kind in MEASURED]
+    told = {c.name: c.bounds or ranges.get(c.name) for c in measured}
     wanted = merged(known.options("sites", OPTIONS), choices)
-    told = {"ranges": {**ranges, **public}}
-    return SiteAgreement.create(known, **merged(told, wanted))
+    public = {name: ends for name, ends in told.items() if ends is not None}
+    return SiteAgreement.create(known, **merged({"ranges": public}, wanted))
 
 
 def _guessed(table: pl.DataFrame) -> Policy:

@@ -9,6 +9,7 @@ import pytest
 
 from tulle import ClassCondenser, Condenser
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
+from tulle.tables.schema import Column, Kind, Role
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 
@@ -69,6 +70,16 @@ def test_level_above_n():
 def test_levels(levels, words):
     with pytest.raises(DataError, match=words):
         Condenser().fit(X, levels=levels)
+
+
+def test_columns_that_are_none_and_two_of_levels():
+    asked = [Column(name, Kind.INTEGER, Role.LEVEL) for name in ("a", "b")]
+    table = pl.DataFrame({"a": [2] * 20, "b": [9] * 20, "c": X[:, 0]})
+    with pytest.raises(DataError, match="2 columns have the role level"):
+        Condenser(columns=asked).fit(table)
+    for columns in (["a"], {"a": asked[0]}):
+        with pytest.raises(ParameterError, match="'columns' must be a list"):
+            Condenser(columns=columns).fit(table)
 
 
 @pytest.mark.parametrize("level", [0, -3, True, 2**70])

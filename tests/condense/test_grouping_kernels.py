@@ -15,9 +15,12 @@ from tulle.condense.groupings import group_records
 from tulle.condense.groupings._cell_kernels import Cells
 from tulle.condense.groupings._cells import lay_out, read_out
 from tulle.condense.groupings._large import nearest, refine_large, start
+from tulle.condense.groupings._padded import PaddedGroups
 from tulle.condense.groupings._search import Search
 from tulle.condense.groupings._start_kernels import mdav_block
+from tulle.condense.groupings._trading import trade
 from tulle.condense.groupings.farthest import mdav_small
+from tulle.condense.groupings.fast import _grouped_large, _grouped_small
 from tulle.condense.groupings.repair import squared_error
 
 seeds = st.integers(0, 10**6)
@@ -149,6 +152,29 @@ def test_many_traded_at_once_are_about_as_good_as_one_by_one() -> None:
             break
         cell_kernels.swap(one_by_one, 0, x, 1, y)
     assert error_of(matrix, traded) <= 1.02 * error_of(matrix, one_by_one)
+
+
+@settings(max_examples=15)
+@given(seeds, st.tuples(st.integers(32, 60), st.integers(32, 60)), st.sampled_from([1, 45]))
+def test_small_and_large_inputs_trade_alike(seed: int, sizes: tuple[int, int], top: int) -> None:
+    matrix, cells = two_groups(seed, sizes, top)
+    groups = read_out(cells, len(matrix))
+    levels = np.empty(len(matrix), dtype=np.int64)
+    held = cells.rows >= 0
+    levels[cells.rows[held]] = cells.levels[held]
+    padded = PaddedGroups(matrix, levels, groups)
+    exchange_kernels.trade(cells, 0, 1, padded.least)
+    assert trade(padded, 0, 1) > 0
+    assert (padded.labels() == read_out(cells, len(matrix))).all()
+
+
+@pytest.mark.parametrize(("n", "k"), [(1000, 100), (1200, 300)])
+def test_large_groups_of_small_inputs_are_as_tight_as_those_of_large_ones(n: int, k: int) -> None:
+    matrix, levels = np.random.default_rng(0).normal(size=(n, 5)), np.full(n, k)
+    small = _grouped_small(matrix, levels, matrix, np.random.default_rng(0))
+    large = _grouped_large(matrix, levels, matrix, np.random.default_rng(0))
+    assert is_valid(small, levels)
+    assert squared_error(matrix, small) < 1.01 * squared_error(matrix, large)
 
 
 def test_splitting_and_dissolving_gain_what_they_say() -> None:

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle.checks import check_int
-from tulle.errors import DataError, PrivacyError, nearest_name
+from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
 from tulle.moments import Ints
 from tulle.tables.frames import as_series, open_column
 from tulle.tables.number_facts import EXACT
@@ -34,8 +34,10 @@ def locate_levels(
     Levels may be given as such, as the name of a column, or by a column's role in the policy.
     """
     known = list(columns or [])
+    if not all(isinstance(column, Column) for column in known):
+        raise ParameterError("'columns' must be a list of tulle.tables.schema.Column")
     if levels is None:
-        levels = next((column.name for column in known if column.role is Role.LEVEL), None)
+        levels = _named([column.name for column in known if column.role is Role.LEVEL])
     if not isinstance(levels, str):
         return levels, known
     # in pyarrow the attribute `columns` holds the data, not the names
@@ -49,6 +51,13 @@ def locate_levels(
         )
     kept = [column for column in known if column.name != levels]
     return X[labels[names.index(levels)]], [*kept, Column(levels, Kind.INTEGER, Role.LEVEL)]
+
+
+def _named(names: list[str]) -> str | None:
+    """The one column that has the role, if there is one."""
+    if len(names) > 1:
+        raise DataError(f"{len(names)} columns have the role level: a record has one level only")
+    return names[0] if names else None
 
 
 def check_levels(levels: Any, n_records: int) -> Ints:

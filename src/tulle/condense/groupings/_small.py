@@ -17,6 +17,7 @@ import numpy as np
 
 from tulle.condense.groupings._dissolving import restructure
 from tulle.condense.groupings._padded import NEAR, PaddedGroups, nearest_rows
+from tulle.condense.groupings._trading import trade_all
 from tulle.condense.groupings.repair import squared_error
 from tulle.moments import Floats, Ints
 
@@ -27,10 +28,16 @@ GREEDY = 30
 
 
 def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
-    """A grouping with at most the error of the valid one that came: cooling, then greedy rounds."""
+    """A grouping with at most the error of the valid one that came: cooling, then greedy rounds.
+
+    Large groups trade first: a start that is far off would lose groups to be dissolved that it
+    never gets back.
+    """
     if groups.max() == 0:
         return groups
     state = PaddedGroups(matrix, levels, groups)
+    trade_all(state)
+    groups = state.labels()
     before = squared_error(matrix, groups)
     neighbours = nearest_rows(matrix, NEAR)
     restructure(state, neighbours)
@@ -40,6 +47,7 @@ def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Gene
         exchange_all(state, matched(state, neighbours, rng), float(temperature), rng)
     for _ in range(2):
         restructure(state, neighbours)
+        trade_all(state)
         for _ in range(GREEDY):
             exchange_all(state, matched(state, neighbours, rng), 0.0, rng)
     found = state.labels()

@@ -344,6 +344,8 @@ def test_parts_are_the_rows_of_the_whole(parameters):
     assert np.array_equal(together.lengths, whole.lengths)
     assert np.array_equal(together.values, whole.values)
     assert all(part.provenance == whole.provenance for part in parts)
+    with pytest.raises(ParameterError, match="size"):
+        list(sketcher.transform_parts(BASKETS, 0))
 
 
 def test_sets_of_item_numbers_are_baskets():

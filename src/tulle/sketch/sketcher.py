@@ -136,6 +136,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "key_")
         self.check_parameters()
+        if size is not None:
+            check_int("Sketcher.transform_parts", "size", size, 1)
         records = self._records(X, reset=False)
         if self.model == "delta":
             lengths, verified = self._delta_lengths(records.matrix)

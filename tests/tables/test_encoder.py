@@ -522,3 +522,24 @@ def test_decimals_come_back_to_the_last_digit_or_are_refused():
     longer = pl.DataFrame({"a": pl.Series(["-90071992547410.01"]).cast(pl.Decimal(20, 2))})
     with pytest.raises(DataError, match="column 'a' holds decimals of more than 15 digits"):
         TableEncoder().fit(longer)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.where(np.arange(40) % 4, 1.7e308, -1.7e308),  # only two
+        np.linspace(-1, 1, 40) * 1.7e308,
+        np.full(40, 5e-324) * (np.arange(40) % 2),
+    ],
+)
+def test_groups_of_the_largest_and_smallest_numbers_keep_their_means(values):
+    encoder = TableEncoder().fit(values[:, None])
+    groups = np.arange(40) % 3
+    means = np.array([np.mean(values[groups == g] / 2**10) * 2**10 for g in range(3)])[:, None]
+    drawn = values[:, None] * 1.05
+    decoded = encoder.decode(drawn, groups, 0, means=means)[:, 0]
+    assert decoded.min() >= values.min()
+    assert decoded.max() <= values.max()
+    for group in range(3):
+        mean = np.mean(decoded[groups == group] / 2**10) * 2**10
+        assert mean == pytest.approx(means[group, 0], rel=0.02, abs=max(5e-324, values.max() / 14))

@@ -10,6 +10,7 @@ import numpy as np
 
 from tulle.tables.quotas import Floats, Ints
 
+_LARGE, _SMALLER = 1e290, 2.0**-60
 _STEPS = 45  # halvings of the shift: to 14 digits of the range
 
 
@@ -31,7 +32,11 @@ def clip_keeping_means(
     place = (np.cumsum(touched) - 1)[groups[rows]]
     clipped = values.copy()
     wanted = np.clip(means[touched], low, high)
-    clipped[rows] = _shifted(values[rows], place, wanted, low, high)
+    # sums and differences of the largest numbers there are would overflow: in smaller units
+    unit = _SMALLER if max(abs(low), abs(high)) > _LARGE else 1.0
+    small = np.nan_to_num(values[rows] * unit)
+    shifted = _shifted(small, place, wanted * unit, low * unit, high * unit)
+    clipped[rows] = np.clip(shifted / unit, low, high)
     return clipped
 
 

@@ -6,6 +6,8 @@ nearer to 0, and no 1 is left. So values are rounded by turns, as many up as kee
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tulle.tables.quotas import Floats, Grouped, choose_states
@@ -36,5 +38,6 @@ def one_of_two(
     """``low`` or ``high``; each group gets as many of both as its mean stands for."""
     if grouped is None:
         return np.where(values >= (low + high) / 2, high, low)
-    share = np.clip((means - low) / (high - low), 0.0, 1.0)
+    unit = 1.0 if math.isfinite(high - low) else 0.5  # the difference may be beyond all numbers
+    share = np.clip((means * unit - low * unit) / (high * unit - low * unit), 0.0, 1.0)
     return np.where(choose_states([-values, values], [1 - share, share], grouped), high, low)

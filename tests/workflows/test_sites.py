@@ -478,6 +478,7 @@ def test_command_line_asks_for_the_passphrase_and_never_shows_it(folder: Path) -
     [
         ("--range", "age"),
         ("--range", "age=5"),
+        ("--range", "age=0...120"),
         ("--limits", "age"),
         ("--values", "age=a,b"),
         ("--categories", "illness=absent.txt"),

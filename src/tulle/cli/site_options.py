@@ -48,8 +48,10 @@ def _end(text: str) -> float | str:
 
 
 def _ends(text: str) -> tuple[Any, Any]:
-    low, high = map(_end, text.split(".."))
-    return low, high
+    low, high = text.split("..")
+    if high.startswith("."):  # three dots are no range up to a fraction
+        raise ValueError
+    return _end(low), _end(high)
 
 
 def _lines(path: str) -> list[str]:

@@ -16,7 +16,7 @@ from scipy import sparse
 from tulle import RuleHider
 from tulle.errors import DataError
 from tulle.rules import association_rules, frequent_itemsets
-from tulle.rules.frames import name_column
+from tulle.rules.frames import named
 
 BASKETS = [["w", "x", "y"]] * 4 + [["z", "w"], ["z", "x"], ["q", "z"], ["z"]]
 PAIRS = [(row, item) for row, basket in enumerate(BASKETS) for item in basket]
@@ -160,7 +160,7 @@ def test_pairs_of_mixed_objects() -> None:
 def test_names_of_several_kinds_are_text_in_frames_of_sets() -> None:
     found = frequent_itemsets([[1, "a", (2, 3)], ["a"]], min_support=1)
     assert {name for names in found["itemset"] for name in names} == {"1", "a", "(2, 3)"}
-    assert name_column(np.array([1, 2.5], dtype=object)).to_list() == [1.0, 2.5]
+    assert named([1, 0], np.array([1, 2.5], dtype=object)).to_list() == [2.5, 1.0]
     with pytest.raises(DataError, match="the same name as text"):
         frequent_itemsets([[1, "1"]], min_support=1)
 

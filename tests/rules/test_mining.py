@@ -18,6 +18,7 @@ from tests.reference import rules as slow
 from tulle import rules
 from tulle.errors import DataError, ParameterError
 from tulle.rules import implications as implication
+from tulle.rules import itemsets
 from tulle.rules.implications import rules_large, rules_small
 from tulle.rules.itemsets import Itemsets, mine, mine_large, mine_small
 from tulle.transactions import Transactions
@@ -94,6 +95,26 @@ def test_both_ways_find_all_rules(
                 (sets[left], sets[right]): int(found.support[whole])
                 for whole, left, right in got.nodes.tolist()
             } == expected
+        ways = [
+            way(found, confidence, longest).nodes.tolist() for way in (rules_small, rules_large)
+        ]
+        assert ways[0] == ways[1], "the order does not tell whether a compiler was there"
+
+
+@given(BASKETS, st.integers(1, 4))
+@settings(max_examples=30)
+def test_sizes_and_rows_of_sets_are_the_same_both_ways(
+    baskets: list[set[int]], minimum: int
+) -> None:
+    found = mine(coded(baskets), minimum)
+
+    def looked_at(loaded: bool) -> list[Any]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(itemsets, "kernels_are_loaded", lambda: loaded)
+            one = Itemsets(found.parent, found.item, found.support)
+            return [one.sizes.tolist(), *(part.tolist() for part in one.rows)]
+
+    assert looked_at(False) == looked_at(True)
 
 
 @given(BASKETS, st.integers(1, 4))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle.jit import kernel
+from tulle.jit import inlined, kernel
 
 
 @kernel
@@ -32,7 +32,7 @@ def hash_sets(parent: Any, item: Any, words: Any) -> Any:
     return hashes, table
 
 
-@kernel
+@inlined
 def find(table: Any, hashes: Any, wanted: Any) -> int:
     """The node of a hash, -1 if there is none."""
     mask = np.uint64(len(table) - 1)

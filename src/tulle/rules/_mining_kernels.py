@@ -248,6 +248,15 @@ def mine_sparse(indptr: Any, items: Any, rank: Any, heads: Any, minimum: int) ->
 
 
 @kernel
+def set_sizes(parent: Any) -> Any:
+    """Number of items in each set: one more than in its parent, which comes before it."""
+    sizes = np.zeros(len(parent), dtype=np.int64)
+    for node in range(1, len(parent)):
+        sizes[node] = sizes[parent[node]] + 1
+    return sizes
+
+
+@kernel
 def fill_rows(parent: Any, item: Any, indptr: Any, out: Any) -> None:
     """The items of each set, ascending: those of its parent, and its own in its place."""
     for node in range(1, len(parent)):

@@ -66,17 +66,17 @@ def from_long(frame: Any, basket: str, item: str) -> Transactions:
     return open_long(frame, basket, item)[0]
 
 
-def name_column(names: Any) -> pl.Series:
-    """The names of items as a column; names of several kinds, or of odd ones, as text."""
+def named(codes: Any, names: Any) -> pl.Series:
+    """Items as a column of their names; names of several kinds, or of odd ones, as text."""
     if names.dtype != object:
-        return pl.Series("items", names)
+        return pl.Series("items", names[codes])
     plain = names.tolist()
     kinds = {type(name) for name in plain}
     alike = kinds <= {int, float} or (len(kinds) == 1 and isinstance(plain[0], _PLAIN))
     column = pl.Series("items", plain if alike else list(map(str, plain)), strict=False)
     if column.n_unique() < len(plain):
         raise DataError("different items have the same name as text: rename them")
-    return column
+    return column.gather(codes)
 
 
 def _opened(data: Any) -> nw.DataFrame[Any]:

@@ -35,6 +35,10 @@ class Itemsets:
     @cached_property
     def sizes(self) -> Longs:
         """Number of items in each set."""
+        if kernels_are_loaded():
+            from tulle.rules._mining_kernels import set_sizes
+
+            return set_sizes(self.parent)
         sizes = np.zeros(len(self), dtype=np.int64)
         ancestor = np.arange(len(self))
         while (ancestor > 0).any():

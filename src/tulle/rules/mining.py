@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from tulle.checks import check_choice, check_int
-from tulle.rules.frames import name_column
+from tulle.rules.frames import named
 from tulle.rules.implications import Implications, implications
 from tulle.rules.inputs import open_baskets
 from tulle.rules.itemsets import Itemsets, Longs, hash_words, mine
@@ -134,13 +134,13 @@ def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
 
 def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
     """The itemsets as a column of lists of names: all as long as the longest, then cut."""
-    indptr, codes = itemsets.rows
-    label = name_column(names)
+    codes = itemsets.rows[1]
     if not len(codes):
-        return pl.Series("items", [[]] * len(itemsets), dtype=pl.List(label.dtype))
-    width = int(itemsets.sizes.max())
-    cells = np.minimum(indptr[:-1, None] + np.arange(width), len(codes) - 1)
-    whole = label.gather(codes[cells].ravel()).reshape((len(itemsets), width)).arr.to_list()
+        return pl.Series("items", [[]] * len(itemsets), dtype=pl.List(named([], names).dtype))
+    padded = np.zeros((len(itemsets), int(itemsets.sizes.max())), dtype=np.int32)
+    padded[np.arange(padded.shape[1]) < itemsets.sizes[:, None]] = codes
+    flat = named(padded.ravel(), names)
+    whole = flat.reshape(padded.shape).cast(pl.List(flat.dtype))
     frame = pl.DataFrame({"items": whole, "size": itemsets.sizes})
     return frame.select(pl.col("items").list.head("size")).to_series()
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tulle.errors import ParameterError
-from tulle.rules.frames import name_column, open_frame, open_long
+from tulle.rules.frames import named, open_frame, open_long
 from tulle.rules.inputs import is_table_name, open_baskets
 from tulle.tables.formats import is_compressed
 from tulle.tables.reading import read_table
@@ -74,11 +74,14 @@ def _sizes(released: Transactions) -> Rows:
 
 def as_long(released: Transactions) -> pl.DataFrame:
     """Baskets as a table with one item a row."""
-    labels = name_column(released.names)
-    frame = pl.DataFrame({"basket": released.row_of, "item": labels.gather(released.items)})
+    frame = _pairs(released, released.names)
     if released.unknown is None:
         return frame
     open_ = released.unknown
-    more = pl.DataFrame({"basket": open_.row_of, "item": labels.gather(open_.items)})
+    more = _pairs(open_, released.names)
     marked = [frame.with_columns(unknown=False), more.with_columns(unknown=True)]
     return pl.concat(marked).sort("basket", maintain_order=True)
+
+
+def _pairs(baskets: Transactions, names: Any) -> pl.DataFrame:
+    return pl.DataFrame({"basket": baskets.row_of, "item": named(baskets.items, names)})

@@ -345,7 +345,7 @@ def test_other_bad_input_is_named() -> None:
     empty = GOOD.with_columns(city=pl.Series([math.nan] * 3))
     assert audit(empty, GOOD, random_state=0).result["records"] == 3  # all missing fits any kind
     with pytest.raises(DataError, match="no column is left"):
-        audit(GOOD, GOOD, policy={"age": "ignored", "city": "identifier"})
+        audit(GOOD, GOOD, policy={"age": "ignored", "city": "level"})
     with pytest.raises(PolicyError, match="no such policy"):
         audit(GOOD, GOOD, policy="nowhere.toml")
     for option in ("target", "sensitive"):
@@ -357,6 +357,16 @@ def test_other_bad_input_is_named() -> None:
         audit(GOOD, GOOD, attempts=0)
     with pytest.raises(ParameterError, match="another column"):
         audit(GOOD[["age"]], GOOD[["age"]], target="age")
+
+
+def test_a_release_that_names_people_is_refused() -> None:
+    named = GOOD.with_columns(name=pl.Series(["ann", "bob", "eve"]))
+    policy = {"name": "identifier"}
+    with pytest.raises(PrivacyError, match="'name', which the policy calls identifiers") as caught:
+        audit(named, named, policy=policy)
+    assert caught.value.exit_code == 1
+    audit(named, GOOD, control=named[:1], policy=policy, random_state=0)  # the control stays here
+    audit(named, named, policy={"name": "ignored"}, random_state=0)
 
 
 def test_a_control_of_members_would_hide_everything_and_is_refused(data: tuple) -> None:

@@ -19,7 +19,7 @@ import polars as pl
 
 from tulle.attacks.copies import as_bytes, is_in
 from tulle.attacks.records import Floats, Records
-from tulle.errors import DataError, PolicyError, nearest_name
+from tulle.errors import DataError, PolicyError, PrivacyError, nearest_name
 from tulle.tables.frames import Columns, as_series, count_rows, open_table
 from tulle.tables.kinds import kind_of
 from tulle.tables.policy import load_policy
@@ -142,6 +142,12 @@ def _shared_columns(tables: Mapping[str, Columns], roles: Mapping[str, Role]) ->
         if name not in original:
             hint = nearest_name(name, original)
             raise PolicyError(f"The policy names column '{name}', which is not there: {hint}")
+    named = [name for name in tables["release"] if roles.get(name) is Role.IDENTIFIER]
+    if named:
+        raise PrivacyError(
+            f"the release holds {_listed(named)}, which the policy calls identifiers: they name "
+            "people. Leave them out of the release, or correct the policy"
+        )
     dropped = {name for name, role in roles.items() if role in NOT_RELEASED}
     names = [name for name in original if name not in dropped]
     if not names:
@@ -154,11 +160,14 @@ def _shared_columns(tables: Mapping[str, Columns], roles: Mapping[str, Role]) ->
 
 def _refuse_missing(which: str, other: str, names: list[str]) -> None:
     if names:
-        shown = ", ".join(f"'{name}'" for name in names[:8]) + (", ..." if names[8:] else "")
         raise DataError(
-            f"the {which} lacks {len(names)} column(s) that the {other} has: {shown}. Drop them "
-            "from both, or give them the role 'ignored' or 'identifier' in the policy"
+            f"the {which} lacks {len(names)} column(s) that the {other} has: {_listed(names)}. "
+            "Drop them from both, or give them the role 'ignored' or 'identifier' in the policy"
         )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:8]) + (", ..." if names[8:] else "")
 
 
 def _shared_kind(name: str, tables: Mapping[str, Columns]) -> Kind:

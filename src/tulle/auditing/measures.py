@@ -14,7 +14,7 @@ from tulle.attacks.records import Floats, Records, chosen
 from tulle.auditing.alignment import Aligned
 from tulle.auditing.design import Design, ranked
 from tulle.errors import DataError, ParameterError
-from tulle.metrics.covariance import association, covariance_compatibility, spread_behind
+from tulle.metrics.covariance import agreement, association, spread_behind
 from tulle.metrics.loss import interval_width
 from tulle.metrics.marginals import range_coverage, total_variation, wasserstein
 from tulle.metrics.mining import train_on_release
@@ -71,8 +71,8 @@ def structure(tables: Aligned, found: Associations) -> dict[str, float]:
     gaps = np.abs(found.original - found.release)[pairs]
     gaps = np.round(gaps[~np.isnan(gaps)], 12)  # what another order of the records leaves
     figures = {
-        "covariance_compatibility": covariance_compatibility(
-            design.matrix(tables.original), design.matrix(tables.release)
+        "covariance_compatibility": agreement(
+            *(design.moments(records)[1] for records in (tables.original, tables.release))
         )
     }
     if len(gaps):

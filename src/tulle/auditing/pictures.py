@@ -60,15 +60,15 @@ def _with_gaps(rows: dict[int, dict[str, Any]], labels: list[str]) -> Rows:
 def density(tables: Aligned, k: int) -> Rows:
     """Counts of original and release on a grid over the first two principal axes."""
     design = Design(tables.original)
-    original, release = design.matrix(tables.original), design.matrix(tables.release)
-    if original.shape[1] < 2 or len(original) < 2:
+    middle, covariance = design.moments(tables.original)
+    if len(middle) < 2 or len(tables.original) < 2:
         return []
-    middle = original.mean(axis=0)
-    centred = original - middle
-    _, axes = np.linalg.eigh(centred.T @ centred / len(original))
-    plane = axes[:, [-1, -2]]
-    points = {"original": centred @ plane, "release": (release - middle) @ plane}
-    cells = int(np.clip(np.sqrt(min(len(original), len(release)) / (3 * k)), 2, _GRID))
+    _, axes = np.linalg.eigh(covariance)
+    points = {
+        of: design.projected(records, middle, axes[:, [-1, -2]])
+        for of, records in (("original", tables.original), ("release", tables.release))
+    }
+    cells = int(np.clip(np.sqrt(min(map(len, points.values())) / (3 * k)), 2, _GRID))
     edges = [_grid_edges(points["release"][:, axis], cells) for axis in (0, 1)]
     rows = []
     for of, where in points.items():

@@ -19,8 +19,13 @@ def covariance_compatibility(original: Floats, released: Floats) -> float:
     >>> round(covariance_compatibility(matrix, matrix + 7), 12)
     1.0
     """
-    upper = np.triu_indices(original.shape[1])
-    return _pearson(_covariances(original)[upper], _covariances(released)[upper])
+    return agreement(_covariances(original), _covariances(released))
+
+
+def agreement(original: Floats, released: Floats) -> float:
+    """Correlation between corresponding entries of two covariance matrices."""
+    upper = np.triu_indices(len(original))
+    return _pearson(original[upper], released[upper])
 
 
 def association(numbers: Floats, codes: Codes) -> Floats:

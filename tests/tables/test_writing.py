@@ -326,3 +326,15 @@ def test_what_a_writer_stumbles_over_is_not_told(
     with pytest.raises(DataError, match=r"cannot be written as Excel \(ValueError\)$"):
         write_table(pl.DataFrame({"a": [1]}), tmp_path / "t.xlsx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.xlsx"])
+def test_tables_of_any_kind_are_written(tmp_path: Path, name: str) -> None:
+    frame = pl.DataFrame({"a": [1, 2], "b": ["x", None], "c": ["u", "v"]})
+    for number, table in enumerate((frame.to_pandas(), frame.to_arrow(), frame)):
+        write_table(table, tmp_path / f"{number}{name}")
+        assert read_table(tmp_path / f"{number}{name}").equals(frame)
+    write_table([[1, "x"], [2, "y"]], tmp_path / f"rows{name}")
+    assert read_table(tmp_path / f"rows{name}").columns == ["x0", "x1"]
+    with pytest.raises(DataError, match="collect"):
+        write_table(frame.lazy(), tmp_path / f"lazy{name}")

@@ -20,10 +20,11 @@ import polars as pl
 from tulle.errors import DataError, TulleError
 from tulle.files import atomic_write
 from tulle.tables.formats import Format, Source, display_name, format_of, is_compressed
+from tulle.tables.frames import to_polars
 
 
-def write_table(frame: pl.DataFrame, target: Source, *, force: bool = False) -> None:
-    """Writes a table to a file or database table, in the format that the name says.
+def write_table(frame: Any, target: Source, *, force: bool = False) -> None:
+    """Writes a table of any kind to a file or database table, in the format that the name says.
 
     Examples
     --------
@@ -35,7 +36,7 @@ def write_table(frame: pl.DataFrame, target: Source, *, force: bool = False) -> 
     ...
     tulle.files.OutputExists: ... exists already: pass --force (force=True) to replace it
     """
-    write_batches([frame], target, force=force)
+    write_batches([to_polars(frame)], target, force=force)
 
 
 def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool = False) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tulle import ClassCondenser, Condenser
 from tulle.condense import approximate_gcd
 from tulle.errors import DataError, PrivacyError
+from tulle.tables.schema import Column, Kind, Role
 
 
 def _labelled(sizes=(60, 40), seed=0):
@@ -62,6 +63,15 @@ def test_information_loss_of_numbers_whose_squares_overflow():
     usual = ClassCondenser(k=10, random_state=0).fit(X, y).information_loss_
     vast = ClassCondenser(k=10, random_state=0).fit(X * [1e-200, 1e200, 1], y).information_loss_
     assert vast == pytest.approx(usual, rel=1e-6)
+
+
+def test_what_holds_for_the_whole_table_is_noted_once():
+    X, y = _labelled()
+    table = pl.DataFrame({"a": X[:, 0], "same": [1] * len(X), "name": [f"p{i}" for i in y]})
+    columns = [Column("name", Kind.TEXT, Role.IDENTIFIER)]
+    notes = ClassCondenser(Condenser(k=10, columns=columns), random_state=0).fit(table, y).notes_
+    assert notes.count("column 'same' holds one value only and shows it") == 1
+    assert sum("'name' is left out" in note for note in notes) == 1
 
 
 def test_classes_share_the_time_budget():

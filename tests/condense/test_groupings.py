@@ -121,6 +121,14 @@ def test_outlier_of_figure_1_joins_the_smaller_group() -> None:
         assert sorted(np.bincount(groups)) == [4, 4]
 
 
+def test_records_that_differ_by_rounding_only_are_one_place_for_k_means() -> None:
+    rng = np.random.default_rng(0)
+    matrix = np.repeat(rng.normal(size=(4, 2)), 50, axis=0)
+    matrix *= 1 + 1e-16 * rng.integers(0, 9, (200, 1))
+    groups = group_records(matrix, np.full(200, 5), rng, method="modified")
+    assert squared_error(matrix, groups) < 1e-20
+
+
 def test_invariant_is_checked_and_counted() -> None:
     with pytest.raises(PrivacyError, match="1 of 2 groups"):
         check_groups(np.array([0, 0, 1]), np.array([2, 1, 2]))

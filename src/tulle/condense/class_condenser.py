@@ -72,7 +72,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
     What may leave
     --------------
     What ``sample`` returns, with the limits of :class:`Condenser`. Class sizes are released
-    exactly, except for suppressed classes.
+    exactly, except for suppressed classes and the rarer ones of a pool of more than 32.
 
     Examples
     --------
@@ -181,7 +181,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
 
     @property
     def notes_(self) -> list[str]:
-        """The notes of all classes, each said once with the class it is about."""
+        """The notes of all classes: once what holds for all, else with the class it is about."""
         if streams(self):
             return list(self._stream.notes_)
         notes = []
@@ -190,10 +190,13 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
                 f"{self._withheld} records are withheld: their class is too small, or their level "
                 "too high for it"
             )
+        first, *others = self.condensers_
+        shared = [note for note in first.notes_ if all(note in part.notes_ for part in others)]
+        shared = shared if others else []
         for part, classes in zip(self.condensers_, self._units):
             names = ", ".join(f"'{self.classes_[place]}'" for place in classes)
-            notes += [f"class {names}: {note}" for note in part.notes_]
-        return notes
+            notes += [f"class {names}: {note}" for note in part.notes_ if note not in shared]
+        return notes + shared
 
     def _check_parameters(self) -> None:
         if self.k is not None:

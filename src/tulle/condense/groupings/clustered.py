@@ -18,7 +18,8 @@ def modified(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     from sklearn.cluster import KMeans
 
     k = round(float(levels.mean()))
-    count = min(max(1, len(matrix) // k), len(np.unique(matrix, axis=0)))
+    places = len(np.unique(np.round(matrix, 9), axis=0))  # k-means tells no more apart
+    count = min(max(1, len(matrix) // k), places)
     seed = int(rng.integers(2**31))
     with models_on_one():
         found = KMeans(count, n_init=1, random_state=seed).fit(matrix)

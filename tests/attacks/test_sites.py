@@ -133,8 +133,9 @@ def test_order_matching_with_the_right_and_the_wrong_sample(rng: np.random.Gener
     assert unrelated.failed
     with pytest.raises(DataError, match="public sample"):
         order_matching([1.0], [1.0], [np.nan])
-    with pytest.raises(DataError, match="same records"):
-        order_matching([np.nan], [1.0], [1.0])
+    for codes in ([np.nan], [1.0, 2.0]):
+        with pytest.raises(DataError, match="same records"):
+            order_matching(codes, [1.0], [1.0])
 
 
 def test_every_coded_column_is_attacked_and_the_warning_is_plain(words: np.ndarray) -> None:

@@ -217,8 +217,8 @@ def _is_missing(value: Any) -> bool:
 
 def _both_present(codes: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
     x, y = _floats(codes), _floats(values)
-    there = ~(np.isnan(x) | np.isnan(y))
-    if len(x) != len(y) or not there.any():
+    there = ~(np.isnan(x) | np.isnan(y)) if len(x) == len(y) else np.zeros(0, dtype=bool)
+    if not there.any():
         raise DataError("the attack needs codes and values of the same records")
     return x[there], y[there]
 

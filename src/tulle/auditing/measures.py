@@ -21,6 +21,7 @@ from tulle.metrics.mining import train_on_release
 from tulle.metrics.propensity import propensity
 from tulle.tables.schema import Kind
 
+_MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
 _FEW_CLASSES = 20  # a whole number with no more values than this is a class, not a quantity
 
 
@@ -146,7 +147,8 @@ def mining(
     design = Design(known)
     columns, targets = [], []
     for records in (*_split(tables, rng), tables.release):
-        kept = records.take(_target_known(records, target))
+        rows = _target_known(records, target)
+        kept = records.take(rows[chosen(len(rows), _MOST_TRAINED, rng)])
         if not len(kept):
             raise DataError(f"the target '{target}' is missing in every record of a table")
         others, wanted = kept.without(target), kept.only([target])

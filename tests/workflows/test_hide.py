@@ -99,6 +99,7 @@ def test_stream_equals_swa_and_touches_nothing_else(
     found = json.loads((tmp_path / "s.dat.manifest.json").read_text())
     assert all(found["verified"].values())
     assert found["counts"]["baskets"] == found["source"]["records"] == 400
+    assert found["parameters"]["window"] == 50
 
 
 def test_stream_fails_closed(
@@ -196,6 +197,8 @@ def test_the_chart_marks_the_limit_of_each_rule(
         ({"window": 5}, "--window is for --method swa"),
         ({"victim": "window", "method": "iga"}, "--victim is for --method swa"),
         ({"stream": True, "method": "best"}, "leave --method out"),
+        ({"stream": True, "victim": "widow"}, "did you mean 'window'"),
+        ({"shuffle": "no"}, "shuffle"),
         ({"stream": True, "basket": "a", "item": "b"}, "has no columns"),
         ({"stream": True, "min_support": None}, "how far"),
     ],

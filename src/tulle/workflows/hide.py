@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tulle.checks import check_int
+from tulle.checks import check_choice, check_flag, check_int
 from tulle.errors import ParameterError
 from tulle.random import as_generator, seed_policy
 from tulle.releases import Manifest, check_target, write_release
@@ -38,9 +38,8 @@ DEFAULTS: dict[str, Any] = {
     "shuffle": False,
 }
 _MEASURES = ("support", "confidence")
-_PARAMETERS = (
-    "method", "min_support", "min_confidence", "margin", "disclosure", "window", "additions",
-)  # fmt: skip
+_OF_SWA = ("window", "victim")
+_PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
 
 
 class Hidden(NamedTuple):
@@ -77,8 +76,7 @@ def hide(
     check_names(output=output, report=report, others=others, force=force)
     wanted = DEFAULTS | ({} if policy is None else load_policy(policy).options("hide", DEFAULTS))
     wanted |= {name: value for name, value in options.items() if value is not None}
-    wanted["method"] = wanted["method"] or ("swa" if stream else "best")
-    _check_method(wanted)
+    _settle(wanted, stream=stream)
     wishes = read_rules(rules)
     run = _Run(source, output, wishes, wanted, seed, sources, force)
     made = run.streamed() if stream else run.whole(attacked=report is not None)
@@ -102,13 +100,14 @@ class _Run(NamedTuple):
     def whole(self, *, attacked: bool) -> Hidden:
         """In memory."""
         wanted, wishes = self.wanted, self.wishes
+        own = {name: wanted[name] for name in _OF_SWA if wanted["method"] == "swa"}
         opened = open_file(self.source, wanted["basket"], wanted["item"])
         as_table = is_table_name(self.output) and opened.restore is not None
         rng = as_generator(self.seed)
         hider = RuleHider(
             wishes.rules,
             **{name: wanted[name] for name in _PARAMETERS},
-            victim=wanted["victim"] or "transaction",
+            **own,
             keep=wishes.keep,
             shuffle=wanted["shuffle"] and not as_table,
             random_state=rng,
@@ -138,8 +137,8 @@ class _Run(NamedTuple):
                 file,
                 self.wishes.rules,
                 thresholds,
-                window=wanted["window"] or WINDOW,
-                victim=wanted["victim"] or "transaction",
+                window=wanted["window"],
+                victim=wanted["victim"],
                 random_state=self.seed,
             )
             report.extend(found.report)
@@ -161,9 +160,20 @@ class _Run(NamedTuple):
         write_release(self.output, put, manifest, sources=self.sources, force=self.force)
 
 
-def _check_method(wanted: dict[str, Any]) -> None:
-    for name in ("window", "victim"):
-        if wanted[name] is not None and wanted["method"] != "swa":
+def _settle(wanted: dict[str, Any], *, stream: bool) -> None:
+    """Puts defaults where they depend on the way, and refuses what would do nothing."""
+    if wanted["method"] is None:
+        wanted["method"] = "swa" if stream else "best"
+    check_flag("hide", "shuffle", wanted["shuffle"])
+    if wanted["method"] == "swa":
+        if wanted["victim"] is None:
+            wanted["victim"] = "transaction"
+        if wanted["window"] is None and stream:
+            wanted["window"] = WINDOW
+        check_choice("hide", "victim", wanted["victim"], ("transaction", "window"))
+        return
+    for name in _OF_SWA:
+        if wanted[name] is not None:
             raise ParameterError(f"--{name} is for --method swa and --stream")
 
 
@@ -178,8 +188,7 @@ def _check_stream(
         raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
     if wishes.keep or wanted["shuffle"] or wanted["additions"]:
         raise ParameterError("--stream can neither shuffle, keep itemsets nor add items")
-    if wanted["window"] is not None:
-        check_int("hide", "window", wanted["window"], 1)
+    check_int("hide", "window", wanted["window"], 1)
 
 
 def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:

@@ -39,6 +39,7 @@ def test_groups_of_two_are_caught(data: tuple) -> None:
     assert attacks["linkage"]["risk_low"] > 0.2
     assert attacks["membership"]["risk_low"] > 0.3
     assert any("Linkage" in reason for reason in found.verdict["reasons"])
+    assert audit(people, release, random_state=1).verdict["level"] == "bad"  # without a control too
 
 
 def test_groups_of_thirty_are_not(data: tuple) -> None:
@@ -57,6 +58,7 @@ def test_other_people_are_no_leak_even_if_there_is_no_control() -> None:
     original, strangers, control = (people_table(rng, 400) for _ in range(3))
     told = audit(original, strangers, random_state=1)
     assert told.verdict["level"] == "caution"
+    assert "there is no control to compare it with" in told.verdict["text"]
     assert any("No control was given" in reason for reason in told.verdict["reasons"])
     assert told.to_dict()["attacks"]["inference:age"]["risk"] > 0.3  # over guessing: for anybody
     assert audit(original, strangers, control, random_state=1).verdict["level"] == "good"

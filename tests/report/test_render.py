@@ -206,7 +206,7 @@ def attack(risk: float, low: float = 0.5, control: float | None = 0.0) -> dict[s
         ({"attacks": {"linkage": attack(0.01, low=0.009)}}, "good"),
         ({"attacks": {"membership": attack(0.3, low=0.2)}}, "caution"),
         ({"attacks": {"linkage": attack(0.9, control=None)}}, "bad"),
-        ({"attacks": {"linkage": attack(0.3, control=None)}}, "caution"),
+        ({"attacks": {"linkage": attack(0.25, low=0.2, control=None)}}, "caution"),
         ({"attacks": {"inference:x": attack(0.9, control=None)}}, "caution"),
         ({"attacks": {"sketch_linkage:x": attack(0.9, control=None)}}, "bad"),
         ({"attacks": {"membership": attack(0.9)}}, "bad"),

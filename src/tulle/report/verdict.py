@@ -6,7 +6,7 @@ of Bonferroni for their number. To have been in the data is a smaller secret tha
 and no method here hides it: membership weighs less. A rule that is suspected is not yet known:
 its recovery asks for a closer look only. Without a control nobody can say whether an attack on a
 table does well because of the people in it or because columns go together for anybody: then only
-copies and links of most people are grave, and an inference never is.
+copies and links of many people are grave, and an inference never is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
 _GRAVE_OF = {"membership": 0.50, "rule_recovery": math.inf}
 _GRAVE_WITHOUT_CONTROL = {
-    **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.50),
+    # strangers in one dimension reach a fifth
+    **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.30),
     **dict.fromkeys(("singling_out", "inference"), math.inf),
 }
 _MOST_TOLD = 5  # kinds of attacks
@@ -41,8 +42,10 @@ def verdict(result: Mapping[str, Any]) -> dict[str, Any]:
         text = "Do not release this: it tells about people who are in the data."
         return _verdict("bad", text, grave + notable)
     if notable:
-        text = "Look closer before you release this: an attack does better than it should."
-        return _verdict("caution", text, notable + _no_control(result["attacks"]))
+        asked = _no_control(result["attacks"])
+        than = "guessing, and there is no control to compare it with" if asked else "it should"
+        text = f"Look closer before you release this: an attack does better than {than}."
+        return _verdict("caution", text, notable + asked)
     if not result.get("attacks"):
         untried = "No attack was tried on this release."
         if (result.get("guarantee") or {}).get("rows"):

@@ -54,6 +54,8 @@ def test_rows_inverted_file_and_edits_agree_with_sets(baskets: list[list[int]]) 
     assert [set(basket) for basket in odd.to_lists()] == [
         {item for item in basket if item % 2} for basket in sets
     ]
+    assert odd.is_part_of(found)
+    assert found.is_part_of(odd) == (len(odd.items) == len(found.items))
     first = np.zeros(1, dtype=np.int64)
     assert set(found.adding(first, np.array([6])).to_lists()[0]) == sets[0] | {6}
     turned = found.take(np.arange(len(sets))[::-1])

@@ -163,8 +163,8 @@ def _open_pairs(frame: nw.DataFrame[Any], basket: str, item: str) -> tuple[Trans
     keys = rows * n_items + codes
 
     def restore(released: Transactions) -> Any:
-        left = released.row_of * n_items + released.items
-        if released.unknown is None and np.isin(left, keys).all():
+        if released.unknown is None and released.is_part_of(baskets):
+            left = released.row_of * n_items + released.items
             kept = frame.filter(np.isin(keys, left).tolist())
             return nw.maybe_reset_index(kept).to_native()  # its gaps would tell what went
         return _listed(frame.select(basket, item), rows, codes, released).to_native()

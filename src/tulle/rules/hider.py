@@ -82,7 +82,7 @@ class RuleHider(BaseEstimator):
         Whether ``best`` may also add items, which loses fewer rules but invents some: the release
         then makes false statements about people, as with ``algo1a``.
     shuffle
-        Whether to give the baskets back in random order.
+        Whether to give the baskets back in random order; an index of pandas is numbered anew.
     random_state
         Seed; None for the operating system's entropy.
 

@@ -128,16 +128,12 @@ def _open_lists(data: Iterable[Any]) -> Source:
 
     def restore(released: Transactions) -> Any:
         new = _marked_lists(released)
-        if released.unknown is None and _has_added(baskets, new):
+        if released.unknown is None and not released.is_part_of(found):
             # at the end of its basket, or out of its order, an added item would be seen
             return _as_series([_kind(old)(items) for old, items in zip(baskets, new)], data)
         return _as_series([_refilled(old, items) for old, items in zip(baskets, new)], data)
 
     return Source(found, restore)
-
-
-def _has_added(baskets: list[Any], new: list[list[Any]]) -> bool:
-    return any(not set(old).issuperset(items) for old, items in zip(baskets, new))
 
 
 def _kind(basket: Any) -> Callable[[list[Any]], Any]:

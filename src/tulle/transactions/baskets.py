@@ -162,6 +162,12 @@ class Transactions:
         """Code of each name."""
         return {name: code for code, name in enumerate(self.names.tolist())}
 
+    def is_part_of(self, others: Transactions) -> bool:
+        """Whether each basket holds only what its counterpart of the same names holds."""
+        width = max(len(self.names), 1)
+        own, known = (b.row_of * width + b.items for b in (self, others))
+        return bool(_among(own, known).all())
+
     def to_lists(self) -> list[list[Any]]:
         """Baskets as lists of names."""
         names = self.names.tolist()

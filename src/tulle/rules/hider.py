@@ -109,9 +109,10 @@ class RuleHider(BaseEstimator):
 
     Notes
     -----
-    **What may leave**: the release; the attributes, which are counts. Which cells were edited is
-    known to nobody: the edits are not kept. Not protected: baskets are released one for one, a
-    person in them can be recognised; a receiver with lower thresholds finds hidden rules again.
+    **What may leave**: the release, and the measures. Not ``report_``: it names the rules and how
+    strong they were. Which cells were edited is known to nobody: the edits are not kept. Not
+    protected: baskets are released one for one, a person in them can be recognised; a receiver
+    with lower thresholds finds hidden rules again.
 
     Examples
     --------

@@ -136,6 +136,29 @@ def test_bad_outputs_are_refused_before_any_work(files: Path) -> None:
         audit_files(source, files / "nowhere.csv")
 
 
+def test_the_policy_keeps_options_and_gates_and_the_command_line_wins(files: Path) -> None:
+    arguments = (str(files / "original.csv"), str(files / "copy.csv"), "--json", "--policy")
+    policy = files / "policy.toml"
+    policy.write_text("[audit]\nattempts = 30\nseed = 1\nmax_linkage = 0.05\n")
+    result = run(*arguments, str(policy))
+    assert isinstance(result.exception, GateError)
+    gates = json.loads(result.stdout)["gates"]
+    assert [(g["name"], g["limit"], g["people"]) for g in gates] == [("max_linkage", 0.05, 30)]
+    assert run(*arguments, str(policy), "--max-linkage", "1").exit_code == 0
+    for text, message in (
+        ("max_linkag = 0.05", "did you mean 'max_linkage'"),
+        ('max_linkage = "lots"', "'max_linkage' parameter"),
+        ("max_linkage = 5", "'max_linkage' parameter"),
+        ("k = 1", "'k' parameter"),
+    ):
+        policy.write_text(f"[audit]\n{text}\n")
+        result = run(*arguments, str(policy))
+        assert isinstance(result.exception, TulleError)
+        assert message in str(result.exception)
+    with pytest.raises(ParameterError, match="did you mean 'seed'"):
+        audit_files(files / "original.csv", files / "copy.csv", sed=1)
+
+
 def test_limits_are_checked_before_any_work(files: Path) -> None:
     source, release = files / "original.csv", files / "copy.csv"
     for gates, message in (

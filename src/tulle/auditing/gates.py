@@ -6,6 +6,7 @@ if there is none); where there are several attacks of a kind, at the worst.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,8 @@ def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
     for name, limit in limits.items():
         check_choice("audit", "gate", name, GATES)
         if limit is not None:
-            check_real("audit", name, limit, 0)
+            # a limit of 5 for 5 % would never be passed
+            check_real("audit", name, limit, 0, 1 if name in _ATTACKS else math.inf)
     if not control and limits.get("max_membership") is not None:
         raise _unmeasurable("max_membership")
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from tulle.auditing import Audit, audit, check_gates, gate_rows
 from tulle.auditing.alignment import policy_roles
-from tulle.auditing.gates import check_limits
+from tulle.auditing.gates import GATES, check_limits
+from tulle.checks import check_choice
 from tulle.errors import PrivacyError
 from tulle.files import refuse_existing, refuse_same
 from tulle.releases import has_manifest, read_manifest, verify_release
@@ -24,6 +25,14 @@ from tulle.workflows.sources import sources_read
 
 Path = str | os.PathLike[str]
 
+DEFAULTS: dict[str, Any] = {
+    "target": None,
+    "k": K,
+    "attempts": None,
+    "seed": None,
+    **dict.fromkeys(GATES),
+}
+
 
 def audit_files(
     original: Path,
@@ -31,27 +40,27 @@ def audit_files(
     *,
     control: Path | None = None,
     policy: Path | None = None,
-    target: str | None = None,
     report: Path | None = None,
     edition: str = "owner",
     gates: Mapping[str, float | None] | None = None,
-    k: int | None = None,
-    attempts: int | None = None,
-    seed: int | None = None,
     command: str = "",
     force: bool = False,
+    **options: Any,
 ) -> Audit:
     """Audits table files; writes ``report`` if asked. Gates are measured here, not enforced:
     :func:`check_outcome` does that.
 
-    Roles come from the policy, else from the manifest beside the release, else from guesses at
-    the columns that the release left out.
+    Options (target, k, attempts, seed) and gates that are not given come from the section
+    ``[audit]`` of the policy. Roles come from the policy, else from the manifest beside the
+    release, else from guesses at the columns that the release left out.
     """
     if report is not None:
         for source in sources_read(original, release, control, policy):
             refuse_same(source, report)
         refuse_existing(report, force=force)
-    check_limits(gates or {}, control=control is not None)
+    wanted = _wanted(policy, {**options, **(gates or {})})
+    limits = {name: wanted[name] for name in GATES}
+    check_limits(limits, control=control is not None)
     table, released = read_table(original), read_table(release)
     roles = _roles(table, released, release, policy)
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
@@ -61,14 +70,14 @@ def audit_files(
         released,
         control=None if control is None else read_table(control),
         policy={name: role for name, role in roles.items() if name in table.columns},
-        random_state=seed,
-        target=target,
-        k=K if k is None else k,
-        attempts=attempts,
+        random_state=wanted["seed"],
+        target=wanted["target"],
+        k=wanted["k"],
+        attempts=wanted["attempts"],
         title=f"Audit of {os.path.basename(display_name(release))}",
     )
     found = found.extended(guarantee=_guarantee(release), command=command)
-    found = found.extended(gates=gate_rows(found.result, gates or {}))
+    found = found.extended(gates=gate_rows(found.result, limits))
     if report is not None:
         found.save(report, edition=edition, force=force)
     return found
@@ -92,11 +101,19 @@ def attack_rows(found: Audit) -> list[dict[str, Any]]:
     ]
 
 
+def _wanted(policy: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, else what the policy says, else the defaults."""
+    for name in given:
+        check_choice("audit", "option", name, DEFAULTS)
+    kept = {} if policy is None else load_policy(policy).options("audit", DEFAULTS)
+    return {**DEFAULTS, **kept, **{n: value for n, value in given.items() if value is not None}}
+
+
 def _roles(
     table: pl.DataFrame, released: pl.DataFrame, release: Path, policy: Path | None
 ) -> dict[str, Role]:
-    if policy is not None:
-        columns = load_policy(policy, table.columns).columns
+    columns = () if policy is None else load_policy(policy, table.columns).columns
+    if columns:
         return {column.name: column.role for column in columns}
     if has_manifest(release):
         entries = read_manifest(release).columns

@@ -6,6 +6,7 @@ import datetime
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -220,3 +221,20 @@ def test_a_query_may_be_written_in_many_ways(database: str) -> None:
     write_table(pl.DataFrame({"a": [1, 2]}), f"{database}#t")
     for query in ("SELECT a FROM t -- all", "-- all\nselect a from t;", "select*from t"):
         assert read_table(f"{database}#{query}").height == 2
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_database_that_changes_meanwhile_is_refused(tmp_path: Path, mode: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "d.db")) as connection:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+        connection.execute("CREATE TABLE t (n)")
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.commit()
+        source = f"sqlite:///{tmp_path}/d.db#t"
+        assert read_table(source)["n"].to_list() == [1]
+        frames = read_batches(source)
+        connection.execute("INSERT INTO t VALUES ('x')")
+        connection.commit()
+        with pytest.raises(DataError, match="changed while it was read"):
+            list(frames)
+    assert read_table(source)["n"].to_list() == ["1", "x"]

@@ -23,6 +23,7 @@ import polars as pl
 
 from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.files import OutputExists
+from tulle.tables.blocks import stamp_of
 from tulle.tables.formats import Format, display_name, existing_file, is_query
 
 BATCH_ROWS = 50_000
@@ -89,6 +90,7 @@ def open_query(source: str) -> Query:
     address = parse(source)
     if address.sqlite:
         existing_file(address.place)
+    stamps = _stamps(address)
     with connected(address) as connection:
         if not address.is_query:
             _check_table(address, connection)
@@ -96,6 +98,8 @@ def open_query(source: str) -> Query:
 
     def frames(names: list[str]) -> Iterator[pl.DataFrame]:
         with connected(address) as connection:
+            if _stamps(address) != stamps:  # values of other types would be made fit in silence
+                raise DataError(f"{address.shown}: the database changed while it was read")
             yield pl.DataFrame(schema={name: plan.schema[name] for name in names})
             yield from plan.batches(connection, names)
 
@@ -221,6 +225,12 @@ def connected(address: Address, *, writing: bool = False) -> Iterator[Any]:
         state = getattr(error, "sqlstate", None)
         code = f", SQLSTATE {state}" if state else ""
         raise DataError(f"{address.shown}: {stage} ({type(error).__name__}{code})") from None
+
+
+def _stamps(address: Address) -> list[tuple[int, int]]:
+    """What tells whether an SQLite file was written; PostgreSQL declares its types."""
+    places = [Path(address.place + ending) for ending in ("", "-wal")] if address.sqlite else []
+    return [stamp_of(place) for place in places if place.exists() and place.stat().st_size]
 
 
 def _check_table(address: Address, connection: Any) -> None:

@@ -14,9 +14,11 @@ from click.testing import CliRunner, Result
 
 from tulle.cli import tulle
 from tulle.errors import TulleError
+from tulle.files import digest
 from tulle.releases import read_manifest, verify_release
 from tulle.tables.reading import read_table
 from tulle.tables.writing import write_table
+from tulle.workflows import condense as workflow
 
 
 def people(n: int = 90, seed: int = 0) -> pl.DataFrame:
@@ -265,3 +267,17 @@ def test_pairs_are_never_released_as_they_are(source: Path, tmp_path: Path) -> N
     assert isinstance(result.exception, TulleError)
     assert result.exception.exit_code == 1
     assert not list(tmp_path.glob("r.csv*"))
+
+
+def test_the_digest_is_of_the_source_that_was_read(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, condensed = digest(source), workflow._release
+
+    def meanwhile(*arguments: object) -> object:
+        people(91, seed=1).write_csv(source)
+        return condensed(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(workflow, "_release", meanwhile)
+    assert run(source, "-o", tmp_path / "r.csv").exit_code == 0
+    assert read_manifest(tmp_path / "r.csv").source["sha256"] == read

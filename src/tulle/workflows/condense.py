@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,39 +10,26 @@ import polars as pl
 
 from tulle.auditing import Audit, audit
 from tulle.auditing.sections import group_section, notes_section
-from tulle.checks import check_choice, check_int
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError
 from tulle.metrics.covariance import covariance_compatibility
 from tulle.random import seed_policy
-from tulle.releases import Manifest, check_target, write_release
+from tulle.releases import Manifest, write_release
 from tulle.tables.encoder import TableEncoder
-from tulle.tables.formats import display_name, format_of
+from tulle.tables.formats import display_name
 from tulle.tables.reading import read_table
-from tulle.tables.schema import Column, Kind, Role
+from tulle.tables.schema import Column, Role
 from tulle.tables.writing import put_table
-from tulle.workflows.sources import check_names, source_entry, sources_read
+from tulle.workflows.condense_options import DEFAULTS, check_files, is_class, refuse_unused
+from tulle.workflows.sources import Path, source_entry, sources_read
 from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
 
-DEFAULTS: dict[str, Any] = {
-    "k": None,
-    "grouping": "fast",
-    "time": None,
-    "min_group": None,
-    "synthesis": "uniform",
-    "exact_moments": False,
-    "small_classes": "error",
-    "on_infeasible": "error",
-    "seed": None,
-}
 LIMITS = (
     "What all members of a group share: it shows in the group's mean.",
     "The last member of a group, from somebody who knows all the others.",
     "The lowest and highest value of each column, unless the policy gives public bounds.",
 )
-_SMALL_CLASSES = ("error", "suppress", "pool")
-_MANY_VALUES = 50  # a whole-number target with more values than this is a quantity, not a class
 
 
 class Condensed(NamedTuple):
@@ -56,14 +42,14 @@ class Condensed(NamedTuple):
 
 
 def condense(
-    source: str | os.PathLike[str],
-    output: str | os.PathLike[str],
+    source: Path,
+    output: Path,
     *,
-    policy: str | os.PathLike[str] | None = None,
+    policy: Path | None = None,
     levels: str | None = None,
     target: str | None = None,
-    report: str | os.PathLike[str] | None = None,
-    control: str | os.PathLike[str] | None = None,
+    report: Path | None = None,
+    control: Path | None = None,
     command: str = "",
     force: bool = False,
     **options: Any,
@@ -73,26 +59,22 @@ def condense(
     ``control`` are records that stayed out of the source, for the audit. Options left at None
     follow the policy, else the defaults.
     """
-    if control is not None and report is None:
-        raise ParameterError("--control is for the audit: name a --report too")
-    format_of(output)  # a name that says no format is refused before any work is done
-    check_target(output, sources=sources_read(source, policy, control), force=force)
-    others = {"INPUT": sources_read(source)[0], "--policy": policy, "--control": control}
-    check_names(output=output, report=report, others=others, force=force)
+    check_files(source, output, policy, report, control, force)
     original = read_table(source)
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
+    entry = source_entry(source, original.height)  # before it can change
     columns, wanted = plan_columns(
         original, policy, "condense", DEFAULTS, options, target=target, levels=levels
     )
-    _refuse_unused(original, columns, wanted, options)
+    refuse_unused(original, columns, wanted, options)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
     condenser, release = _release(original, known, wanted)
 
     summary = _summary(condenser, original, release, columns)
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
-    manifest = _manifest(condenser, source, original, release, columns, wanted, levels_table)
+    manifest = _manifest(condenser, entry, original, release, columns, wanted, levels_table)
     found = None
     if report is not None:
         strangers = None if control is None else read_table(control, release.columns)
@@ -105,39 +87,18 @@ def condense(
         force=force,
     )
     if found is not None and report is not None:
-        try:
-            found.save(report, force=force)
-        except OSError as error:
-            raise DataError(
-                f"{report}: cannot be written ({error.strerror}); the release "
-                f"{display_name(output)} is there"
-            ) from None
+        _save(found, report, output, force)
     return Condensed(summary, levels_table, list(condenser.notes_), found)
 
 
-def _refuse_unused(
-    table: pl.DataFrame, columns: list[Column], wanted: dict[str, Any], given: dict[str, Any]
-) -> None:
-    """Refuses options that would change nothing, and group sizes that contradict each other."""
-    target = column_of(columns, Role.TARGET)
-    by_class = target is not None and is_class(target, table)
-    check_choice("condense", "small_classes", wanted["small_classes"], _SMALL_CLASSES)
-    if given.get("small_classes") is not None and not by_class:
-        raise ParameterError("--small-classes needs classes: name their column with --target")
-    if given.get("time") is not None and wanted["grouping"] != "best":
-        raise ParameterError("--time is the budget of --grouping best: ask for that too")
-    k, least = (
-        None if wanted[name] is None else check_int("condense", name, wanted[name], 2)
-        for name in ("k", "min_group")
-    )
-    levels = column_of(columns, Role.LEVEL)
-    if levels is not None and not (k is None and least is None):
-        raise ParameterError(
-            f"the levels in column '{levels.name}' take the place of --k and --min-group: leave "
-            "these out, or give the column the role 'ignored'"
-        )
-    if k is not None and least is not None and k < least:
-        raise ParameterError(f"--k {k} is smaller than --min-group {least}: leave one of them out")
+def _save(found: Audit, report: Path, output: Path, force: bool) -> None:
+    try:
+        found.save(report, force=force)
+    except OSError as error:
+        raise DataError(
+            f"{report}: cannot be written ({error.strerror}); the release "
+            f"{display_name(output)} is there"
+        ) from None
 
 
 def _release(
@@ -175,13 +136,6 @@ def _release(
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
-def is_class(column: Column, table: pl.DataFrame) -> bool:
-    """Whether a target names classes; a quantity is condensed with the other columns."""
-    if column.kind is Kind.INTEGER:
-        return table[column.name].n_unique() <= _MANY_VALUES
-    return column.kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
-
-
 def _summary(
     condenser: Any, original: pl.DataFrame, release: pl.DataFrame, columns: list[Column]
 ) -> dict[str, Any]:
@@ -212,7 +166,7 @@ def _compatibility(original: pl.DataFrame, release: pl.DataFrame, columns: list[
 
 def _manifest(
     condenser: Any,
-    source: str | os.PathLike[str],
+    source: dict[str, Any],
     original: pl.DataFrame,
     release: pl.DataFrame,
     columns: list[Column],
@@ -241,7 +195,7 @@ def _manifest(
             "degenerate groups": int(condenser.n_degenerate_),
         },
         columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
-        source=source_entry(source, original.height),
+        source=source,
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(wanted["seed"]),
     )

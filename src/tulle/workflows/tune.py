@@ -15,7 +15,8 @@ from tulle.releases import check_target
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Role
 from tulle.tuning import GroupSizeSearch
-from tulle.workflows.condense import condense, is_class
+from tulle.workflows.condense import condense
+from tulle.workflows.condense_options import is_class
 from tulle.workflows.sources import Path, check_names, sources_read
 from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
 

@@ -218,6 +218,14 @@ def test_sample_takes_a_number_of_records_in_proportion():
     assert len(condenser.sample(1)[1]) == 1
 
 
+def test_the_seed_of_the_condenser_counts_too():
+    X, y = _labelled()
+    first, again = (
+        ClassCondenser(Condenser(k=10, random_state=4)).fit_resample(X, y)[0] for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, again)
+
+
 def test_the_same_seed_gives_the_same_release_in_no_order():
     X, y = _labelled((200, 200))
     first, second = (ClassCondenser(k=5, random_state=3).fit_resample(X, y) for _ in range(2))

@@ -52,7 +52,7 @@ class ClassCondenser(ClassStreams, Aggregated, BaseEstimator):
         or condense them together (joined by the next smallest class if they are still too few);
         the labels of a pool come out at each group's own rates. In a stream they wait.
     random_state : int, Generator, RandomState or None
-        None takes the operating system's entropy.
+        None takes that of the condenser, else the operating system's entropy.
 
     Attributes
     ----------
@@ -134,7 +134,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         demands = None if levels is None else check_levels(levels, n_records)
         units, self.k_ = self._plan(labels, demands)
 
-        rng = as_generator(self.random_state)
+        seed = template.random_state if self.random_state is None else self.random_state
+        rng = as_generator(seed)
         self.condensers_ = [
             self._fit_unit(unit, template, X, labels, demands, encoder, child, watch)
             for unit, child in zip(units, spawn(rng, len(units)))

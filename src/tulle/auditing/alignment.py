@@ -18,18 +18,17 @@ import numpy as np
 import polars as pl
 
 from tulle.attacks.copies import as_bytes, is_in
-from tulle.attacks.records import Floats, Records
+from tulle.attacks.records import Records
+from tulle.auditing.coding import NUMBERS, Coded, coded, shared_kind
 from tulle.errors import DataError, PolicyError, PrivacyError, nearest_name
-from tulle.tables.frames import Columns, as_series, count_rows, open_table
-from tulle.tables.kinds import kind_of
+from tulle.tables.frames import as_series, count_rows, open_table
 from tulle.tables.policy import load_policy
 from tulle.tables.schema import Column, Kind, Role
 
 NOT_RELEASED = (Role.IDENTIFIER, Role.LEVEL, Role.IGNORED)
-_FAR = 1e60  # standard deviations: fourth powers of this, and sums of them, are still numbers
 _STRAYS = 0.01  # of the control that may be in the original, beyond chance
-_NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
-_CLOCKS = {pl.Time: "time of day", pl.Duration: "duration"}  # compared in seconds
+_Table = dict[str, pl.Series]
+_WORDS = (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
 
 
 @dataclass(frozen=True)
@@ -61,14 +60,17 @@ class Aligned:
 
 def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
     """Opens the tables, checks that they can be compared, and encodes them."""
-    roles = policy_roles(policy)
+    entries = _entries(policy)
+    roles = {name: _role(name, entry) for name, entry in entries.items()}
     tables = {"original": _opened("original", original), "release": _opened("release", release)}
     if control is not None:
         tables["control"] = _opened("control", control)
     names = _shared_columns(tables, roles)
-    kinds = {name: _shared_kind(name, tables) for name in names}
-    coded = {name: _coded(name, kinds[name], tables) for name in names}
-    records = [_records(coded, place) for place in range(len(tables))]
+    kinds = {name: _agreed_kind(name, tables, entries.get(name)) for name in names}
+    columns = {
+        name: coded(name, kinds[name], [table[name] for table in tables.values()]) for name in names
+    }
+    records = [_records(columns, place) for place in range(len(tables))]
     if control is not None:
         _refuse_members(records[0], records[2])
     return Aligned(
@@ -77,8 +79,8 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
         records[2] if control is not None else None,
         kinds,
         {name: role for name, role in roles.items() if name in kinds},
-        {name: column.unit for name, column in coded.items() if column.unit is not None},
-        {name: column.domain for name, column in coded.items() if column.domain is not None},
+        {name: column.unit for name, column in columns.items() if column.unit is not None},
+        {name: column.domain for name, column in columns.items() if column.domain is not None},
     )
 
 
@@ -98,17 +100,17 @@ def _refuse_members(original: Records, control: Records) -> None:
         )
 
 
-def policy_roles(policy: Any) -> dict[str, Role]:
-    """The roles in a policy (or its file), a mapping (name -> role), or a sequence of Columns."""
+def _entries(policy: Any) -> dict[str, Any]:
+    """A role or a Column for each name in a policy, its file, a mapping, or some Columns."""
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
     listed = getattr(policy, "columns", policy)
     if listed is None:
         return {}
     if isinstance(listed, Mapping):
-        return {str(name): _role(name, entry) for name, entry in listed.items()}
+        return {str(name): entry for name, entry in listed.items()}
     if isinstance(listed, Sequence) and all(isinstance(column, Column) for column in listed):
-        return {column.name: _role(column.name, column) for column in listed}
+        return {column.name: column for column in listed}
     raise PolicyError(
         "A policy is a Policy, a mapping from column to role, or a sequence of Columns. "
         f"Got a {type(policy).__name__}."
@@ -124,7 +126,7 @@ def _role(name: Any, entry: Any) -> Role:
         raise PolicyError(f"The role of column '{name}' is unknown: {hint}") from None
 
 
-def _opened(which: str, table: Any) -> Columns:
+def _opened(which: str, table: Any) -> _Table:
     columns, _ = open_table(table)
     if count_rows(columns) == 0:
         raise DataError(f"the {which} has 0 rows: there is nothing to compare")
@@ -136,7 +138,7 @@ def _nan_is_missing(name: str, cells: Any) -> pl.Series:
     return series.fill_nan(None) if series.dtype.is_float() else series
 
 
-def _shared_columns(tables: Mapping[str, Columns], roles: Mapping[str, Role]) -> list[str]:
+def _shared_columns(tables: Mapping[str, _Table], roles: Mapping[str, Role]) -> list[str]:
     original = tables["original"]
     for name in roles:
         if name not in original:
@@ -170,108 +172,16 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names[:8]) + (", ..." if names[8:] else "")
 
 
-def _shared_kind(name: str, tables: Mapping[str, Columns]) -> Kind:
-    """One kind for a column; whole and decimal numbers go together, an empty column with any."""
-    parts = {which: as_series(name, columns[name]) for which, columns in tables.items()}
-    filled = {which: part for which, part in parts.items() if part.null_count() < len(part)}
-    words = {which: _kind_word(part) for which, part in filled.items()}
-    distinct = set(words.values())
-    if not distinct:
-        return Kind.CATEGORY
-    if distinct <= set(_NUMBERS):
-        return Kind.INTEGER if all(map(_is_whole, filled.values())) else Kind.DECIMAL
-    if len(distinct) > 1:
-        told = ", ".join(f"{word} in the {which}" for which, word in words.items())
-        raise DataError(
-            f"column '{name}' holds different kinds of values: {told}. Convert it, so that it has "
-            "one type everywhere"
-        )
-    word = distinct.pop()
-    return Kind.DECIMAL if word in _CLOCKS.values() else Kind(word)
+def _agreed_kind(name: str, tables: Mapping[str, _Table], entry: Any) -> Kind:
+    """The kind of a column; numbers that the policy calls categories are categories."""
+    kind = shared_kind(name, {which: columns[name] for which, columns in tables.items()})
+    declared = isinstance(entry, Column) and entry.kind in _WORDS
+    return Kind.CATEGORY if declared and kind in NUMBERS else kind
 
 
-def _kind_word(series: pl.Series) -> str:
-    return _CLOCKS.get(series.dtype.base_type(), kind_of(series).value)
-
-
-def _is_whole(series: pl.Series) -> bool:
-    """Whether numbers are whole, in whichever type they come."""
-    if series.dtype.is_integer():
-        return True
-    numbers = series.cast(pl.Float64).drop_nulls()
-    return bool((numbers.is_finite() & (numbers.round() == numbers)).all())
-
-
-@dataclass(frozen=True)
-class _Coded:
-    """One column in each of the tables."""
-
-    name: str
-    numbers: list[Floats] | None  # scaled, missing ones at the middle
-    codes: list[Any] | None  # categories; or beside numbers, 1 where one is missing
-    unit: tuple[float, float] | None = None
-    domain: pl.Series | None = None
-
-
-def _coded(name: str, kind: Kind, tables: Mapping[str, Columns]) -> _Coded:
-    series = [as_series(name, columns[name]) for columns in tables.values()]
-    if kind not in (*_NUMBERS, Kind.DATETIME):
-        return _coded_categories(name, series)
-    if all(getattr(part.dtype, "time_zone", None) for part in series):
-        # moments, not what the clocks of different zones showed
-        series = [part.dt.convert_time_zone("UTC") for part in series]
-    return _coded_numbers(name, [_as_floats(part) for part in series])
-
-
-def _as_floats(series: pl.Series) -> Floats:
-    """Numbers as they are, dates in microseconds, durations and times of the day in seconds."""
-    if series.dtype == pl.Time:
-        series = series.cast(pl.Int64) / 1e9
-    elif isinstance(series.dtype, pl.Duration):
-        series = series.dt.total_microseconds() / 1e6
-    elif series.dtype.is_temporal():
-        series = series.cast(pl.Datetime("us")).dt.replace_time_zone(None).to_physical()
-    return series.cast(pl.Float64).to_numpy().astype(np.float64)
-
-
-def _coded_numbers(name: str, values: list[Floats]) -> _Coded:
-    centre, scale = _centre_and_scale(values[0][np.isfinite(values[0])])
-    missing = [~np.isfinite(part) for part in values]
-    numbers = [
-        np.clip(np.where(gone, 0.0, part / scale - centre / scale), -_FAR, _FAR)
-        for part, gone in zip(values, missing)
-    ]
-    codes = missing if any(gone.any() for gone in missing) else None
-    return _Coded(name, numbers, codes, unit=(centre, scale))
-
-
-def _centre_and_scale(known: Floats) -> tuple[float, float]:
-    """Mean and standard deviation (1 if there is none), of numbers of any size."""
-    size = float(np.abs(known).max(initial=0.0))
-    if size == 0:
-        return 0.0, 1.0
-    spread = float((known / size).std()) * size  # squares of the largest would be infinite
-    return float((known / size).mean()) * size, spread if spread > 0 else 1.0
-
-
-def _coded_categories(name: str, series: list[pl.Series]) -> _Coded:
-    words = [part.cast(pl.String) for part in series]
-    domain = pl.concat([part.drop_nulls() for part in words]).unique().sort()
-    places = pl.Series(np.arange(1, len(domain) + 1, dtype=np.int32))
-    codes = [
-        part.replace_strict(domain, places, default=None, return_dtype=pl.Int32)
-        .fill_null(0)
-        .to_numpy()
-        if len(domain)
-        else np.zeros(len(part), np.int32)
-        for part in words
-    ]
-    return _Coded(name, None, codes, domain=pl.concat([pl.Series([""]), domain]))
-
-
-def _records(coded: Mapping[str, _Coded], place: int) -> Records:
-    numbers = {c.name: c.numbers[place] for c in coded.values() if c.numbers is not None}
-    codes = {c.name: c.codes[place] for c in coded.values() if c.codes is not None}
+def _records(columns: Mapping[str, Coded], place: int) -> Records:
+    numbers = {c.name: c.numbers[place] for c in columns.values() if c.numbers is not None}
+    codes = {c.name: c.codes[place] for c in columns.values() if c.codes is not None}
     rows = len(next(iter((numbers or codes).values())))
     return Records(
         np.column_stack([*numbers.values()]) if numbers else np.empty((rows, 0)),

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from tulle.auditing import Audit, audit, check_gates, gate_rows
-from tulle.auditing.alignment import policy_roles
 from tulle.auditing.gates import GATES, check_limits
 from tulle.checks import check_choice
 from tulle.errors import PrivacyError
@@ -20,7 +19,7 @@ from tulle.tables.formats import display_name
 from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import load_policy
 from tulle.tables.reading import read_table
-from tulle.tables.schema import UNRELEASED, Role
+from tulle.tables.schema import UNRELEASED, Column, Kind, Role
 from tulle.workflows.sources import sources_read
 
 Path = str | os.PathLike[str]
@@ -62,14 +61,14 @@ def audit_files(
     limits = {name: wanted[name] for name in GATES}
     check_limits(limits, control=control is not None)
     table, released = read_table(original), read_table(release)
-    roles = _roles(table, released, release, policy)
+    known = _known_columns(table, released, release, policy)
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
     found = audit(
         table,
         released,
         control=None if control is None else read_table(control),
-        policy={name: role for name, role in roles.items() if name in table.columns},
+        policy={name: entry for name, entry in known.items() if name in table.columns},
         random_state=wanted["seed"],
         target=wanted["target"],
         k=wanted["k"],
@@ -109,23 +108,30 @@ def _wanted(policy: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**DEFAULTS, **kept, **{n: value for n, value in given.items() if value is not None}}
 
 
-def _roles(
+def _known_columns(
     table: pl.DataFrame, released: pl.DataFrame, release: Path, policy: Path | None
-) -> dict[str, Role]:
+) -> dict[str, Any]:
+    """What is known of the columns: a Column each, or a role where there is no more."""
     columns = () if policy is None else load_policy(policy, table.columns).columns
     if columns:
-        return {column.name: column.role for column in columns}
+        return {column.name: column for column in columns}
     if has_manifest(release):
         entries = read_manifest(release).columns
-        roles = {
-            name: entry["role"]
+        return {
+            name: _from_manifest(name, entry)
             for name, entry in entries.items()
             if name in table.columns and entry.get("role") is not None
         }
-        return policy_roles(roles)
     left_out = [name for name in table.columns if name not in released.columns]
     guessed = infer_columns(table.select(left_out)) if left_out else []
-    return {c.name: c.role for c in guessed if c.role in UNRELEASED}
+    return {c.name: c for c in guessed if c.role in UNRELEASED}
+
+
+def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
+    try:
+        return Column(name, Kind(entry["kind"]), Role(entry["role"]))
+    except (KeyError, ValueError):
+        return str(entry["role"])  # an unknown one is named by the audit
 
 
 def _guarantee(release: Path) -> dict[str, Any] | None:

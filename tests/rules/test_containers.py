@@ -117,12 +117,44 @@ def test_wide_frames_of_polars_hold_any_numbers(dtype: Any) -> None:
     assert out.schema == wide.schema
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, float])
+def test_sparse_columns_of_pandas_stay_sparse(dtype: Any) -> None:
+    matrix = np.array([[item in basket for item in "wxyzq"] for basket in BASKETS], dtype=dtype)
+    dense = pd.DataFrame(matrix, [3] * len(BASKETS), list("wxyzq"))
+    wide = dense.astype(pd.SparseDtype(dtype, dtype(0)))
+    found = frequent_itemsets(wide, min_support=4)
+    assert isinstance(found, pd.DataFrame)
+    assert found.equals(frequent_itemsets(dense, min_support=4))
+    for method in ("minfia", "algo1a"):
+        one = RuleHider("w, x -> y", method=method, **LIMITS)
+        out = one.fit_transform(wide)
+        assert out.dtypes.tolist() == wide.dtypes.tolist()
+        assert out.sparse.to_dense().equals(one.fit_transform(dense))
+    mixed = RuleHider("w, x -> y", shuffle=True, **LIMITS).fit_transform(wide)
+    assert mixed.sparse.to_dense().shape == dense.shape
+    blocked = RuleHider("w, x -> y", method="blocking", **LIMITS).fit_transform(wide)
+    assert blocked.isna().to_numpy().sum() > 0
+    with pytest.raises(DataError, match="leave out what is 0"):
+        frequent_itemsets(dense.astype(pd.SparseDtype(dtype, dtype(1))), min_support=4)
+
+
+def test_series_of_polars_keep_their_types() -> None:
+    data = pl.Series("sold", BASKETS, dtype=pl.List(pl.Categorical))
+    assert RuleHider("w, x -> y", **LIMITS).fit_transform(data).dtype == data.dtype
+    marked = RuleHider("w, x -> y", method="blocking", **LIMITS).fit_transform(data)
+    assert any(item.endswith("?") for basket in marked for item in basket)
+
+
 def test_columns_of_pandas_may_have_numbers_for_names() -> None:
     matrix = [[int(item in basket) for item in "wxyz"] for basket in BASKETS]
     found = association_rules(pd.DataFrame(matrix), min_support=4, min_confidence=1.0)
     assert [0, 1] in found["antecedent"].to_list()
     out = RuleHider("0, 1 -> 2", method="minfia", **LIMITS).fit_transform(pd.DataFrame(matrix))
     assert out.columns.tolist() == [0, 1, 2, 3]
+    twofold = pd.DataFrame(matrix, columns=pd.MultiIndex.from_product([["p", "q"], [1, 2]]))
+    rule = ([("p", 1), ("p", 2)], [("q", 1)])
+    out = RuleHider([rule], method="minfia", **LIMITS).fit_transform(twofold)
+    assert out.columns.equals(twofold.columns)
     pairs = pd.DataFrame({0: columns()["id"], 1: columns()["what"]})
     blocked = RuleHider("w, x -> y", method="blocking", **LIMITS).fit_transform(pairs)
     assert blocked.columns.tolist() == [0, 1, "unknown"]

@@ -122,6 +122,12 @@ def test_numbers_that_no_reader_takes_are_not_written(
         written(baskets)
 
 
+def test_names_that_become_one_number_are_not_written() -> None:
+    with pytest.raises(DataError, match="one number"):
+        written(Transactions.from_lists([["7", "07"]]))
+    assert written(Transactions.from_lists([["07", "7x"]])) == b"07 7x\n"
+
+
 def test_blocks_are_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fimi, "_CHUNK", 7)
     path = tmp_path / "baskets.dat"

@@ -38,7 +38,7 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
         )
     if names == labels:
         return baskets, restore
-    return baskets, lambda released: _relabelled(restore(released), labels)
+    return baskets, lambda released: _relabelled(restore(released), data.columns)
 
 
 def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]:
@@ -86,8 +86,9 @@ def _opened(data: Any) -> nw.DataFrame[Any]:
         raise DataError("two columns of the frame have the same name: rename one") from None
 
 
-def _relabelled(frame: Any, labels: list[Any]) -> Any:
-    return frame.set_axis([*labels, *frame.columns[len(labels) :]], axis=1)
+def _relabelled(frame: Any, labels: Any) -> Any:
+    more = frame.columns[len(labels) :]
+    return frame.set_axis([*labels, *more] if len(more) else labels, axis=1)
 
 
 def _is_indicator(column: nw.Series[Any]) -> bool:

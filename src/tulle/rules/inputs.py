@@ -90,6 +90,8 @@ def _open(data: Any) -> Source:
         return _open_sparse(data)
     if isinstance(data, np.ndarray) and data.ndim == 2:
         return _open_dense(data)
+    if _is_pandas(data) and hasattr(data, "sparse"):
+        return _open_sparse_frame(data)
     if _is_frame(data):
         from tulle.rules.frames import open_frame
 
@@ -127,11 +129,13 @@ def _open_lists(data: Iterable[Any]) -> Source:
     found = Transactions.from_lists(baskets)
 
     def restore(released: Transactions) -> Any:
-        new = _marked_lists(released)
-        if released.unknown is None and not released.is_part_of(found):
+        new, marked = _marked_lists(released), released.unknown is not None
+        if not marked and not released.is_part_of(found):
             # at the end of its basket, or out of its order, an added item would be seen
-            return _as_series([_kind(old)(items) for old, items in zip(baskets, new)], data)
-        return _as_series([_refilled(old, items) for old, items in zip(baskets, new)], data)
+            filled = [_kind(old)(items) for old, items in zip(baskets, new)]
+        else:
+            filled = [_refilled(old, items) for old, items in zip(baskets, new)]
+        return _as_series(filled, data, marked=marked)
 
     return Source(found, restore)
 
@@ -140,7 +144,7 @@ def _kind(basket: Any) -> Callable[[list[Any]], Any]:
     return type(basket) if isinstance(basket, list | tuple | set | frozenset) else list
 
 
-def _as_series(baskets: list[Any], like: Any) -> Any:
+def _as_series(baskets: list[Any], like: Any, *, marked: bool) -> Any:
     """A list of baskets as the tuple, array or series that it came from."""
     if isinstance(like, tuple):
         return tuple(baskets)
@@ -151,7 +155,8 @@ def _as_series(baskets: list[Any], like: Any) -> Any:
     if _is_pandas(like):
         return type(like)(baskets, index=like.index, name=like.name, dtype=object)
     if type(like).__module__.partition(".")[0] == "polars":
-        return type(like)(like.name, list(map(list, baskets)))
+        same = not marked and not hasattr(like.dtype, "size")  # arrays are all of one size
+        return type(like)(like.name, list(map(list, baskets)), like.dtype if same else None)
     return baskets
 
 
@@ -192,6 +197,25 @@ def _open_sparse(data: Any) -> Source:
 
     names = np.arange(data.shape[1])
     return Source(Transactions.from_rows(rows.indptr, rows.indices, names), restore)
+
+
+def _open_sparse_frame(data: Any) -> Source:
+    """A frame of sparse columns of pandas, without a dense copy of it."""
+    try:
+        source = _open_sparse(data.sparse.to_coo())
+    except ValueError:
+        raise DataError("sparse columns must leave out what is 0 or False") from None
+    names = np.empty(len(data.columns), dtype=object)
+    names[:] = list(data.columns)
+
+    def restore(released: Transactions) -> Any:
+        cells, make = source.restore(released), type(data).sparse.from_spmatrix
+        if released.unknown is not None:
+            return make(cells, data.index, data.columns)
+        return make(cells.astype(np.uint8), data.index, data.columns).astype(data.dtypes)
+
+    baskets = Transactions(source.baskets.indptr, source.baskets.items, names)
+    return Source(baskets, restore, pandas=True)
 
 
 def _open_dense(data: Any) -> Source:

@@ -106,7 +106,11 @@ def refuse_unwritable_names(baskets: Transactions) -> None:
                 "carry them; write a table (.csv or .parquet) instead"
             )
         return
-    odd = sum(len(str(name).split()) != 1 for name in baskets.names.tolist())
+    texts = [str(name) for name in baskets.names.tolist()]
+    numbers = {int(text) for text in texts if text.isdecimal()}
+    if len(numbers) < sum(text.isdecimal() for text in texts):
+        raise DataError("item names such as 7 and 07 are one number in a FIMI file: write a table")
+    odd = sum(len(text.split()) != 1 for text in texts)
     if odd:
         raise DataError(
             f"{odd} item names are empty or hold blanks: a FIMI file cannot carry them; "

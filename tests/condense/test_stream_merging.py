@@ -54,6 +54,15 @@ def test_the_first_stream_keeps_its_groups_bit_by_bit(rng: np.random.Generator) 
     np.testing.assert_array_equal(merged.covariances_[:own], left.covariances_)
 
 
+def test_what_a_stream_draws_its_merger_does_not_draw_again(rng: np.random.Generator) -> None:
+    left = StreamCondenser(k=10, random_state=0).partial_fit(rng.normal(size=(300, 3)))
+    right = StreamCondenser(k=10, random_state=1).partial_fit(rng.normal(size=(120, 3)))
+    merged = left.merge(right)
+    left.sample()  # as often as the merged one has drawn
+    rows = [{tuple(row) for row in part.sample().round(9)} for part in (left, merged)]
+    assert not rows[0] & rows[1]
+
+
 def test_categories_of_both_streams(rng: np.random.Generator) -> None:
     left = StreamCondenser(k=5, random_state=0).partial_fit(labelled(rng, "ab"))
     right = StreamCondenser(k=5, random_state=1).partial_fit(labelled(rng, "bc"))

@@ -38,11 +38,22 @@ def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
     for label, state in zip(_labels_of(second, first), second._states.values(), strict=True):
         merged._state_of(label).take_over(state.moved(theirs, first.n_seen_))
     merged.n_seen_ = first.n_seen_ + second.n_seen_
+    merged._seed = _seed_of_both(first, second)
     merged._shown_draw = merged._next_draw()
     merged._aside = first._aside.moved(ways[0], 0)
     merged._aside.rows |= second._aside.moved(ways[1], first.n_seen_).rows
     merged._note_joined(np.zeros((0, len(merged._location))), merged.n_seen_)
     return merged
+
+
+def _seed_of_both(first: StreamCondenser, second: StreamCondenser) -> list[int]:
+    """A seed of its own: what one of them draws, the other must not draw again."""
+    both: list[int] = (
+        np.random.default_rng([*first._seed, *second._seed])
+        .integers(0, 2**63, size=len(first._seed))
+        .tolist()
+    )
+    return both
 
 
 def _labels_of(part: StreamCondenser, whole: StreamCondenser) -> list[Any]:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from tulle import progress
 from tulle.checks import check_choice, check_int
 from tulle.condense.aggregate import Aggregated
 from tulle.condense.class_streams import ClassStreams, streams
@@ -136,10 +137,13 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
 
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
-        self.condensers_ = [
-            self._fit_unit(unit, template, X, labels, demands, encoder, child, watch)
-            for unit, child in zip(units, spawn(rng, len(units)))
-        ]
+        condensers = []
+        with progress.bar("condensing classes", len(units)) as advance:
+            for unit, child in zip(units, spawn(rng, len(units))):
+                part = self._fit_unit(unit, template, X, labels, demands, encoder, child, watch)
+                condensers.append(part)
+                advance(1)
+        self.condensers_ = condensers
 
         note_features(self, encoder)
         self._rng = rng

@@ -57,6 +57,7 @@ class Condenser(BaseEstimator):
     exact_moments : bool
         Give each group's records exactly its mean and covariance instead of on average. Decimals
         are then neither rounded nor clipped; whole numbers, dates and categories still are.
+        Groups of two are refused: their exact moments are the two records.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
     columns : sequence of :class:`~tulle.tables.schema.Column`

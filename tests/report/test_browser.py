@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from playwright.sync_api import Browser
 
 from tests.report import results
 from tests.report.browser import Opened, chromium
+from tulle import audit
 from tulle.report import save
 
 
@@ -59,6 +62,24 @@ def test_dark_narrow_keyboard_and_print(browser: Browser, tmp_path: Path) -> Non
     assert len(light.page.pdf()) > 10_000
     for opened in (light, dark):
         opened.page.context.close()
+
+
+def test_names_of_columns_and_categories_stay_names(browser: Browser, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "'\"&<b>"]
+    table = pl.DataFrame({names[0]: rng.normal(size=200), names[1]: rng.choice(names, 200)})
+    found = audit(table, table.reverse(), random_state=0, attempts=20, title=names[1])
+    for edition in ("owner", "public"):
+        path = found.extended(command=names[0]).save(tmp_path / f"{edition}.html", edition=edition)
+        opened = Opened(browser, path)
+        opened.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        opened.page.query_selector_all("path[aria-label*='second']")[-1].hover(force=True)
+        # what is shown then comes from the data too
+        assert names[1] in opened.page.text_content("#vg-tooltip-element.visible")
+        assert opened.page.evaluate("document.images.length + document.scripts.length") == 3
+        assert opened.page.evaluate("document.querySelectorAll('main b').length") == 0
+        assert names[0] in opened.page.inner_text("main")
+        opened.assert_quiet()
 
 
 def test_the_page_cannot_phone_home(browser: Browser, tmp_path: Path) -> None:

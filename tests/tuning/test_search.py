@@ -219,6 +219,8 @@ def test_targets_that_cannot_be_predicted_are_refused() -> None:
                 GroupSizeSearch(condenser).fit(X, given)
     with pytest.raises(DataError, match="missing or infinite in 1 records"):
         GroupSizeSearch(Condenser()).fit(X, np.r_[np.nan, X[1:, 0]])
+    with pytest.raises(DataError, match="numbers of 4 columns are too far apart"):
+        GroupSizeSearch().fit(X * 1e200, y)
     words = np.array([f"secret {i}" for i in range(150)])
     days = np.arange(150).astype("datetime64[D]")
     for given in (words, days):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tulle.condense.classes import read_labels
 from tulle.condense.levels import check_levels
+from tulle.condense.statistics import refuse_beyond_floats
 from tulle.errors import DataError
 from tulle.moments import Floats, Ints
 from tulle.tables.encoder import TableEncoder
@@ -55,6 +56,7 @@ class Split:
 
         # a miner takes what a release holds, within public bounds or not
         encoder = TableEncoder([replace(column, bounds=None) for column in columns or []]).fit(X)
+        refuse_beyond_floats(encoder.scales_)
         matrix = encoder.encode(X)
         target = values_of(y)
         strata = _strata(y, len(matrix), small) if classes else None

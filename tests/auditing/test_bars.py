@@ -45,6 +45,7 @@ def labels(values: Any) -> list[str]:
         ([timedelta(hours=i % 30) for i in range(300)], "below 10000", "100000 and up"),
         (["(others)", "(missing)", " ", None] * 75, '" "', "(missing)"),
         (np.arange(15) + 0.25, "(any)", "(any)"),
+        (np.arange(300) % 30 * 5e-324, "below 1e-300", "below 1e-300"),
     ],
 )
 def test_labels_say_what_is_in_a_bar(values: Any, first: str, last: str) -> None:

@@ -26,6 +26,7 @@ _ANY = "(any)"
 _BARS = 20
 _DAY = 86_400_000_000.0  # microseconds
 _SECOND = 1_000_000.0
+_FINEST = 1e-300  # finer numbers have no digits left to round
 _CLOCK = [  # seconds that divide a day evenly
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
     *(3600, 7200, 10_800, 21_600, 43_200, 86_400),
@@ -84,7 +85,7 @@ def _bars(ordered: Floats, kind: Kind, k: int) -> tuple[Floats, list[str]]:
         words[0] += " and less" if ordered[0] < low else ""
         words[-1] += " and more" if ordered[-1] > high else ""
         return (inside[1:] + inside[:-1]) / 2, words
-    step = _step((high - low) / _BARS, kind)
+    step = _step(max((high - low) / _BARS, _FINEST), kind)
     if kind is Kind.DATETIME and not (np.rint(ordered / _SECOND) * _SECOND % _DAY).any():
         step = max(step, _DAY)  # dates, not moments
     first, last = math.floor(low / step) + 1, math.ceil(high / step)

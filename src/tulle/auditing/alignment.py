@@ -23,9 +23,8 @@ from tulle.auditing.coding import NUMBERS, Coded, coded, shared_kind
 from tulle.errors import DataError, PolicyError, PrivacyError, nearest_name
 from tulle.tables.frames import as_series, count_rows, open_table
 from tulle.tables.policy import load_policy
-from tulle.tables.schema import Column, Kind, Role
+from tulle.tables.schema import STAY_HOME, Column, Kind, Role
 
-NOT_RELEASED = (Role.IDENTIFIER, Role.LEVEL, Role.IGNORED)
 _STRAYS = 0.01  # of the control that may be in the original, beyond chance
 _Table = dict[str, pl.Series]
 _WORDS = (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
@@ -150,7 +149,7 @@ def _shared_columns(tables: Mapping[str, _Table], roles: Mapping[str, Role]) -> 
             f"the release holds {_listed(named)}, which the policy calls identifiers: they name "
             "people. Leave them out of the release, or correct the policy"
         )
-    dropped = {name for name, role in roles.items() if role in NOT_RELEASED}
+    dropped = {name for name, role in roles.items() if role in STAY_HOME}
     names = [name for name in original if name not in dropped]
     if not names:
         raise DataError("no column is left to compare: the roles leave all of them out")

@@ -13,7 +13,7 @@ from tulle.checks import check_choice, check_real
 from tulle.errors import ParameterError
 from tulle.keys import SecretKey
 from tulle.sites import dates, grading
-from tulle.sites.choices import MEASURED, OWNER, STAY_HOME, Choices
+from tulle.sites.choices import MEASURED, OWNER, Choices
 from tulle.sites.columns import (
     CLOCKS,
     EXACT,
@@ -29,7 +29,7 @@ from tulle.sites.columns import (
     check_exact,
 )
 from tulle.sites.texts import text_of
-from tulle.tables.schema import Column, Kind
+from tulle.tables.schema import STAY_HOME, Column, Kind
 
 _MOMENTS = ("date", "time", "timestamp")  # the range says which
 

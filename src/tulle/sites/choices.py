@@ -15,14 +15,13 @@ from typing import Any
 from tulle.checks import check_choice, check_int, check_real
 from tulle.errors import ParameterError, nearest_name
 from tulle.sites.columns import PARTS
-from tulle.tables.schema import Column, Kind, Role
+from tulle.tables.schema import STAY_HOME, Column, Kind
 
 OWNER = "SiteAgreement"
 OPTIONS = (
     "ranges", "cuts", "groups", "limits", "values", "alias", "categories", "other", "plain",
     "split", "joint",
 )  # fmt: skip
-STAY_HOME = (Role.IDENTIFIER, Role.IGNORED, Role.LEVEL)
 MEASURED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
 
 _MAPPINGS = ("ranges", "limits", "values", "categories", "split")

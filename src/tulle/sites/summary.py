@@ -16,13 +16,12 @@ import polars as pl
 from tulle.errors import DataError
 from tulle.files import atomic_write
 from tulle.sites import dates
-from tulle.sites.choices import STAY_HOME
 from tulle.sites.columns import ValueType
 from tulle.sites.texts import refuse_durations
 from tulle.sites.thresholds import is_number
 from tulle.tables.frames import to_polars
 from tulle.tables.kinds import kind_of
-from tulle.tables.schema import Column, Kind, Role
+from tulle.tables.schema import STAY_HOME, Column, Kind, Role
 
 FORMAT, VERSION = "tulle-site-summary", 1
 _CAREFUL = (

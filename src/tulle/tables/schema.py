@@ -30,6 +30,7 @@ class Role(StrEnum):
 
 WEIGHTS = (1e-6, 1e6)  # of columns; beyond them one column is all that counts, or nothing
 UNRELEASED = (Role.IDENTIFIER, Role.IGNORED)
+STAY_HOME = (*UNRELEASED, Role.LEVEL)  # levels are heeded, and then left out too
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,7 @@ def test_a_small_table_has_a_picture_of_its_axes_too() -> None:
     cells = density(align(table, table, None, None), K)
     assert {row["of"] for row in cells} == {"original", "release"}
     assert sum(row["share"] for row in cells if row["of"] == "original") > 0.7
+    assert density(align(table, table, None, None), 4 * K) == []  # a few dots are no picture
 
 
 def test_labels_come_from_the_release_and_dates_are_dates() -> None:

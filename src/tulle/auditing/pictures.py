@@ -14,6 +14,7 @@ from tulle.auditing.measures import Associations
 from tulle.report.editions import hide_small
 
 _GRID = 26  # cells along an axis, where there are records enough for them
+_COARSEST = 5  # with fewer cells it is no picture
 MOST_COLUMNS = 30  # in a matrix of correlations
 
 Rows = list[dict[str, Any]]
@@ -59,16 +60,18 @@ def _with_gaps(rows: dict[int, dict[str, Any]], labels: list[str]) -> Rows:
 
 def density(tables: Aligned, k: int) -> Rows:
     """Counts of original and release on a grid over the first two principal axes."""
+    cells = min(_GRID, int(np.sqrt(min(len(tables.original), len(tables.release)) / (3 * k))))
+    if cells < _COARSEST:
+        return []
     design = Design(tables.original)
     middle, covariance = design.moments(tables.original)
-    if len(middle) < 2 or len(tables.original) < 2:
+    if len(middle) < 2:
         return []
     _, axes = np.linalg.eigh(covariance)
     points = {
         of: design.projected(records, middle, axes[:, [-1, -2]])
         for of, records in (("original", tables.original), ("release", tables.release))
     }
-    cells = int(np.clip(np.sqrt(min(map(len, points.values())) / (3 * k)), 2, _GRID))
     edges = [_grid_edges(points["release"][:, axis], cells) for axis in (0, 1)]
     rows = []
     for of, where in points.items():

@@ -111,7 +111,7 @@ def test_pictures_are_aggregates_from_the_start(tables: tuple) -> None:
 
 
 def test_a_small_table_has_a_picture_of_its_axes_too() -> None:
-    table = pl.DataFrame(np.random.default_rng(0).normal(size=(900, 3)))
+    table = pl.DataFrame(np.random.default_rng(0).normal(size=(1500, 3)))
     cells = density(align(table, table, None, None), K)
     assert {row["of"] for row in cells} == {"original", "release"}
     assert sum(row["share"] for row in cells if row["of"] == "original") > 0.7

@@ -20,9 +20,9 @@ from benchmarks.results import data_folder, save_chart, write_table
 from tulle import ClassCondenser, Condenser
 from tulle.errors import PrivacyWarning
 from tulle.metrics.covariance import covariance_compatibility
-from tulle.metrics.models import one_thread
 from tulle.tables.encoder import TableEncoder
 from tulle.tables.reading import read_table
+from tulle.threads import models_on_one
 
 Ints = NDArray[np.int64]
 
@@ -57,7 +57,7 @@ def nearest_targets(
     def standard(table: pl.DataFrame) -> NDArray[np.float32]:
         return np.asarray(encoder.encode(table) / encoder.scales_, dtype=np.float32)
 
-    with one_thread():
+    with models_on_one():
         index = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(standard(X_new))
         nearest = index.kneighbors(standard(X_test), return_distance=False)[:, 0]
     return np.asarray(y_new.to_numpy()[nearest])

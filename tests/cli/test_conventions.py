@@ -132,6 +132,37 @@ def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.count(name) == 3
 
 
+def test_spaces_of_all_kinds_are_shown_and_only_what_steers_is_escaped() -> None:
+    kept = "97.1\N{NO-BREAK SPACE}%, 1\N{NARROW NO-BREAK SPACE}000, a\N{THIN SPACE}b, größe\n"
+    assert output.printable(kept) == kept
+    steering = "\t\r\x1b\x7f\x9b\x85\u2028\u2029\u202e\u2066\u200f"
+    shown = "\\t\\r\\x1b\\x7f\\x9b\\x85\\u2028\\u2029\\u202e\\u2066\\u200f"
+    assert output.printable(steering) == shown
+
+
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_a_narrow_terminal_cuts_no_word(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    row = {
+        "column": "Number of children",
+        "kind": "category",
+        "role": "quasi-identifier",
+        "missing": 0,
+        "distinct": 1_234,
+        "action": "condense class by class",
+        "reason": "nothing says that others cannot know it",
+    }
+    output.show({}, title="Inspect", tables={"columns": [row, row | {"column": "Email opt-in"}]})
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    words = " ".join(lines).split()
+    assert set(words) >= {word for cell in row.values() for word in output._text(cell).split()}
+    reasons = [line for line in lines if "nothing says that" in line]
+    assert width == 40 or all(line.startswith(("Number of", "Email opt-in")) for line in reasons)
+
+
 def test_json_has_neither_nan_nor_infinity(capsys: pytest.CaptureFixture[str]) -> None:
     row = {"loss": float("nan"), "all": [float("inf"), 1.5]}
     output.show(row, title="T", as_json=True, tables={"t": [row]})

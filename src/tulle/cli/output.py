@@ -10,13 +10,15 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import rich_click as click
 
 from tulle.errors import TulleError
 
 _WORD = 18  # cells of a table up to this length are kept on one line
+# controls, separators of lines, and what turns the direction of writing; spaces stay
+_STEERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
 
 
 @contextmanager
@@ -51,14 +53,15 @@ def show(
         console.print(_pairs(title, summary))
         for name, rows in (tables or {}).items():
             if rows:
-                console.print(_rows(name, rows, console.width))
+                for part in _parts(name, rows, console.width):
+                    console.print(part)
         for note in notes:
             console.print(printable(note), highlight=False, soft_wrap=True)
 
 
 def printable(text: str) -> str:
     """Without what would steer a terminal: a name may hold anything."""
-    return re.sub(r"[^\S\n ]|[\x00-\x08\x0e-\x1f\x7f-\x9f]", _escaped, text)
+    return _STEERS.sub(_escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -118,27 +121,70 @@ def _pairs(title: str, summary: Mapping[str, Any]) -> Any:
     return table
 
 
-def _rows(title: str, rows: Sequence[Mapping[str, Any]], width: int) -> Any:
+class _Column(NamedTuple):
+    name: str
+    cells: list[str]
+    is_numeric: bool
+    full: int  # letters it takes
+    least: int  # where sentences wrap, but neither words nor numbers
+
+
+def _parts(title: str, rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[Any]:
+    """A table; on a narrow terminal several below each other, each with the first column."""
+    first, *others = (_column(name, [row[name] for row in rows], width) for name in rows[0])
+    part = [first]
+    for column in others:
+        if len(part) > 1 and _spread([c.least for c in [*part, column]]) > width:
+            yield _table(title, part, width)
+            title, part = f"{title.removesuffix(' (continued)')} (continued)", [first]
+        part.append(column)
+    yield _table(title, part, width)
+
+
+def _column(name: str, values: Sequence[Any], width: int) -> _Column:
+    from rich.cells import cell_len
+
+    cells = [_text(value) for value in values]
+    numeric = any(isinstance(value, int | float) for value in values)
+    whole = [cell if cell_len(cell) <= _WORD else cell[:_WORD] for cell in cells]
+    words = [word for cell in cells if cell_len(cell) > _WORD for word in cell.split()]
+    least = max(map(cell_len, [*name.split("_"), *whole, *words]))
+    half = max(width // 2 - 1, 1)  # the first column and another one fit always
+    return _Column(name, cells, numeric, max(map(cell_len, [name, *cells])), min(least, half))
+
+
+def _table(title: str, columns: Sequence[_Column], width: int) -> Any:
     from rich.table import Table
 
-    columns = [[name, *(_text(row[name]) for row in rows)] for name in rows[0]]
-    narrow = sum(max(map(len, column)) + 2 for column in columns) - 2 > width
+    is_narrow = _spread([column.full for column in columns]) > width
     table = Table(
         title="\n" + title.replace("_", " "), title_justify="left", box=None, pad_edge=False
     )
-    for name in rows[0]:
-        numeric = any(isinstance(row[name], int | float) for row in rows)
-        # a narrow terminal wraps sentences, not words and numbers
-        short = all(len(_text(row[name])) <= _WORD for row in rows)
+    for column, letters in zip(columns, _letters(columns, width)):
         table.add_column(
-            name.replace("_", "\n" if narrow else " "),
-            justify="right" if numeric else "left",
-            no_wrap=short,
+            column.name.replace("_", "\n" if is_narrow else " "),
+            justify="right" if column.is_numeric else "left",
+            width=letters,
             overflow="fold",
         )
-    for row in rows:
-        table.add_row(*(_text(value) for value in row.values()))
+    for row in zip(*(column.cells for column in columns)):
+        table.add_row(*row)
     return table
+
+
+def _letters(columns: Sequence[_Column], width: int) -> list[int]:
+    """Of each column: all it takes; if that is too much, the widest give first."""
+    letters = [column.full for column in columns]
+    while _spread(letters) > width:
+        give = [i for i, column in enumerate(columns) if letters[i] > column.least]
+        if not give:
+            break
+        letters[max(give, key=letters.__getitem__)] -= 1
+    return letters
+
+
+def _spread(letters: Sequence[int]) -> int:
+    return sum(letters) + 2 * len(letters) - 2
 
 
 def _text(value: Any) -> str:

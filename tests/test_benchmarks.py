@@ -1,4 +1,4 @@
-"""Every benchmark still fits the library: it can be imported, and run by ``python -m benchmarks``."""
+"""Every benchmark still fits the library: ``python -m benchmarks`` can import and run it."""
 
 from __future__ import annotations
 

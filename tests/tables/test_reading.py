@@ -471,6 +471,12 @@ RECORDS = (
         "41,F,true\n40,G,false\n41,H,true\n",
         "2024-01-02,a\n2023-01-02,b\n",
         "1.5\n1.0\n2.0\n",
+        "Smith,1985\nJones,1990\nSmyth,1970\n",  # years of birth
+        "1985,2004\n1990,2010\n1970,1988\n1986,2005\n",
+        "b,2000\na,100\nb,3000\n",  # the name is a value of the column
+        "5,3,1\n5,4,1\n1,3,5\n",  # answers
+        "A,20,80\nB,10,90\nB,30,70\n",  # two numbers always have a step
+        "1,2,2024-01-02\n1,3,2024-01-03\n3,1,2023-01-02\n",
     ],
 )
 @pytest.mark.parametrize("name", ["t.csv", "t.xlsx"])
@@ -504,6 +510,13 @@ def _cell(text: str) -> object:
         "age,40\n39,40\n38,41\n",
         "39,State-gov\n",  # a header alone
         "a,b\nx,y\n",
+        "Region,2023\nR0,100\nR1,9000\nR0,2030\n",
+        "Region,2010,2020\nR0,100,200\nR1,9000,8000\n",
+        "Region,2010,2015,2020\nR0,100,300,200\nR1,9000,8000,7000\n",
+        "2019,2021,2023\n100,200,150\n9000,8000,2500\n",
+        "2023,2022,2021\n2040,2014,1948\n1999,2022,2038\n2023,1900,2021\n",
+        "Tag,6,12,18,24\nD0,6,12,18,24\nD1,1,1,1,1\nD0,80,81,82,83\n",
+        "q,0.1,0.2,0.3\na,0.0,0.1,0.2\nb,0.3,0.4,0.5\n",
     ],
 )
 def test_numbers_may_be_names_where_they_are_no_values(tmp_path: Path, text: str) -> None:

@@ -16,6 +16,8 @@ from tulle.errors import DataError
 from tulle.tables.frames import refuse_patterns
 from tulle.tables.text_types import ALL, ColumnGuess
 
+_YEARS = range(1900, 2101)
+
 
 def refuse_doubled(source: str, names: list[str]) -> None:
     """A column name that occurs twice cannot be given one role; nor can a pattern of names."""
@@ -31,18 +33,30 @@ def refuse_doubled(source: str, names: list[str]) -> None:
 def refuse_record(source: str, records: pl.DataFrame) -> None:
     """Refuses names that are values like those below them, in every column that is not text.
 
-    Numbers in counted order (years, or 0, 1, 2 as pandas writes them) may be names, and so may
-    numbers most of which are no values of their columns (items above zeros and ones).
+    Numbers may be names if most of them are no values of their columns (items above zeros and
+    ones), or if they are what people name columns by: years, hours, positions.
     """
     judged = [series for series in records if series.dtype not in (pl.String, pl.Null)]
     if not judged or not all(_is_value(series.name, series.dtype) for series in judged):
         return
-    numbers = {series.name: _number(series.name) for series in judged if series.dtype.is_numeric()}
-    found = [number for number in numbers.values() if number is not None]
-    counted = len(found) > 1 and all(b - a == 1 for a, b in pairwise(found))
-    inside = sum(_within(records[name], number) for name, number in numbers.items())
-    if not counted and (2 * inside >= len(numbers)):
+    inside = sum(map(_within, judged))
+    if 2 * inside >= len(judged) and not _number_columns(records, judged):
         raise _no_header(source)
+
+
+def _number_columns(records: pl.DataFrame, judged: list[pl.Series]) -> bool:
+    """Whether numbers that could be values are names: in steps, or years above what are none."""
+    texts = [s for s in records if s.dtype == pl.String and s.null_count() < len(s)]
+    if not all(series.dtype.is_numeric() for series in judged) or any(map(_occurs, texts)):
+        return False
+    numbers = [float(series.name) for series in judged]
+    steps = {round(b - a, 9) for a, b in pairwise(numbers)}
+    years = all(number in _YEARS for number in numbers)
+    if steps == {1.0}:
+        return True
+    if len(steps) == 1 and len(numbers) > 2 and abs(min(steps)) > 0:  # two always have one step
+        return years or bool(texts) or not all(map(_occurs, judged))
+    return years and (bool(texts) or len(numbers) > 1) and not any(map(_holds_years, judged))
 
 
 def _no_header(source: str) -> DataError:
@@ -68,6 +82,22 @@ def _is_value(name: str, dtype: pl.DataType) -> bool:
     return guess.result is not None and guess.result.dtype.base_type() == dtype.base_type()
 
 
-def _within(values: pl.Series, number: Any) -> bool:
-    low, high = values.min(), values.max()
-    return low is not None and bool(low <= number <= high)
+def _within(values: pl.Series) -> bool:
+    """Whether the name lies among the values; a date or truth value above its like does."""
+    if not values.dtype.is_numeric():
+        return True
+    low: Any = values.min()
+    high: Any = values.max()
+    return low is not None and bool(low <= float(values.name) <= high)
+
+
+def _occurs(values: pl.Series) -> bool:
+    """Whether the name is one of the values."""
+    name = float(values.name) if values.dtype.is_numeric() else values.name
+    return bool((values == name).any())
+
+
+def _holds_years(values: pl.Series) -> bool:
+    """Whether half of the values could be years of birth, say."""
+    share: Any = values.is_between(_YEARS[0], _YEARS[-1]).mean()
+    return share is not None and share >= 0.5

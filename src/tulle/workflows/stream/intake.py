@@ -81,10 +81,11 @@ class Intake:
             raise DataError("the source holds no record" + initial.complaint())
         self.reader.learn(initial.rows, self.settings.declared())
         records = self.reader.typed(initial.rows, initial.places, initial.refused)
+        lines = Lines.joined(initial.lines)
         if self.reader.kind == "csv":
-            refuse_record("the source", records.frame)
+            refuse_record(lines.origins[0], records.frame)
         self.settings.plan(records.frame)
-        self._condense(Lines.joined(initial.lines), records)
+        self._condense(lines, records)
         self.initial = _Initial()
 
     def _condense(self, lines: Lines, records: Records) -> None:

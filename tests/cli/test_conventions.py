@@ -244,6 +244,26 @@ def test_warnings_are_lines_for_users_and_those_of_others_tell_no_cell(
     assert warnings.showwarning is shown
 
 
+def test_what_was_a_warning_is_no_note_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"a": [1, 2] * 20, "b": [2.5, 3.5] * 20}).write_csv("t.csv")
+    monkeypatch.setattr(sys, "argv", ["tulle", "condense", "t.csv", "-o", "r.csv"])
+    with pytest.raises(SystemExit) as stop, warnings.catch_warnings():
+        warnings.simplefilter("default")
+        main()
+    told = capsys.readouterr()
+    assert stop.value.code == 0
+    assert told.err.count("all alike") == 1
+    assert "all alike" not in told.out
+
+
+def test_the_seed_of_an_audit_is_that_of_its_attacks() -> None:
+    told = CliRunner().invoke(tulle, ["audit", "--help"]).output
+    assert "Repeat the attacks exactly" in " ".join(told.split())
+
+
 def test_names_do_not_steer_a_terminal_nor_need_one_that_knows_them(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("größe\x1b[31m,b\n1,2\n3,4\n")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}

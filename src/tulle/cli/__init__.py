@@ -82,7 +82,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted: no file is left half written")
+        output.say("interrupted: no file is left half written")
         sys.exit(130)
     except TulleError as error:
         _end(error, str(error), error.exit_code, debug)
@@ -103,9 +103,9 @@ def _warn(
 ) -> None:
     """Our own warnings are for the user; those of others may quote a cell: their place will do."""
     if issubclass(category, PrivacyWarning):
-        _say(f"warning: {message}")
+        output.warn(str(message))
     elif debug:
-        _say(f"{category.__name__} at {place}:{line}")
+        output.say(f"{category.__name__} at {place}:{line}")
 
 
 def _plain(error: OSError) -> str:
@@ -122,9 +122,5 @@ def _end(error: BaseException, text: str, code: int, debug: bool) -> None:
         # frames only: neither local variables nor the message of a foreign exception
         trace = traceback.format_tb(error.__traceback__)
         print("".join(trace) + type(error).__name__, file=sys.stderr)
-    _say(text)
+    output.say(text)
     sys.exit(code)
-
-
-def _say(text: str) -> None:
-    print(f"tulle: {output.printable(text)}", file=sys.stderr)

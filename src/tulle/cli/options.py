@@ -47,6 +47,12 @@ seed = click.option(
     default=None,
     help="Repeat a release exactly. Default: the operating system's randomness.",
 )
+seed_of_attacks = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=None,
+    help="Repeat the attacks exactly. Default: the operating system's randomness.",
+)
 force = click.option("--force", is_flag=True, help="Replace an output that is there already.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 

@@ -56,7 +56,25 @@ def show(
                 for part in _parts(name, rows, console.width):
                     console.print(part)
         for note in notes:
-            console.print(printable(note), highlight=False, soft_wrap=True)
+            if note not in _warned():
+                console.print(printable(note), highlight=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Says at once, on standard error, what should not be overlooked; notes do not repeat it."""
+    _warned().add(text)
+    say(f"warning: {text}")
+
+
+def say(text: str) -> None:
+    """One line on standard error."""
+    print(f"tulle: {printable(text)}", file=sys.stderr)
+
+
+def _warned() -> set[str]:
+    context = click.get_current_context(silent=True)
+    said: set[str] = set() if context is None else context.meta.setdefault("tulle.warned", set())
+    return said
 
 
 def printable(text: str) -> str:

@@ -38,7 +38,7 @@ _GATE = options.Share()
 @click.option("--max-membership", type=_GATE, help="Gate: members told from strangers.")
 @click.option("--max-singling-out", type=_GATE, help="Gate: people with rare values that show.")
 @click.option("--min-accuracy-ratio", type=float, help="Gate: score on release over original.")
-@options.seed
+@options.seed_of_attacks
 @options.force
 @options.as_json
 def command(original: str, release: str, as_json: bool, public: bool, **arguments: Any) -> None:

@@ -129,6 +129,22 @@ def test_roles(name: str, values: list[object], role: Role) -> None:
     assert one(name, values).role is role
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["Surname", "First name", "PATIENT_NAME", "FIRSTNAME", "Name of patient", "NAME", "PatientName"]
+    + ["Nachname", "Vorname", "Prénom", "Apellidos", "username", "family_names"],
+)
+def test_personal_names_are_identifiers_however_few(name: str) -> None:
+    assert one(name, ["Smith", "Jones", "Meier"] * 20).role is ID
+    assert one(name, [1, 2] * 20).role is QUASI  # whatever they count, they are no names
+    assert one(name, [True, False] * 20).role is QUASI
+
+
+@pytest.mark.parametrize("name", ["file name", "Artikelname", "first visit", "patient group"])
+def test_names_of_things_are_none(name: str) -> None:
+    assert one(name, ["a", "b", "c"] * 20).role is QUASI
+
+
 def test_one_target_at_most() -> None:
     few, many = ["a", "b"] * 20, [i * 0.1 for i in range(40)]
     roles = {c.name: c.role for c in infer_columns(pl.DataFrame({"class": few, "label": few}))}

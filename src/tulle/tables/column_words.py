@@ -12,11 +12,20 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# These name a person even where values repeat (two people called Smith).
+# These are what people are called: text of it names them, however few values there are.
+PERSONAL_NAMES = _words(
+    "surname forename nickname nachname vorname familienname geburtsname zuname rufname prenom "
+    "prénom apellido cognome achternaam voornaam"
+)
+# So is a name beside one of these words, or in one word with it (last_name, patientname).
+PERSON_NAMES = _words(
+    "first last full given family maiden middle person patient customer client member user "
+    "employee student pupil child mother father parent spouse doctor physician"
+)
+# These name a person even where values repeat (two people with one address).
 NAMES_A_PERSON = _words(
-    "surname forename lastname firstname fullname givenname familyname maidenname nickname "
-    "username login email mail phone telephone mobile fax ssn nin passport iban bic mrn nhs "
-    "licence license plate vin address street signature fingerprint imei"
+    "login email mail phone telephone mobile fax ssn nin passport iban bic mrn nhs licence license "
+    "plate vin address street signature fingerprint imei"
 )
 # One of these words makes a number of persons or records, if values hardly repeat.
 NUMBERS = _words(
@@ -28,7 +37,6 @@ PERSONS = _words(
     "patient customer client member user person employee student name first last full given "
     "family maiden middle account card case claim code"
 )
-PERSON_NAMES = _words("first last full given family maiden middle person patient customer")
 
 SENSITIVE = _words(
     "diagnosis disease condition illness icd icd9 icd10 medication drug treatment therapy "
@@ -56,7 +64,7 @@ KNOWN_TO_OTHERS = {
     "work and schooling": "occupation job profession employer workclass work hour education "
     "school degree employment rank title",
     "body": "height weight hair eye",
-    "date": "date day month year time admission discharge visit hired",
+    "date": "date day month year admission discharge hired",
 }
 TOPIC_OF = {word: topic for topic, words in KNOWN_TO_OTHERS.items() for word in words.split()}
 
@@ -81,6 +89,17 @@ def words_of(name: str) -> frozenset[str]:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     parts = [word for word in re.split(r"[\W_]+", spaced.lower()) if word]
     return frozenset(_singular(word) for word in parts)
+
+
+def are_personal_names(parts: frozenset[str]) -> bool:
+    """Whether the words of a column name say that people are called so.
+
+    >>> [are_personal_names(words_of(name)) for name in ("Name of patient", "LASTNAME", "file")]
+    [True, True, False]
+    """
+    together = {word.removesuffix("name") for word in parts if word.endswith("name")}
+    beside = "name" in parts and (parts == {"name"} or parts & PERSON_NAMES)
+    return bool(beside or parts & PERSONAL_NAMES or together & PERSON_NAMES)
 
 
 def _singular(word: str) -> str:

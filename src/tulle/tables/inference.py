@@ -207,8 +207,9 @@ def _shaped_like_an_identifier(look: _Look) -> _Guess:
 def _named_like_an_identifier(look: _Look) -> _Guess:
     if not (look.is_text or look.series.dtype.is_integer()):
         return None
+    personal = words.are_personal_names(look.words)
     many = look.distinct > _FEW or (look.is_text and look.nearly_unique)
-    if many and _names_people(look.words):
+    if (personal and (look.is_text or many)) or (many and look.words & words.NAMES_A_PERSON):
         return Role.IDENTIFIER, "the name says that it names people"
     numbered = look.words & words.NUMBERS
     if (numbered or (look.words and look.words <= words.PERSONS)) and look.nearly_unique:
@@ -216,11 +217,6 @@ def _named_like_an_identifier(look: _Look) -> _Guess:
     if numbered and look.distinct > _FEW and look.distinct * _REPEATS >= len(look.series):
         return Role.IDENTIFIER, "named like a number of persons with few records each"
     return None
-
-
-def _names_people(parts: frozenset[str]) -> bool:
-    named = "name" in parts and (parts == {"name"} or parts & words.PERSON_NAMES)
-    return bool(named or parts & words.NAMES_A_PERSON)
 
 
 def _free_text(look: _Look) -> _Guess:

@@ -222,3 +222,36 @@ def test_the_command_in_a_report_has_no_password_and_no_seed(
     monkeypatch.setattr("sys.argv", ["tulle", *words, "8"])
     expected = "tulle audit a.csv '--control=postgresql://ann@db/clinic#t' --seed=... --seed ..."
     assert command_line() == expected
+
+
+def _people(count: int, zips: list[str], last_day: int) -> pl.DataFrame:
+    rng = np.random.default_rng(count)
+    days = [f"{day:02}/0{month}/2024" for day, month in rng.integers(1, (last_day, 9), (count, 2))]
+    return pl.DataFrame(
+        {"age": rng.integers(20, 80, count), "zip": rng.choice(zips, count), "day": days}
+    )
+
+
+def test_files_without_types_are_taken_as_the_original_is(tmp_path: Path) -> None:
+    """Codes of which none has a leading zero, and days that might be months."""
+    _people(120, ["01067", "80331"], 28).write_csv(tmp_path / "original.csv")
+    _people(90, ["80331", "10115"], 28).write_csv(tmp_path / "release.csv")
+    _people(40, ["80331", "10115"], 12).write_csv(tmp_path / "control.csv")
+    files = {name: tmp_path / f"{name}.csv" for name in ("original", "release", "control")}
+    found = audit_files(**files, seed=1)  # type: ignore[arg-type]
+    assert found.result["attacks"]["linkage"]["control"] is not None
+
+
+def test_whole_numbers_that_the_policy_calls_codes_go_with_codes(tmp_path: Path) -> None:
+    for name, zips in (("original", "80331"), ("release", "80331"), ("control", "01067")):
+        _people(60 + len(name), [zips, "10115"], 28).drop("day").write_csv(tmp_path / f"{name}.csv")
+    files = {name: tmp_path / f"{name}.csv" for name in ("original", "release", "control")}
+    with pytest.raises(TulleError, match="column 'zip' holds different kinds of values"):
+        audit_files(**files, seed=1)  # type: ignore[arg-type]
+    files["policy"] = tmp_path / "policy.toml"
+    kinds = {"age": "integer", "zip": "category"}
+    files["policy"].write_text(
+        "".join(f'[columns.{n}]\nkind = "{k}"\nrole = "sensitive"\n' for n, k in kinds.items())
+    )
+    found = audit_files(**files, seed=1)  # type: ignore[arg-type]
+    assert found.result["attacks"]["linkage"]["control"] is not None

@@ -102,6 +102,17 @@ def test_report_is_written_with_the_release(source: Path, tmp_path: Path) -> Non
     assert "Person 1" not in page
 
 
+@pytest.mark.parametrize("first, second", [("01067", "80331"), ("80331", "01067")])
+def test_a_control_has_the_codes_of_the_source(tmp_path: Path, first: str, second: str) -> None:
+    """One of the files has codes with a leading zero, the other could be whole numbers."""
+    table = people(120).select("age", "income", zip=pl.lit(first))
+    table.head(80).write_csv(tmp_path / "people.csv")
+    table.tail(40).with_columns(zip=pl.lit(second)).write_csv(tmp_path / "control.csv")
+    files = ["-o", tmp_path / "r.csv", "--report", tmp_path / "r.html"]
+    result = run(tmp_path / "people.csv", *files, "--control", tmp_path / "control.csv")
+    assert result.exit_code == 0, result.output
+
+
 @pytest.mark.parametrize(
     "options, words",
     [

@@ -15,12 +15,14 @@ from tulle.errors import PrivacyError
 from tulle.files import refuse_existing, refuse_same
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.report.editions import K
+from tulle.tables.alike import codes_as_text, read_like
 from tulle.tables.formats import display_name
 from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import load_policy
 from tulle.tables.reading import read_table
 from tulle.tables.schema import UNRELEASED, Column, Kind, Role
 from tulle.workflows.sources import sources_read
+from tulle.workflows.table_policy import words_of
 
 Path = str | os.PathLike[str]
 
@@ -60,14 +62,17 @@ def audit_files(
     wanted = _wanted(policy, {**options, **(gates or {})})
     limits = {name: wanted[name] for name in GATES}
     check_limits(limits, control=control is not None)
-    table, released = read_table(original), read_table(release)
-    known = _known_columns(table, released, release, policy)
+    files = [original, release] if control is None else [original, release, control]
+    table = read_table(original)
+    others = [read_like(file, table, original) for file in files[1:]]
+    known = _known_columns(table, others[0], release, policy)
+    table, released, *strangers = codes_as_text([table, *others], files, words_of(known.values()))
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
     found = audit(
         table,
         released,
-        control=None if control is None else read_table(control),
+        control=strangers[0] if strangers else None,
         policy={name: entry for name, entry in known.items() if name in table.columns},
         random_state=wanted["seed"],
         target=wanted["target"],

@@ -16,6 +16,7 @@ from tulle.errors import DataError
 from tulle.metrics.covariance import covariance_compatibility
 from tulle.random import seed_policy
 from tulle.releases import Manifest, write_release
+from tulle.tables.alike import codes_as_text, read_like
 from tulle.tables.encoder import TableEncoder
 from tulle.tables.formats import display_name
 from tulle.tables.reading import read_table
@@ -23,7 +24,7 @@ from tulle.tables.schema import Column, Role
 from tulle.tables.writing import put_table
 from tulle.workflows.condense_options import DEFAULTS, check_files, is_class, refuse_unused
 from tulle.workflows.sources import Path, source_entry, sources_read
-from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
+from tulle.workflows.table_policy import column_of, plan_columns, without_opaque, words_of
 
 LIMITS = (
     "What all members of a group share: it shows in the group's mean.",
@@ -77,8 +78,8 @@ def condense(
     manifest = _manifest(condenser, entry, original, release, columns, wanted, levels_table)
     found = None
     if report is not None:
-        strangers = None if control is None else read_table(control, release.columns)
-        found = _audited(condenser, original, release, strangers, columns, wanted, command)
+        tables = _compared(original.select(release.columns), release, source, control, columns)
+        found = _audited(condenser, tables, columns, wanted, command)
     write_release(
         output,
         lambda file: put_table(release, file, output),
@@ -201,23 +202,35 @@ def _manifest(
     )
 
 
-def _audited(
-    condenser: Any,
+def _compared(
     original: pl.DataFrame,
     release: pl.DataFrame,
-    control: pl.DataFrame | None,
+    source: Path,
+    control: Path | None,
+    columns: list[Column],
+) -> list[pl.DataFrame]:
+    """The tables of the audit: original, release, and control if there is one."""
+    if control is None:
+        return [original, release]
+    strangers = read_like(control, original, source, release.columns)
+    return codes_as_text([original, release, strangers], (source, control), words_of(columns))
+
+
+def _audited(
+    condenser: Any,
+    tables: list[pl.DataFrame],
     columns: list[Column],
     wanted: dict[str, Any],
     command: str,
 ) -> Audit:
     """The audit, with what only the maker of the release knows."""
     smallest = int(condenser.levels_.min())
-    roles = [column for column in columns if column.name in release.columns]
+    original, release, *strangers = tables
     found = audit(
-        original.select(release.columns),
+        original,
         release,
-        control,
-        roles,
+        strangers[0] if strangers else None,
+        [column for column in columns if column.name in release.columns],
         random_state=wanted["seed"],
         k=max(smallest, 2),
         title="Condensed table",

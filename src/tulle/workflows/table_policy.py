@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.tables.inference import infer_columns, is_opaque
 from tulle.tables.policy import Policy, load_policy
-from tulle.tables.schema import UNRELEASED, Column, Role
+from tulle.tables.schema import UNRELEASED, Column, Kind, Role
 
 
 def plan_columns(
@@ -67,6 +67,12 @@ def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
 def column_of(columns: list[Column], role: Role) -> Column | None:
     """The column that has a role, if there is one."""
     return next((column for column in columns if column.role is role), None)
+
+
+def words_of(columns: Iterable[Any]) -> list[str]:
+    """The columns that are known to hold words or codes, whatever they look like."""
+    words = (Kind.CATEGORY, Kind.TEXT)
+    return [c.name for c in columns if isinstance(c, Column) and c.kind in words]
 
 
 def _with_role(columns: list[Column], name: str, role: Role) -> list[Column]:

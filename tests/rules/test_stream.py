@@ -50,7 +50,7 @@ def test_the_stream_writes_what_the_hider_gives(source: Path, window: int, victi
     ("rules", "message"),
     [
         (["77 -> 1"], "items that no basket holds: '77'"),
-        (["bread -> 1"], "item numbers"),
+        (["bread -> 1"], "needs items that are numbers: leave it out, or number"),
     ],
 )
 def test_unknown_items_are_named(source: Path, rules: list[str], message: str) -> None:

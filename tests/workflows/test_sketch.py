@@ -283,6 +283,14 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
         sketch(tmp_path / "empty.txt", tmp_path / "s.npz")
 
 
+@pytest.mark.parametrize("model", ["delta", "k-variance"])
+def test_a_folder_is_called_a_folder(tmp_path: Path, model: str) -> None:
+    (tmp_path / "letters").mkdir()
+    with pytest.raises(DataError, match="letters is a folder: put its texts into one file"):
+        sketch(tmp_path / "letters", tmp_path / "s.npz", model=model)
+    assert [path.name for path in tmp_path.iterdir()] == ["letters"]
+
+
 def test_output_is_not_replaced_without_force(baskets: str) -> None:
     sketch(baskets, "s.npz")
     with pytest.raises(OutputExists):

@@ -15,6 +15,7 @@ from tulle.errors import DataError, nearest_name
 from tulle.transactions import Transactions
 
 Restore = Callable[[Transactions], Any]
+_SHOWN = 5  # columns named in an error
 _PLAIN = (str, bytes, int, float, Decimal, datetime.date, datetime.time, datetime.timedelta)
 
 
@@ -27,14 +28,16 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
     names = [str(label) for label in labels]
     if names != labels:  # only pandas has columns with other names than text
         frame = _opened(data.set_axis(names, axis=1))
-    if all(_is_indicator(frame[name]) for name in names):
+    others = [name for name in names if not _is_indicator(frame[name])]
+    if not others:
         baskets, restore = _open_wide(frame, labels)
     elif len(names) == 2:
         baskets, restore = _open_pairs(frame, *names)
     else:
         raise DataError(
-            "a frame of baskets has a 0/1 column for each item, or two columns (basket and item); "
-            "choose the two with from_long(frame, basket, item), or --basket and --item"
+            "baskets are a 0/1 column for each item, or two columns (basket and item). "
+            f"{_listing(others)} not only 0 and 1: leave such columns out, or choose the two with "
+            "from_long(frame, basket, item), or --basket and --item"
         )
     if names == labels:
         return baskets, restore
@@ -77,6 +80,15 @@ def named(codes: Any, names: Any) -> pl.Series:
     if column.n_unique() < len(plain):
         raise DataError("different items have the same name as text: rename them")
     return column.gather(codes)
+
+
+def _listing(names: list[str]) -> str:
+    """Columns as the subject of a sentence; of many, the first."""
+    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    if len(names) == 1:
+        return f"The column {shown} holds"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"The columns {shown}{more} hold"
 
 
 def _opened(data: Any) -> nw.DataFrame[Any]:

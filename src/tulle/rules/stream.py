@@ -108,7 +108,10 @@ class _Counter:
                 for rule in rules
             ]
         except ValueError:
-            raise DataError("only files of item numbers can be streamed: name items so") from None
+            raise DataError(
+                "--stream needs items that are numbers: leave it out, or number the items, in the "
+                "baskets and in the rules"
+            ) from None
         self.pairs: list[Pair] = [(0, 0)] * len(rules)
         self.n_baskets = self.n_cells = 0
         self.items = sorted({item for sides in self.rules for side in sides for item in side})

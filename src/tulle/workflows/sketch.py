@@ -116,6 +116,11 @@ def _key(key_file: FilePath | None) -> tuple[SecretKey, bool]:
 
 
 def _batches(source: FilePath, wanted: dict[str, Any]) -> Iterable[Records]:
+    if Path(source).is_dir():
+        raise DataError(
+            f"{source} is a folder: put its texts into one file, one a line (.txt), or as a field "
+            "of JSON lines (.jsonl) or a column of a table (--text)"
+        )
     if not Path(source).is_file():
         raise DataError(f"the file {source} does not exist")
     if wanted["model"] == "delta":

@@ -84,7 +84,7 @@ class ColumnGuess:
         if not self.seen or not self.candidates:
             return None
         first = self.candidates[0]
-        ambiguous = {"day/month", "month/day"} <= {c.name for c in self.candidates}
+        ambiguous = {"%d/%m", "%m/%d"} <= {c.form[:5] for c in self.candidates}
         return None if ambiguous else first
 
     def accept(self, numbers: pl.Series) -> bool:
@@ -227,6 +227,31 @@ def _time_stamps() -> list[TextType]:
     return list(made.values())
 
 
+# days as people write them
+_WRITTEN = (
+    ("date", f"{_YEAR}/[0-9]{{1,2}}/[0-9]{{1,2}}", "%Y/%m/%d"),
+    ("date", rf"[0-9]{{1,2}}\.[0-9]{{1,2}}\.{_YEAR}", "%d.%m.%Y"),
+    ("day/month", f"[0-9]{{1,2}}/[0-9]{{1,2}}/{_YEAR}", "%d/%m/%Y"),
+    ("month/day", f"[0-9]{{1,2}}/[0-9]{{1,2}}/{_YEAR}", "%m/%d/%Y"),
+)
+
+
+def _written_time_stamps() -> list[TextType]:
+    """The same with a time behind it, of a clock with 24 hours or with AM and PM."""
+    minutes, seconds = "[0-9]{1,2}:[0-9]{2}", "[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
+    clocks = (
+        (rf"{seconds}(?:\.[0-9]{{1,6}})?", "%H:%M:%S%.f"),
+        (minutes, "%H:%M"),
+        (f"{seconds} [AaPp][Mm]", "%I:%M:%S %p"),
+        (f"{minutes} [AaPp][Mm]", "%I:%M %p"),
+    )
+    return [
+        _temporal(f"time stamp {day} {time}", pl.Datetime("us"), f"{date} {clock}", f"{day} {time}")
+        for _, date, day in _WRITTEN
+        for clock, time in clocks
+    ]
+
+
 _DATE = pl.Date()
 TEMPORAL = (
     _temporal("date", _DATE, f"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}", "%Y-%m-%d"),
@@ -246,11 +271,9 @@ ALL = (
         _is_boolean,
     ),
     *TEMPORAL,
-    _temporal("date", _DATE, f"{_YEAR}/[0-9]{{1,2}}/[0-9]{{1,2}}", "%Y/%m/%d"),
-    _temporal("date", _DATE, rf"[0-9]{{1,2}}\.[0-9]{{1,2}}\.{_YEAR}", "%d.%m.%Y"),
-    _temporal("day/month", _DATE, f"[0-9]{{1,2}}/[0-9]{{1,2}}/{_YEAR}", "%d/%m/%Y"),
-    _temporal("month/day", _DATE, f"[0-9]{{1,2}}/[0-9]{{1,2}}/{_YEAR}", "%m/%d/%Y"),
+    *(_temporal(name, _DATE, pattern, form) for name, pattern, form in _WRITTEN),
     _temporal("time", pl.Time(), "[0-9]{2}:[0-9]{2}", "%H:%M"),
+    *_written_time_stamps(),  # the last ones: states of streams know types by their place
 )
 # where fields are separated by semicolons, decimals are written with a comma
 WITH_COMMA = TextType(

@@ -546,6 +546,28 @@ def test_numbers_may_be_names_where_they_are_no_values(tmp_path: Path, text: str
     assert next(iter(read_batches(tmp_path / "t.csv"))).height == text.count("\n") - 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Umsatzliste 2023;;\nFiliale;Umsatz;Kunden\nA;100;3\nB;200;4\n",
+        "Sales,, ,\nshop,turnover,customers,\nA,100,3,\n",
+        ",,a\n1,2,3\n4,5,6\n",
+    ],
+)
+def test_a_title_is_not_taken_for_the_header(tmp_path: Path, text: str) -> None:
+    with pytest.raises(
+        DataError, match="2 columns, .* have values and no name: .* title"
+    ) as caught:
+        read_table(file(tmp_path, text))
+    assert "Umsatzliste" not in str(caught.value)
+
+
+def test_columns_without_a_name_or_a_value_are_no_title(tmp_path: Path) -> None:
+    assert read_table(file(tmp_path, ",a,b\n0,x,1\n1,y,2\n")).columns == ["column_1", "a", "b"]
+    trailing = read_table(file(tmp_path, "a;b;;\n1;8;;\n0;7;;NA\n"))
+    assert trailing.columns == ["a", "b", "column_3", "column_4"]
+
+
 @pytest.mark.parametrize("rows", [0, -1, 1.5])
 def test_batches_have_a_record_at_least(tmp_path: Path, rows: object) -> None:
     with pytest.raises(ParameterError, match="'rows' parameter of read_batches"):

@@ -53,7 +53,8 @@ def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
     """The first pass; with ``hold`` the second finds the parsed frames in the plan."""
     with readable_as(path, Format.CSV):
         stamp, blocks = stamp_of(path), record_blocks(path, quoted=True)
-        separator, names, body = _head(path, blocks)
+        separator, header, body = _head(path, blocks)
+        names = _named(path, header)
         candidates = (*ALL, WITH_COMMA) if separator == ";" else ALL
         plan = CsvPlan(path, separator, {name: ColumnGuess(candidates) for name in names}, stamp)
         first: pl.DataFrame | None = None
@@ -63,6 +64,7 @@ def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
             first = frame.head(_SOME) if first is None else first
             if hold:
                 plan.held.append(frame)
+        _refuse_title(path, header, list(plan.guesses.values()))
         if first is not None:
             refuse_record(str(path), _typed(first, plan.schema, plan))
     return plan
@@ -148,7 +150,7 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _head(path: Path, blocks: Iterator[bytes]) -> tuple[str, list[str], bytes]:
-    """Separator, column names, and what follows the header in the first block."""
+    """Separator, fields of the header, and what follows it in the first block."""
     first = next(blocks, b"")
     if not first.strip():
         raise DataError(f"{path}: the file is empty: a table needs a header line")
@@ -160,7 +162,7 @@ def _head(path: Path, blocks: Iterator[bytes]) -> tuple[str, list[str], bytes]:
         raise DataError(f"{path}: the lines end with a lone CR: save the file with LF line ends")
     separator = _separator(unquoted, first[end : end + _SAMPLE])
     names = next(csv.reader([header], delimiter=separator), [""])
-    return separator, _named(path, names), first[end:]
+    return separator, names, first[end:]
 
 
 def _separator(header: str, records: bytes) -> str:
@@ -178,6 +180,20 @@ def _named(path: Path, names: list[str]) -> list[str]:
     named = [name if name.strip() else f"column_{i}" for i, name in enumerate(names, 1)]
     refuse_doubled(str(path), named)
     return named
+
+
+def _refuse_title(path: Path, header: list[str], guesses: list[ColumnGuess]) -> None:
+    """One column without a name may be an index that pandas wrote; more are below a title."""
+    filled = [
+        number
+        for number, (name, guess) in enumerate(zip(header, guesses, strict=True), 1)
+        if not name.strip() and guess.has_values
+    ]
+    if len(filled) > 1:
+        raise DataError(
+            f"{path}: {len(filled)} columns, the first of them column {filled[0]}, have values and "
+            "no name: a table begins with one line of names, without a title above it"
+        )
 
 
 def _checked(path: Path, blocks: Iterator[bytes], separator: str, width: int) -> Iterator[Layout]:

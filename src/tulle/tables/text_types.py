@@ -79,6 +79,11 @@ class ColumnGuess:
             self.fraction = fraction if self.fraction in (None, fraction) else "%.f"
 
     @property
+    def has_values(self) -> bool:
+        """Whether there was more than missing values."""
+        return self.seen or not self.candidates
+
+    @property
     def result(self) -> TextType | None:
         """The type of the column; None if it is text, or could be two kinds of date."""
         if not self.seen or not self.candidates:

@@ -60,7 +60,11 @@ def make(**choices: Any) -> SiteAgreement:
         ({"plain": ["age"], "alias": ["age"]}, "'age' cannot be in both"),
         ({"alias": ["age"], "limits": {"age": [0, 9]}}, "'age' cannot be in both"),
         ({"categories": {"a": ["x"]}, "split": {"a": 0.1}}, "'a' cannot be in both"),
+        # what stays at home has no way out
         ({"joint": [("patient", "a")]}, "'patient', which does not go out"),
+        ({"plain": ["patient"]}, "'plain' names 'patient', which does not go out: .* identifier"),
+        ({"alias": ["patient"]}, "'alias' names 'patient', which does not go out"),
+        ({"split": {"patient": 0.1}}, "'split' names 'patient', which does not go out"),
         ({"joint": [("a", "b"), ("b", "smoker")]}, "one pair of 'joint' only"),
     ],
 )

@@ -114,3 +114,18 @@ def test_database_tables(people: str) -> None:
     found = inspect("sqlite:///clinic.db#people", "policy.toml")
     assert found.summary["table"] == "sqlite:///clinic.db#people"
     assert [row["column"] for row in found.columns] == PEOPLE.columns
+
+
+def test_counts_and_working_hours_are_not_called_dates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame(
+        {
+            "Full time": ["yes", "no"] * 20,
+            "Visits": [1, 2, 3, 4] * 10,
+            "Year hired": [2019] * 39 + [2021],
+        }
+    ).write_csv("staff.csv")
+    reasons = {row["column"]: row["reason"] for row in inspect("staff.csv").columns}
+    assert {name for name, reason in reasons.items() if "date" in reason} == {"Year hired"}

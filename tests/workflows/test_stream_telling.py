@@ -150,3 +150,11 @@ def test_a_manifest_claims_no_k_where_levels_rule(tmp_path: Path) -> None:
     stream(str(source), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
     manifest = (tmp_path / "out" / "snapshot-000001.parquet.manifest.json").read_text()
     assert "k" not in json.loads(manifest)["parameters"]
+
+
+def test_a_k_beside_levels_is_told_to_do_nothing(tmp_path: Path) -> None:
+    source = write_ndjson(tmp_path / "in.ndjson", rows(120))
+    for more, told in (({"k": 5}, True), ({"k": None}, False)):
+        options = {**OPTIONS, **more, "levels": "level", "state": tmp_path / f"st{told}"}
+        done = stream(str(source), tmp_path / f"out{told}", **options)
+        assert any(note.startswith("k is not used: the levels in") for note in done.notes) is told

@@ -106,12 +106,13 @@ class Choices:
         for name in set(self.split) - set(self.alias):
             if columns[name].kind in MEASURED:
                 raise ParameterError(f"'split' is for aliases, and '{name}' is a number or date")
-        for name in self._named("joint"):
-            if columns[name].role in STAY_HOME:
-                raise ParameterError(
-                    f"'joint' names '{name}', which does not go out: its role is "
-                    f"{columns[name].role}"
-                )
+        for option in ("alias", "joint", "plain", "split"):
+            for name in self._named(option):
+                if columns[name].role in STAY_HOME:
+                    raise ParameterError(
+                        f"'{option}' names '{name}', which does not go out: its role is "
+                        f"{columns[name].role}"
+                    )
 
     def _named(self, option: str) -> list[str]:
         given = getattr(self, option)

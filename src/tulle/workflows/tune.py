@@ -69,6 +69,8 @@ def tune(
     _check_files(source, policy, output, report, force)
     table = read_table(source)
     columns, wanted = plan_columns(table, policy, "tune", DEFAULTS, options, target=target)
+    if options.get("sizes") is not None and wanted["strategy"] != "grid":
+        raise ParameterError("--sizes is how many sizes --strategy grid tries: ask for that too")
     table = without_opaque(table, columns)
     columns = [column for column in columns if column.name in table.columns]
     aim = column_of(columns, Role.TARGET)

@@ -55,8 +55,11 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
 
 
 def _notes_of_columns(intake: Intake) -> list[str]:
-    """Which columns are not released, and how few records that was learnt from."""
+    """Whose levels rule, which columns are not released, and how few records that rests on."""
     notes = []
+    level = intake.settings.level_column
+    if level is not None and "k" in intake.settings.told:
+        notes.append(f"k is not used: the levels in column '{level}' say how large groups are")
     left = [c.name for c in intake.settings.columns if c.role in UNRELEASED]
     if left:
         names = ", ".join(f"'{name}'" for name in left)

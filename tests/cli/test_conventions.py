@@ -163,6 +163,18 @@ def test_a_narrow_terminal_cuts_no_word(
     assert width == 40 or all(line.startswith(("Number of", "Email opt-in")) for line in reasons)
 
 
+def test_names_of_columns_wrap_before_sentences_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    measures = [f"{name}_{when}" for name in ("support", "confidence") for when in ("old", "new")]
+    row = {"rule": "bread, milk, butter -> beer", **dict.fromkeys(measures, 0.25)}
+    output.show({}, title="Hidden", tables={"rules": [row]})
+    shown = capsys.readouterr().out
+    assert row["rule"] in shown
+    assert "confidence old" not in shown
+
+
 def test_json_has_neither_nan_nor_infinity(capsys: pytest.CaptureFixture[str]) -> None:
     row = {"loss": float("nan"), "all": [float("inf"), 1.5]}
     output.show(row, title="T", as_json=True, tables={"t": [row]})

@@ -143,8 +143,9 @@ class _Column(NamedTuple):
     name: str
     cells: list[str]
     is_numeric: bool
-    full: int  # letters it takes
-    least: int  # where sentences wrap, but neither words nor numbers
+    wide: int  # letters it takes with its name on one line,
+    full: int  # with its name on several,
+    least: int  # and with sentences wrapped too, but neither words nor numbers
 
 
 def _parts(title: str, rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[Any]:
@@ -166,23 +167,30 @@ def _column(name: str, values: Sequence[Any], width: int) -> _Column:
     numeric = any(isinstance(value, int | float) for value in values)
     whole = [cell if cell_len(cell) <= _WORD else cell[:_WORD] for cell in cells]
     words = [word for cell in cells if cell_len(cell) > _WORD for word in cell.split()]
-    least = max(map(cell_len, [*name.split("_"), *whole, *words]))
     half = max(width // 2 - 1, 1)  # the first column and another one fit always
-    return _Column(name, cells, numeric, max(map(cell_len, [name, *cells])), min(least, half))
+    wide, full, least = (
+        max(map(cell_len, texts))
+        for texts in (
+            [name, *cells],
+            [*name.split("_"), *cells],
+            [*name.split("_"), *whole, *words],
+        )
+    )
+    return _Column(name, cells, numeric, wide, full, min(least, half))
 
 
 def _table(title: str, columns: Sequence[_Column], width: int) -> Any:
     from rich.table import Table
 
-    is_narrow = _spread([column.full for column in columns]) > width
+    is_narrow = _spread([column.wide for column in columns]) > width
     table = Table(
         title="\n" + title.replace("_", " "), title_justify="left", box=None, pad_edge=False
     )
-    for column, letters in zip(columns, _letters(columns, width)):
+    for column, letters in zip(columns, _wrapped(columns, width)):
         table.add_column(
             column.name.replace("_", "\n" if is_narrow else " "),
             justify="right" if column.is_numeric else "left",
-            width=letters,
+            width=letters if is_narrow else column.wide,
             overflow="fold",
         )
     for row in zip(*(column.cells for column in columns)):
@@ -190,8 +198,8 @@ def _table(title: str, columns: Sequence[_Column], width: int) -> Any:
     return table
 
 
-def _letters(columns: Sequence[_Column], width: int) -> list[int]:
-    """Of each column: all it takes; if that is too much, the widest give first."""
+def _wrapped(columns: Sequence[_Column], width: int) -> list[int]:
+    """Letters of each column where names wrap; if that is too much, the widest give first."""
     letters = [column.full for column in columns]
     while _spread(letters) > width:
         give = [i for i, column in enumerate(columns) if letters[i] > column.least]

@@ -1,4 +1,9 @@
-"""Audit two releases of the same table: one that leaks, one that does not."""
+"""Audit three releases of one table: noise that hides nobody, and small and large groups.
+
+With 455 people groups of 20 are small: a measure of somebody in the data is guessed more often than
+that of a stranger, here and with some other seeds. In groups of 50 no attack finds more about
+people in the data, with this seed and the twelve others that were tried.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +35,18 @@ def main() -> None:
     noise = 1 + pl.Series(rng.normal(0, 0.001, people.height))
     releases = {
         "a little noise": people.with_columns(pl.col(name) * noise for name in measures),
-        "condensed, k = 20": Condenser(20, random_state=2).fit_resample(people),
+        "groups of 20": Condenser(20, random_state=2).fit_resample(people),
+        "groups of 50": Condenser(50, random_state=2).fit_resample(people),
     }
     folder = Path(tempfile.mkdtemp())
     for name, release in releases.items():
         found = audit(people, release, control=control, target="diagnosis", random_state=3)
         print(f"\n{name}: {found.verdict['text']}")
-        for attack in ("linkage", "inference:diagnosis", "membership"):
+        for attack in ("linkage", "inference:mean_radius", "inference:diagnosis", "membership"):
             row = found.to_dict()["attacks"][attack]
-            print(f"  {attack:20} {row['rate']:6.1%}   people not in it {row['control']:6.1%}")
-        print(f"  accuracy kept        {found.to_dict()['metrics']['accuracy_ratio']:6.1%}")
-        report = found.save(folder / f"{name.partition(',')[0].replace(' ', '_')}.html")
+            print(f"  {attack:21} {row['rate']:6.1%}   people not in it {row['control']:6.1%}")
+        print(f"  accuracy kept         {found.to_dict()['metrics']['accuracy_ratio']:6.1%}")
+        report = found.save(folder / f"{name.replace(' ', '_')}.html")
         print(f"  report: {report.name}")
 
 

@@ -200,8 +200,8 @@ def write_means(means: pl.DataFrame, quick: bool) -> None:
         "their highest level (last column) are condensed together (`small_classes='pool'`). "
         "Abalone: rings are a number, condensed together with the features; accuracy is the share "
         "predicted within one year. Default is `grouping='fast'`, also under exact moments "
-        "(`exact_moments=True`); the paper's is `grouping='levels'`. Alpha starts at 7: two records "
-        "with exactly their mean and covariance would be these records themselves.",
+        "(`exact_moments=True`); the paper's is `grouping='levels'`. Alpha starts at 7: two "
+        "records with exactly their mean and covariance would be these records themselves.",
         packages=("numpy", "numba", "scikit-learn", "polars"),
         seed=SEED,
         quick=quick,

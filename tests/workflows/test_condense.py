@@ -292,3 +292,8 @@ def test_the_digest_is_of_the_source_that_was_read(
     monkeypatch.setattr(workflow, "_release", meanwhile)
     assert run(source, "-o", tmp_path / "r.csv").exit_code == 0
     assert read_manifest(tmp_path / "r.csv").source["sha256"] == read
+
+
+def test_help_says_which_group_size_is_used() -> None:
+    words = " ".join(run("--help").output.replace("│", " ").split())
+    assert "Default: 10; with --target, the approximate GCD" in words

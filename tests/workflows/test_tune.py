@@ -89,3 +89,15 @@ def test_columns_that_are_ignored_may_hold_lists(source: Path, tmp_path: Path) -
     lists.write_parquet(tmp_path / "lists.parquet")
     options = ["--target", "target", "--strategy", "gcd", "--repeats", 1, "--seed", 0]
     assert run(tmp_path / "lists.parquet", *options).exit_code == 0
+
+
+def test_whole_numbers_that_are_mostly_different_are_no_classes(tmp_path: Path) -> None:
+    """However small the table is: thirty salaries of thirty people are a quantity."""
+    ages, salaries = ([20 + 7 * i % 23 for i in range(30)], [2000 + 37 * i for i in range(30)])
+    table = pl.DataFrame({"age": ages, "salary": salaries})
+    write_table(table, tmp_path / "staff.csv")
+    options = ["--target", "salary", "--strategy", "grid", "--sizes", 2, "--repeats", 1]
+    result = run(tmp_path / "staff.csv", *options, "--seed", 0, "-o", tmp_path / "r.csv", "--json")
+    assert result.exit_code == 0, result.exception
+    assert json.loads(result.stdout)["classes"] == []
+    assert read_manifest(tmp_path / "r.csv").method == "condensation"

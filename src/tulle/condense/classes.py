@@ -107,6 +107,11 @@ def open_labels(columns: Columns, container: Container) -> Labels:
     return Labels(codes, LabelSchema(name, domain, container, isinstance(cells, np.ndarray)))
 
 
+def few_enough(distinct: int, records: int) -> bool:
+    """Whether numbers name classes: few are different, and each comes three times on average."""
+    return distinct <= 2 or (distinct <= _MANY and 3 * distinct <= records)
+
+
 def refuse_quantity(classes: int, records: int) -> None:
     """Refuses a target of which most values are different."""
     if classes >= _MANY and classes > records / 2:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle.condense.classes import read_labels
+from tulle.condense.classes import few_enough, read_labels
 from tulle.condense.levels import check_levels
 from tulle.condense.statistics import refuse_beyond_floats
 from tulle.errors import DataError
@@ -22,7 +22,7 @@ from tulle.tables.encoder import TableEncoder
 from tulle.tables.frames import as_series, open_column, take_rows
 from tulle.tables.schema import Column
 
-_MANY_CLASSES = 50  # from here on, a target that is not condensed class by class is a quantity
+_MANY_CLASSES = 50  # words beyond this are no classes
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,13 @@ def are_classes(y: Any) -> bool:
             "leave them out"
         )
     words = values.dtype.kind not in "biufmM"
-    few = len(set(values.tolist())) <= _MANY_CLASSES
-    if values.dtype.kind in "mM" or (words and not few):
+    distinct = len(set(values.tolist()))
+    if values.dtype.kind in "mM" or (words and distinct > _MANY_CLASSES):
         raise DataError(
             f"the target is neither numbers nor at most {_MANY_CLASSES} classes: how well it is "
             "predicted cannot be measured"
         )
+    few = few_enough(distinct, len(values))
     return words or (few and type_of_target(values) in ("binary", "multiclass"))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from tulle.checks import check_choice, check_int
+from tulle.condense.classes import few_enough
 from tulle.errors import ParameterError
 from tulle.releases import check_target
 from tulle.tables.formats import format_of
@@ -26,7 +27,6 @@ DEFAULTS: dict[str, Any] = {
     "seed": None,
 }
 _SMALL_CLASSES = ("error", "suppress", "pool")
-_MANY_VALUES = 50  # a whole-number target with more values than this is a quantity, not a class
 
 
 def check_files(
@@ -74,5 +74,6 @@ def refuse_unused(
 def is_class(column: Column, table: pl.DataFrame) -> bool:
     """Whether a target names classes; a quantity is condensed with the other columns."""
     if column.kind is Kind.INTEGER:
-        return table[column.name].n_unique() <= _MANY_VALUES
+        known = table[column.name].drop_nulls()
+        return few_enough(known.n_unique(), len(known))
     return column.kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)

@@ -16,7 +16,13 @@ GROUPINGS = ["fast", "best", "levels", "modified", "original", "mdav"]
 @click.option(
     "--control", type=options.FILE, metavar="FILE", help="For --report: records kept out of INPUT."
 )
-@click.option("--k", "-k", type=int, default=None, help="The smallest group. Default: 10.")
+@click.option(
+    "--k",
+    "-k",
+    type=int,
+    default=None,
+    help="The smallest group. Default: 10; with --target, the approximate GCD of the class sizes.",
+)
 @click.option("--levels", metavar="COLUMN", help="A column with each record's own smallest group.")
 @click.option("--target", metavar="COLUMN", help="Condense each class of this column on its own.")
 @click.option(

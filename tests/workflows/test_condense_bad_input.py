@@ -33,12 +33,20 @@ def condense(data: pl.DataFrame, folder: Path, *options: str) -> Result:
 @pytest.mark.parametrize(
     ("columns", "options", "words"),
     [
-        ({}, ["--k", "41"], "n_samples=40 is smaller than k=41"),
-        ({}, ["--k", "1"], "'k' parameter"),
-        ({}, ["--k", "0"], "'k' parameter"),
-        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--k", "0"], "'k' parameter"),
-        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--min-group", "0"], "'min_group'"),
-        ({"asked": [77] * 2 + [3] * 38}, ["--levels", "asked"], "level=77, which 2 records ask"),
+        (
+            {},
+            ["--k", "41"],
+            "40 records, too few for a group of 41: ask for smaller groups with --k",
+        ),
+        ({}, ["--k", "1"], "--k 1 is too small: it must be at least 2"),
+        ({}, ["--k", "0"], "--k 0 is too small"),
+        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--k", "0"], "--k 0 is too small"),
+        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--min-group", "0"], "--min-group 0 is"),
+        (
+            {"asked": [77] * 2 + [3] * 38},
+            ["--levels", "asked"],
+            "records that there are, in 2 of them",
+        ),
         ({"asked": [2.5] * N}, ["--levels", "asked"], "whole numbers, but 40 are not"),
         ({"asked": [None] * 3 + [4] * 37}, ["--levels", "asked"], "missing for 3 records"),
         ({"asked": ["many"] * N}, ["--levels", "asked"], "their type is String"),
@@ -46,9 +54,14 @@ def condense(data: pl.DataFrame, folder: Path, *options: str) -> Result:
         (
             {"ill": ["cholera"] * 4 + ["no"] * 36},
             ["--target", "ill", "--min-group", "6"],
-            "1 of 2 classes",
+            "1 of 2 classes of the target 'ill' have fewer than 6 records",
         ),
         ({"age": [np.inf, -np.inf] + [30.0] * 38}, [], "'age' holds 2 infinite values"),
+        (
+            {"ill": ["cholera", None] * 20},
+            ["--target", "ill"],
+            "the target 'ill' is missing in 20 of 40 records",
+        ),
     ],
 )
 def test_no_guarantee_no_output(
@@ -91,3 +104,10 @@ def test_odd_tables_are_released_with_a_word(
     release = tmp_path / "release.csv"
     verify_release(release)
     assert read_table(release).height == N
+
+
+def test_words_that_are_all_different_are_no_classes(tmp_path: Path) -> None:
+    data = pl.DataFrame({"age": [30.5, 41.5] * 30, "code": [f"w{i}x" for i in range(60)]})
+    result = condense(data, tmp_path, "--target", "code")
+    assert isinstance(result.exception, TulleError)
+    assert "the target 'code' has 60 different values in 60 records" in str(result.exception)

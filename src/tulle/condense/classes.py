@@ -112,9 +112,14 @@ def few_enough(distinct: int, records: int) -> bool:
     return distinct <= 2 or (distinct <= _MANY and 3 * distinct <= records)
 
 
+def are_quantity(classes: int, records: int) -> bool:
+    """Whether most values of a target are different, so that they are no classes."""
+    return classes >= _MANY and classes > records / 2
+
+
 def refuse_quantity(classes: int, records: int) -> None:
     """Refuses a target of which most values are different."""
-    if classes >= _MANY and classes > records / 2:
+    if are_quantity(classes, records):
         raise DataError(
             f"Unknown label type: y has {classes} different values in {records} records, "
             "which are no classes; to condense a continuous target with the features, use "

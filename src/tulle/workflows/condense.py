@@ -22,6 +22,7 @@ from tulle.tables.formats import display_name
 from tulle.tables.reading import read_table
 from tulle.tables.schema import Column, Role
 from tulle.tables.writing import put_table
+from tulle.workflows.condense_checks import check_feasible
 from tulle.workflows.condense_options import DEFAULTS, check_files, is_class, refuse_unused
 from tulle.workflows.sources import Path, source_entry, sources_read
 from tulle.workflows.table_policy import column_of, plan_columns, without_opaque, words_of
@@ -69,6 +70,7 @@ def condense(
         original, policy, "condense", DEFAULTS, options, target=target, levels=levels
     )
     refuse_unused(original, columns, wanted, options)
+    check_feasible(original, columns, wanted)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
     condenser, release = _release(original, known, wanted)

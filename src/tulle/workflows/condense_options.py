@@ -57,10 +57,7 @@ def refuse_unused(
         raise ParameterError("--small-classes needs classes: name their column with --target")
     if given.get("time") is not None and wanted["grouping"] != "best":
         raise ParameterError("--time is the budget of --grouping best: ask for that too")
-    k, least = (
-        None if wanted[name] is None else check_int("condense", name, wanted[name], 2)
-        for name in ("k", "min_group")
-    )
+    k, least = (check_number("condense", name, wanted[name], 2) for name in ("k", "min_group"))
     levels = column_of(columns, Role.LEVEL)
     if levels is not None and not (k is None and least is None):
         raise ParameterError(
@@ -69,6 +66,14 @@ def refuse_unused(
         )
     if k is not None and least is not None and k < least:
         raise ParameterError(f"--k {k} is smaller than --min-group {least}: leave one of them out")
+
+
+def check_number(command: str, name: str, value: Any, least: int) -> int | None:
+    """A number that was asked for, or None; a low one is told by the name of its option."""
+    if isinstance(value, int) and value < least:
+        option = "--" + name.replace("_", "-")
+        raise ParameterError(f"{option} {value} is too small: it must be at least {least}")
+    return None if value is None else check_int(command, name, value, least)
 
 
 def is_class(column: Column, table: pl.DataFrame) -> bool:

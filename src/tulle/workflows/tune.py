@@ -16,7 +16,8 @@ from tulle.tables.reading import read_table
 from tulle.tables.schema import Role
 from tulle.tuning import GroupSizeSearch
 from tulle.workflows.condense import condense
-from tulle.workflows.condense_options import is_class
+from tulle.workflows.condense_checks import check_classes
+from tulle.workflows.condense_options import check_number, is_class
 from tulle.workflows.sources import Path, check_names, sources_read
 from tulle.workflows.table_policy import column_of, plan_columns, without_opaque
 
@@ -82,9 +83,11 @@ def tune(
             f"the levels in column '{levels.name}' say how large groups are, so that there is no "
             "size to find: give the column the role 'ignored'"
         )
+    _check_numbers(wanted)
     others = [column for column in columns if column is not aim]
     template: Any = Condenser(grouping=wanted["grouping"], columns=others)
     if is_class(aim, table):
+        check_classes(table, aim)
         template = ClassCondenser(template)
     search = GroupSizeSearch(
         template,
@@ -123,6 +126,16 @@ def _check_files(
         refuse_existing(report, force=force)
         for name in read:
             refuse_same(name, report)
+
+
+def _check_numbers(wanted: dict[str, Any]) -> None:
+    """Refuses sizes and counts that cannot be, in the words of the options."""
+    check_number("tune", "repeats", wanted["repeats"], 1)
+    if isinstance(wanted["sizes"], int):  # a policy may list the sizes
+        check_number("tune", "sizes", wanted["sizes"], 1)
+    low, high = (check_number("tune", name, wanted[name], 2) for name in ("min_group", "max_group"))
+    if low is not None and high is not None and low > high:
+        raise ParameterError(f"--min-group {low} is larger than --max-group {high}")
 
 
 def _tuned(search: GroupSizeSearch, records: int) -> Tuned:

@@ -32,7 +32,12 @@ GROUPINGS = ["fast", "best", "levels", "modified", "original", "mdav"]
     help="No group smaller than T: without --k, T or a multiple.",
 )
 @click.option("--grouping", type=click.Choice(GROUPINGS), help="How groups are found.  [fast]")
-@click.option("--time", type=float, metavar="SECONDS", help="Time budget of --grouping best.")
+@click.option(
+    "--time",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Time budget of --grouping best.",
+)
 @click.option(
     "--synthesis", type=click.Choice(["uniform", "normal", "mean"]), help="How records are drawn."
 )

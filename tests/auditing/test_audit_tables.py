@@ -121,6 +121,14 @@ def test_classes_are_classes_in_any_type_and_of_any_size() -> None:
         assert found["metrics"]["accuracy_ratio"] == pytest.approx(1, abs=0.05)
 
 
+def test_whole_numbers_that_are_mostly_different_are_a_quantity_in_a_small_table() -> None:
+    salaries = [2000 + 37 * (i // 2) for i in range(30)]
+    table = pl.DataFrame({"age": [20 + 7 * i % 23 for i in range(30)], "salary": salaries})
+    audit(table, table, target="salary", estimator=Ridge(), random_state=0, attempts=5)
+    with pytest.raises(ParameterError, match="salary"):
+        audit(table, table, target="salary", estimator=KNeighborsClassifier(), random_state=0)
+
+
 def test_models_of_large_tables_learn_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "_MOST_TRAINED", 50)
     table = people_table(np.random.default_rng(3), 300)

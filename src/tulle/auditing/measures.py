@@ -13,6 +13,7 @@ from tulle.attacks.nearest import MISMATCH, nearest
 from tulle.attacks.records import Floats, Records, chosen
 from tulle.auditing.alignment import Aligned
 from tulle.auditing.design import Design, ranked
+from tulle.condense.classes import few_enough
 from tulle.errors import DataError, ParameterError
 from tulle.metrics.covariance import agreement, association, spread_behind
 from tulle.metrics.loss import interval_width
@@ -177,7 +178,8 @@ def _is_class(tables: Aligned, target: str) -> bool:
     """Whether a target is a class: a category, or a whole number with few values."""
     if target not in tables.original.number_names:
         return True
-    few = len(np.unique(tables.original.only([target]).numbers)) <= _FEW_CLASSES
+    distinct = len(np.unique(tables.original.only([target]).numbers))
+    few = distinct <= _FEW_CLASSES and few_enough(distinct, len(tables.original))
     return tables.kinds[target] is Kind.INTEGER and few
 
 

@@ -24,7 +24,7 @@ from tulle.tables.schema import Column, Role
 from tulle.tables.writing import put_table
 from tulle.workflows.condense_checks import check_feasible
 from tulle.workflows.condense_options import DEFAULTS, check_files, is_class, refuse_unused
-from tulle.workflows.sources import Path, source_entry, sources_read
+from tulle.workflows.sources import Path, source_entry, sources_read, writing_beside
 from tulle.workflows.table_policy import column_of, plan_columns, without_opaque, words_of
 
 LIMITS = (
@@ -90,18 +90,9 @@ def condense(
         force=force,
     )
     if found is not None and report is not None:
-        _save(found, report, output, force)
+        with writing_beside(f"the release {display_name(output)} is there", report):
+            found.save(report, force=force)
     return Condensed(summary, levels_table, list(condenser.notes_), found)
-
-
-def _save(found: Audit, report: Path, output: Path, force: bool) -> None:
-    try:
-        found.save(report, force=force)
-    except OSError as error:
-        raise DataError(
-            f"{report}: cannot be written ({error.strerror}); the release "
-            f"{display_name(output)} is there"
-        ) from None
 
 
 def _release(

@@ -22,7 +22,7 @@ from tulle.tables.policy import load_policy
 from tulle.transactions import Transactions
 from tulle.workflows.baskets import FilePath, Opened, n_empty, open_file, put_baskets
 from tulle.workflows.hide_report import HELD, audit_of, recovery
-from tulle.workflows.sources import check_names, source_entry, sources_read
+from tulle.workflows.sources import check_names, source_entry, sources_read, writing_beside
 
 DEFAULTS: dict[str, Any] = {
     "method": None,  # best; streamed: swa
@@ -82,7 +82,8 @@ def hide(
     made = run.streamed() if stream else run.whole(attacked=report is not None)
     if report is not None:
         page = audit_of(made.summary, made.report, made.attacks, _held(wishes, wanted), command)
-        page.save(report, force=force)
+        with writing_beside(f"the release {output} is there", report):
+            page.save(report, force=force)
     return made
 
 

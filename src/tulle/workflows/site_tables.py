@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import polars as pl
@@ -12,7 +11,7 @@ import polars as pl
 from tulle.attacks.result import AttackResult
 from tulle.attacks.site_tables import WARNING, attack_tables, warnings_of, worst_of
 from tulle.auditing import Audit
-from tulle.errors import DataError, ParameterError
+from tulle.errors import ParameterError
 from tulle.files import digest, refuse_existing
 from tulle.metrics.answers import same_answers
 from tulle.random import as_generator, seed_policy
@@ -26,7 +25,7 @@ from tulle.tables.reading import read_batches, read_table
 from tulle.tables.schema import Role
 from tulle.tables.writing import put_batches
 from tulle.workflows.sites import Done, FilePath, facts_of, load_agreement
-from tulle.workflows.sources import check_names, sources_read
+from tulle.workflows.sources import check_names, sources_read, writing_beside
 
 _MOST_TOLD = 6  # columns in the verdict
 ENCODED = "site codes"
@@ -85,31 +84,20 @@ def encode(
         sources=sources,
         force=force,
     )
+    there = f"the codes {display_name(output)} are there"
     if vocabulary is not None:
-        with _after(output, vocabulary):
+        with writing_beside(there, vocabulary):
             codec.save_vocabulary(vocabulary, force=force)
     attacks: list[AttackResult] = []
     if report is not None:
         attacks, same = _audited(shared, read_table(source), read_table(output), known, seed)
         made = _report(shared, attacks, same, counts["records"], command)
-        with _after(output, report):
+        with writing_beside(there, report):
             made.save(report, force=force)
     notes = [WARNING] if warnings_of(attacks) else []
     if report is None:
         notes = ["--report FILE measures what these codes give away."]
     return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
-
-
-@contextmanager
-def _after(output: FilePath, other: FilePath) -> Iterator[None]:
-    """Says of another file that cannot be written that the codes are there already."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"{other}: cannot be written ({error.strerror}); the codes "
-            f"{display_name(output)} are there"
-        ) from None
 
 
 def _check_outputs(

@@ -24,7 +24,7 @@ from tulle.sketch.sketches import Sketches
 from tulle.sketch.storing import check_kind, write_sketches
 from tulle.tables.policy import load_policy
 from tulle.workflows.sketch_report import Sample, audited, components
-from tulle.workflows.sources import check_names, source_entry
+from tulle.workflows.sources import check_names, source_entry, writing_beside
 
 FilePath = str | os.PathLike[str]
 
@@ -89,7 +89,8 @@ def sketch(
     every = np.concatenate(lengths)
     if report is not None and sample is not None:
         made = audited(sketcher, sample, every, manifest.verified, seed=seed, command=command)
-        made.save(report, force=force)
+        with writing_beside(f"the release {output} is there", report):
+            made.save(report, force=force)
     return Sketched(_summary(manifest, every), components(every), _notes(key_file, is_new))
 
 

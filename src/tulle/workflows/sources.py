@@ -1,11 +1,13 @@
-"""What workflows say of the files they read."""
+"""What workflows say of the files they read, and of those they write beside a release."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from tulle.errors import ParameterError
+from tulle.errors import DataError, ParameterError
 from tulle.files import digest, refuse_existing
 from tulle.releases import manifest_path
 from tulle.tables.formats import display_name, is_sql, split_sheet
@@ -38,6 +40,15 @@ def check_names(
         first = seen.setdefault(os.path.realpath(path), name)
         if first != name:
             raise ParameterError(f"{first} and {name} are the same file: give each its own name")
+
+
+@contextmanager
+def writing_beside(there: str, other: Path) -> Iterator[None]:
+    """Says of a report or the like that cannot be written what is there already."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{other}: cannot be written ({error.strerror}); {there}") from None
 
 
 def source_entry(source: Path, records: int) -> dict[str, Any]:

@@ -10,10 +10,9 @@ import polars as pl
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Condenser, audit
-from tulle.attacks.nearest import nearest
-from tulle.attacks.records import chosen
-from tulle.auditing.alignment import align
-from tulle.auditing.design import Design
+from tulle._attacks.nearest import nearest
+from tulle._attacks.records import chosen
+from tulle.auditing._coding import Design, align
 
 SEED = 0
 SWEPT = 6000  # records of Adult that are condensed with each group size

@@ -13,11 +13,11 @@ import polars as pl
 from benchmarks.bench_condense_levels import nearest_targets
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import ClassCondenser, Condenser
-from tulle.condense.pairing import fit_paired
+from tulle._metrics.loss import interval_widths
+from tulle.condense._pairs import fit_paired
 from tulle.errors import PrivacyWarning
-from tulle.metrics.loss import interval_widths
-from tulle.tables.encoder import TableEncoder
-from tulle.tables.reading import read_table
+from tulle.io.read import read_table
+from tulle.table._encoder import TableEncoder
 
 SEED = 0
 SIZES = (200, 300, 400, 500, 600)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import ClassCondenser, Condenser
+from tulle._metrics.covariance import covariance_compatibility
+from tulle._threads import models_on_one
 from tulle.errors import PrivacyWarning
-from tulle.metrics.covariance import covariance_compatibility
-from tulle.tables.encoder import TableEncoder
-from tulle.tables.reading import read_table
-from tulle.threads import models_on_one
+from tulle.io.read import read_table
+from tulle.table._encoder import TableEncoder
 
 Ints = NDArray[np.int64]
 

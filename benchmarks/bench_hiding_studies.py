@@ -15,13 +15,11 @@ from typing import Any
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle.datasets import quest
 from tulle.rules import RuleHider, choose_rules
-from tulle.rules.inputs import as_baskets
+from tulle.rules._classic import algo2a, iga, swa
+from tulle.rules._containers import as_baskets
+from tulle.rules._sensitive import Sensitive, Thresholds
+from tulle.rules._stream import hide_stream
 from tulle.rules.rule import Rule
-from tulle.rules.sensitive import Sensitive, Thresholds
-from tulle.rules.stream import hide_stream
-from tulle.rules.swa import swa
-from tulle.rules.verykios import algo2a
-from tulle.rules.victims import iga
 from tulle.transactions import Transactions, fimi_blocks, read_fimi, write_fimi
 
 FILES = {"retail": 0.001, "BMS-WebView-1": 0.001, "reuters_words": 0.055}

@@ -23,10 +23,8 @@ from scipy import sparse
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle.datasets import quest
 from tulle.rules import frequent_itemsets
-from tulle.rules.implications import implications
-from tulle.rules.inputs import as_baskets
-from tulle.rules.itemsets import mine, mine_large
-from tulle.rules.mining import rules_frame
+from tulle.rules._containers import as_baskets
+from tulle.rules.mine import implications, mine, mine_large, rules_frame
 from tulle.transactions import Transactions, read_fimi
 
 FILES = [

@@ -12,9 +12,9 @@ import tracemalloc
 import numpy as np
 
 from benchmarks.results import timed, write_table
-from tulle.condense.synthesis import synthesize
-from tulle.moments import Floats, GroupMoments
-from tulle.tables.encoder import TableEncoder
+from tulle._moments import Floats, GroupMoments
+from tulle.condense._synthesis import synthesize
+from tulle.table._encoder import TableEncoder
 
 SEED = 7
 K = 20

@@ -10,9 +10,9 @@ import polars as pl
 
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import SecretKey, SiteAgreement, SiteCodec, SiteSummary
-from tulle.attacks.result import AttackResult
-from tulle.attacks.site_tables import attack_tables, warnings_of
-from tulle.tables.reading import read_table
+from tulle._attacks.result import AttackResult
+from tulle._attacks.sites import attack_tables, warnings_of
+from tulle.io.read import read_table
 
 SEED = 0
 KEY = SecretKey(bytes(range(32)))  # fixed, so that the table repeats

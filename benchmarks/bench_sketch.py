@@ -16,8 +16,8 @@ from sklearn.random_projection import SparseRandomProjection
 from benchmarks.results import save_chart, timed, write_table
 from tulle import SecretKey, Sketcher
 from tulle.datasets import quest
-from tulle.sketch._build import build
 from tulle.sketch._neighbours import _by_scipy, _squares, nearest
+from tulle.sketch.sketcher import build
 
 SEED = 1
 KEY = SecretKey(b"\x03" * 32)

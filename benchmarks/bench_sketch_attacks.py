@@ -15,16 +15,15 @@ from benchmarks.results import write_table
 from benchmarks.sketch_data import KEY, SEED, Data, newsgroups, two_quests
 from tests.reference.sketch_printed import printed_lengths
 from tulle import Sketcher
-from tulle.attacks.sketches import (
+from tulle._attacks.sketches import (
     signs_guessed,
     signs_learnt,
     sketch_linkage,
     sketch_reconstruction,
 )
 from tulle.sketch import Sketches
-from tulle.sketch._build import build
-from tulle.sketch._kvariance import limits_of, pairs_of
 from tulle.sketch._neighbours import nearest
+from tulle.sketch.sketcher import build, limits_of, pairs_of
 
 DELTAS = (0.1, 0.2, 0.5, 1.0, 4.0)
 KS = (2, 5, 10, 50)

@@ -22,10 +22,16 @@ from benchmarks.results import save_chart, write_table
 from benchmarks.sketch_data import KEY, SEED, Data, newsgroups, reuters, two_quests
 from tulle import Sketcher
 from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier
-from tulle.sketch._build import build
-from tulle.sketch._delta import spread
-from tulle.sketch._kvariance import CRITERIA, Pairs, broken_pairs, k_variance_lengths, pairs_of
 from tulle.sketch._neighbours import nearest
+from tulle.sketch.sketcher import (
+    CRITERIA,
+    Pairs,
+    broken_pairs,
+    build,
+    k_variance_lengths,
+    pairs_of,
+    spread,
+)
 
 NEIGHBOURS = 25
 ASKED = 1_000  # test records that are classified

@@ -20,12 +20,11 @@ import polars as pl
 
 from benchmarks.results import save_chart, timed, write_table
 from tulle import StreamCondenser
-from tulle.condense.stream import _boxes, _tree
-from tulle.condense.stream._kernels import add
-from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
-from tulle.condense.stream.groups import Groups
-from tulle.condense.stream.steps import COINCIDENT
-from tulle.moments import GroupMoments
+from tulle._moments import GroupMoments
+from tulle.stream import _boxes, _tree
+from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
+from tulle.stream._groups import Groups
+from tulle.stream._kernels import add
 
 SEED = 0
 FIRST = 400

@@ -19,8 +19,8 @@ import polars as pl
 from benchmarks.bench_stream import FIRST, PACKAGES, SEED, mixture, run, started, throughput_chart
 from benchmarks.results import save_chart, timed, write_table
 from tulle import StreamCondenser
-from tulle.workflows.stream import stream
-from tulle.workflows.stream.intake import Intake
+from tulle._commands._stream_intake import Intake
+from tulle._commands.stream import stream
 
 NAMES = [f"c{place}" for place in range(10)]
 WAYS = ["index and updates alone", "partial_fit", "tulle stream, CSV", "tulle stream, NDJSON"]

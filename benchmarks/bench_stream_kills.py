@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.results import write_table
 from tests.reference.killing import run_and_kill
-from tulle.files import digest
+from tulle._files import digest
 
 SEED = 0
 

@@ -20,8 +20,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import ClassCondenser, Condenser, StreamCondenser
+from tulle._metrics.covariance import covariance_compatibility
 from tulle.errors import PrivacyWarning
-from tulle.metrics.covariance import covariance_compatibility
 
 BETA = 4
 SEED = 0

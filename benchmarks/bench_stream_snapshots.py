@@ -18,11 +18,7 @@ import polars as pl
 
 from benchmarks.results import save_chart, write_table
 from tulle import StreamCondenser
-from tulle.attacks.snapshots import (
-    Snapshots,
-    snapshots_by_fresh_rows,
-    snapshots_by_totals,
-)
+from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
 
 SEED = 0
 DECOYS = 9

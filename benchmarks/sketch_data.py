@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, vstack
 from benchmarks.results import data_folder
 from tulle import SecretKey
 from tulle.datasets import quest
-from tulle.sketch.records import as_records
+from tulle.sketch._records import as_records
 
 SEED = 3
 KEY = SecretKey(b"\x03" * 32)

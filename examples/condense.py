@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from tulle import ClassCondenser, Condenser
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 
 def patients(n: int = 2_000) -> pl.DataFrame:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tulle.tables.policy import load_policy
-from tulle.tables.reading import read_batches, read_table
-from tulle.tables.schema import Role
-from tulle.tables.writing import write_table
-from tulle.workflows.inspect import inspect
+from tulle._commands.inspect import inspect
+from tulle.io.read import read_batches, read_table
+from tulle.io.write import write_table
+from tulle.table.policy import load_policy
+from tulle.table.schema import Role
 
 
 def people(n: int = 3_000) -> pl.DataFrame:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from tulle import SecretKey, Sketcher
-from tulle.attacks.sketches import sketch_linkage
+from tulle._attacks.sketches import sketch_linkage
 from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier
-from tulle.sketch.records import as_records
+from tulle.sketch._records import as_records
 
 TOPICS = {
     "heart": "pulse pressure chest valve rhythm artery beat murmur dose clinic ward oxygen",

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tulle import ClassCondenser, SecretKey, StreamCondenser
+from tulle import SecretKey, StreamCondenser
 
 
 def arrivals(count: int, rng: np.random.Generator, drift: float = 0.0) -> pl.DataFrame:
@@ -48,7 +48,7 @@ def main() -> None:
         again = later.partial_fit(batch, levels="level").sample()
         print(f"state of {path.stat().st_size // 1024} KiB; goes on the same:", same.equals(again))
 
-    towns = ClassCondenser(StreamCondenser(k=10), random_state=0)  # no group mixes towns
+    towns = StreamCondenser(k=10, classwise=True, random_state=0)  # no group mixes towns
     for _ in range(5):
         people = arrivals(200, rng)
         towns.partial_fit(people.drop("town"), people["town"], levels="level")

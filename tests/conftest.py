@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.servers import postgres_server
-from tulle.tables.sql import connected, execute, parse
+from tulle.io._sql import connected, execute, parse
 
 settings.register_profile(
     "tulle", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

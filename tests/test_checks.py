@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tulle.checks import check_choice, check_flag, check_int, check_real
+from tulle._checks import check_choice, check_flag, check_int, check_real
 from tulle.errors import ParameterError
 
 

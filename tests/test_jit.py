@@ -9,7 +9,7 @@ import numba
 import pytest
 from numba.core.caching import CompileResultCacheImpl
 
-from tulle.jit import forget_outdated, inlined, kernel
+from tulle._jit import forget_outdated, inlined, kernel
 
 
 def _file(path: Path, changed: float) -> Path:

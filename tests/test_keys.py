@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tulle import SecretKey
+from tulle._files import OutputExists
 from tulle.errors import KeyMaterialError
-from tulle.files import OutputExists
 
 
 def test_key_is_never_shown_nor_pickled() -> None:

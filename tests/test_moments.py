@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tulle.moments import GroupMoments
+from tulle._moments import GroupMoments
 
 
 def draw(seed: int, n: int, d: int, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

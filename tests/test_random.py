@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tulle._random import as_generator, seed_policy, spawn
 from tulle.errors import ParameterError
-from tulle.random import as_generator, seed_policy, spawn
 
 
 def test_none_does_not_follow_the_process_seed() -> None:

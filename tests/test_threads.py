@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threadpoolctl import threadpool_info
 
-from tulle.threads import linear_algebra_on_one, models_on_one
+from tulle._threads import linear_algebra_on_one, models_on_one
 
 
 def numpy_threads() -> set[int]:

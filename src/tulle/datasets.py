@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tulle.checks import check_int, check_real
+from tulle._checks import check_int, check_real
+from tulle._random import RandomState, as_generator
 from tulle.errors import ParameterError
-from tulle.random import RandomState, as_generator
 
 _BLOCK = 32_768  # transactions drawn together; part of what a seed means
 Ints = npt.NDArray[np.int64]

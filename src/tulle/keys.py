@@ -13,8 +13,8 @@ import unicodedata
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tulle._files import atomic_write
 from tulle.errors import KeyMaterialError
-from tulle.files import atomic_write
 
 _HEADER = "tulle-secret-key-v1:"
 _NONCE = 12  # bytes

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.attacks.nearest import MISMATCH, _by_blocks, _by_kernel, between, nearest, spacing
-from tulle.attacks.records import Records, chosen
+from tulle._attacks.nearest import MISMATCH, _by_blocks, _by_kernel, between, nearest, spacing
+from tulle._attacks.records import Records, chosen
 from tulle.errors import ParameterError
 
 

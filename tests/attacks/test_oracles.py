@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.attacks.copies import exact_copies, near_copies
-from tulle.attacks.linkage import linkage
-from tulle.attacks.records import Records
-from tulle.attacks.singling_out import BINS, singling_out
+from tulle._attacks.copies import exact_copies, near_copies
+from tulle._attacks.linkage import linkage
+from tulle._attacks.records import Records
+from tulle._attacks.singling_out import BINS, singling_out
 
 Distance = Callable[[int, int], float]
 

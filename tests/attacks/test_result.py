@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from tulle.attacks import NO_EVIDENCE, AttackResult, wilson
+from tulle._attacks import NO_EVIDENCE, AttackResult, wilson
 from tulle.errors import ParameterError
 
 

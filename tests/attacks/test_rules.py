@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tulle import RuleHider
-from tulle.attacks.rules import rule_recovery
+from tulle._attacks.rules import rule_recovery
 from tulle.errors import DataError
-from tulle.rules.inputs import open_baskets
+from tulle.rules._containers import open_baskets
 from tulle.rules.rule import Rule
 
 SECRET = [Rule("a -> b"), Rule("c, d -> e")]

@@ -5,9 +5,14 @@ import polars as pl
 import pytest
 
 from tulle import SecretKey, SiteAgreement, SiteCodec
-from tulle.attacks.result import NO_EVIDENCE
-from tulle.attacks.site_tables import attack_tables, warnings_of
-from tulle.attacks.sites import frequency_matching, known_pairs, order_matching
+from tulle._attacks.result import NO_EVIDENCE
+from tulle._attacks.sites import (
+    attack_tables,
+    frequency_matching,
+    known_pairs,
+    order_matching,
+    warnings_of,
+)
 from tulle.errors import DataError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tulle import SecretKey, Sketcher
-from tulle.attacks.sketches import (
+from tulle._attacks.sketches import (
     _explained_by,
     _largest,
     _likelihoods,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tulle.attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
+from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
 from tulle.errors import DataError, ParameterError
 
 ATTACKS = [snapshots_by_totals, snapshots_by_fresh_rows]

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.attacks import AttackResult
-from tulle.attacks.copies import closest_distances, exact_copies, near_copies
-from tulle.attacks.inference import _answers, inference
-from tulle.attacks.linkage import linkage, linkage_one_to_one
-from tulle.attacks.membership import membership
-from tulle.attacks.records import Records
-from tulle.attacks.singling_out import singling_out
+from tulle._attacks import AttackResult
+from tulle._attacks.copies import closest_distances, exact_copies, near_copies
+from tulle._attacks.inference import _answers, inference
+from tulle._attacks.linkage import linkage, linkage_one_to_one
+from tulle._attacks.membership import membership
+from tulle._attacks.records import Records
+from tulle._attacks.singling_out import singling_out
 from tulle.errors import DataError
 
 Attack = Callable[[Records, Records, Records, np.random.Generator], AttackResult]

@@ -14,9 +14,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from tests.reference.audit_people import people_table
 from tulle import audit
-from tulle.auditing import measures
+from tulle.auditing import _measures as measures
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 # -- tables of every kind ----------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.auditing.alignment import align
-from tulle.auditing.pictures import histogram
+from tulle.auditing._coding import align
+from tulle.auditing._pictures import histogram
 
 K = 10
 

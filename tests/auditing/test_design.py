@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tulle.attacks.records import Records
-from tulle.auditing import design
-from tulle.auditing.design import Design
+from tulle._attacks.records import Records
+from tulle.auditing import _coding as design
+from tulle.auditing._coding import Design
 
 
 def test_moments_and_projections_need_no_matrix_of_all(monkeypatch: pytest.MonkeyPatch) -> None:

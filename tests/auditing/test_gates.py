@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tulle.attacks import AttackResult
+from tulle._attacks import AttackResult
 from tulle.auditing import check_gates, gate_rows
-from tulle.auditing.gates import check_limits
+from tulle.auditing._gates import check_limits
 from tulle.errors import GateError, ParameterError
 
 RESULT = {

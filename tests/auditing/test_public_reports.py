@@ -11,10 +11,9 @@ import pytest
 
 from tulle import audit
 from tulle.auditing import gate_rows
-from tulle.auditing.alignment import align
-from tulle.auditing.measures import associations
-from tulle.auditing.pictures import correlations, density, histogram
-from tulle.auditing.sections import notes_section
+from tulle.auditing._coding import align
+from tulle.auditing._measures import associations
+from tulle.auditing._pictures import correlations, density, histogram, notes_section
 from tulle.errors import PrivacyError
 
 K = 15

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tulle import StreamCondenser
-from tulle.attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
+from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
 
 ARRIVALS = 40
 

@@ -99,7 +99,7 @@ def test_completion_script_is_printed() -> None:
 
 def test_progress_is_shown_on_a_terminal_only() -> None:
     code = (
-        "from tulle.progress import bar, shown\n"
+        "from tulle._progress import bar, shown\n"
         "with shown(), bar('Grouping', 2) as advance:\n    advance(); advance(note='better')\n"
     )
     piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tulle import ClassCondenser, Condenser
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 
@@ -204,7 +204,7 @@ def test_parameters_of_the_class_condenser(options, words):
 
 
 def test_statistics_beyond_memory_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr("tulle.condense.statistics._memory", lambda: 100.0)
+    monkeypatch.setattr("tulle.condense._statistics._memory", lambda: 100.0)
     with pytest.raises(DataError, match=r"\d groups in 3 dimensions need .* GB.*raise k"):
         Condenser(k=5, random_state=0).fit(X)
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tulle import ClassCondenser, Condenser
 from tulle.condense import approximate_gcd
-from tulle.condense.classes import few_enough
+from tulle.condense._classes import few_enough
 from tulle.errors import DataError, PrivacyError
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 
 def _labelled(sizes=(60, 40), seed=0):

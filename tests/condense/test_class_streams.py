@@ -1,4 +1,4 @@
-"""ClassCondenser(StreamCondenser()): streams of several classes, none of which mix."""
+"""StreamCondenser(classwise=True): streams of several classes, none of which mix."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from tulle import ClassCondenser, Condenser, SecretKey, StreamCondenser
+from tulle import ClassCondenser, SecretKey, StreamCondenser
 from tulle.errors import DataError, ParameterError, PrivacyError
 
 
-def wrapped(**options: Any) -> ClassCondenser:
+def wrapped(**options: Any) -> StreamCondenser:
     given = {"k": 5, "init_size": 40, "grouping": "mdav"} | options  # the quickest to begin with
-    return ClassCondenser(StreamCondenser(**given), random_state=0)
+    return StreamCondenser(classwise=True, random_state=0, **given)
 
 
 def data(count: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +31,7 @@ def data(count: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(count, 2)) + 50 * (y == "high")[:, None], y
 
 
-def fed(condenser: ClassCondenser, sizes: list[int], X: Any, y: Any, levels: Any = None) -> Any:
+def fed(condenser: StreamCondenser, sizes: list[int], X: Any, y: Any, levels: Any = None) -> Any:
     start, turn = 0, 0
     while start < len(X):
         part = slice(start, start + sizes[turn % len(sizes)])
@@ -94,7 +94,7 @@ def test_a_class_may_appear_later_and_waits_until_it_is_large_enough() -> None:
     condenser = fed(wrapped(), [50], X, y)
     condenser.partial_fit(X[:4] - 50, ["a rare one"] * 4)
     assert condenser.n_waiting_ == 4
-    assert condenser.class_counts_.tolist()[2:] == [0]
+    assert condenser.class_counts_[2:] == [0]
     assert "a rare one" not in condenser.sample()[1]
     assert any("4 records wait" in note for note in condenser.notes_)
     condenser.partial_fit(X[4:5] - 50, ["a rare one"])
@@ -194,31 +194,16 @@ def test_history_and_snapshots_speak_of_all_classes() -> None:
     assert condenser.n_small_ == 0
 
 
-def test_the_wrapper_decides_group_size_and_seed() -> None:
-    X, y = data()
-    assert ClassCondenser(StreamCondenser(k=5), k=9).partial_fit(X, y).k_ == 9
-    runs = [
-        ClassCondenser(StreamCondenser(k=5, random_state=inner), random_state=outer)
-        for inner, outer in ((3, None), (None, 3), (7, 3))
-    ]
-    first, *others = (run.fit_resample(X, y)[0] for run in runs)
-    for other in others:
-        np.testing.assert_array_equal(first, other)
-
-
-def test_what_a_stream_cannot_know_is_refused() -> None:
-    X, y = data()
-    for options in ({"min_group": 5}, {"small_classes": "pool"}):
-        with pytest.raises(ParameterError, match="small classes wait"):
-            ClassCondenser(StreamCondenser(k=5), **options).partial_fit(X, y)
+def test_a_quantity_is_refused_as_a_class() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(DataError, match="which are no classes"):
-        ClassCondenser(StreamCondenser(k=5)).partial_fit(rng.normal(size=(200, 2)), np.arange(200))
-    table = ClassCondenser(Condenser(k=5), random_state=0).fit(X, y)
-    for name in ("partial_fit", "snapshot", "merge", "save", "n_seen_", "n_waiting_", "history_"):
-        assert not hasattr(table, name)
-    with pytest.raises(AttributeError, match="seen no stream"):
-        _ = wrapped().n_seen_
+        StreamCondenser(k=5, classwise=True).partial_fit(rng.normal(size=(200, 2)), np.arange(200))
+
+
+def test_classes_of_a_table_do_not_wrap_a_stream() -> None:
+    X, y = data()
+    with pytest.raises(ParameterError, match="classwise=True"):
+        ClassCondenser(StreamCondenser(k=5)).fit(X, y)
 
 
 def test_a_clone_is_as_new() -> None:

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 from tulle import ClassCondenser, Condenser
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 
 def _numbers(n: int = 120, d: int = 3, seed: int = 0):

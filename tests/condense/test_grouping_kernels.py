@@ -12,16 +12,22 @@ from tulle.condense.groupings import _cell_kernels as cell_kernels
 from tulle.condense.groupings import _exchange_kernels as exchange_kernels
 from tulle.condense.groupings import _restructure_kernels as restructure_kernels
 from tulle.condense.groupings import group_records
+from tulle.condense.groupings._best import Search
 from tulle.condense.groupings._cell_kernels import Cells
-from tulle.condense.groupings._cells import lay_out, read_out
-from tulle.condense.groupings._large import nearest, refine_large, start
-from tulle.condense.groupings._padded import PaddedGroups
-from tulle.condense.groupings._search import Search
+from tulle.condense.groupings._fast import (
+    PaddedGroups,
+    _grouped_large,
+    _grouped_small,
+    lay_out,
+    nearest,
+    read_out,
+    refine_large,
+    start,
+    trade,
+)
+from tulle.condense.groupings._papers import mdav_small
+from tulle.condense.groupings._repair import squared_error
 from tulle.condense.groupings._start_kernels import mdav_block
-from tulle.condense.groupings._trading import trade
-from tulle.condense.groupings.farthest import mdav_small
-from tulle.condense.groupings.fast import _grouped_large, _grouped_small
-from tulle.condense.groupings.repair import squared_error
 
 seeds = st.integers(0, 10**6)
 

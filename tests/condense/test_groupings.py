@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tulle.condense._levels import check_feasible, check_groups
 from tulle.condense.groupings import METHODS, group_records
-from tulle.condense.groupings._search import Search
-from tulle.condense.groupings.repair import squared_error
-from tulle.condense.validity import check_feasible, check_groups
+from tulle.condense.groupings._best import Search
+from tulle.condense.groupings._repair import squared_error
 from tulle.errors import PrivacyError
 
 _SOURCES = str(Path(__file__).parents[2] / "src")

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle import SecretKey, StreamCondenser
-from tulle.condense.stream import sealing
-from tulle.condense.stream.saving import state_to_bytes
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
-from tulle.tables.schema import Column, Kind, Role
+from tulle.stream import _batches as sealing
+from tulle.stream._saved import state_to_bytes
+from tulle.table.schema import Column, Kind, Role
 
 
 def people(rng: np.random.Generator, count: int) -> pl.DataFrame:

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference.stream_brute import absorb
-from tulle.condense.stream import steps, tree
-from tulle.condense.stream._tree import search
-from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
-from tulle.condense.stream.groups import Groups
-from tulle.condense.stream.steps import COINCIDENT
-from tulle.moments import GroupMoments
+from tulle._moments import GroupMoments
+from tulle.stream import _engines as steps
+from tulle.stream import _index as tree
+from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
+from tulle.stream._groups import Groups
+from tulle.stream._tree import search
 
 
 def test_every_record_of_a_long_stream_joins_its_nearest_group() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tulle import StreamCondenser
-from tulle.condense.stream.state import StreamState
 from tulle.errors import DataError, PrivacyError, TulleError
+from tulle.stream._state import StreamState
 
 
 @pytest.mark.parametrize("moment", ["a kernel", "between two classes"])

@@ -7,10 +7,10 @@ import pytest
 from scipy.spatial import KDTree
 
 from tulle import StreamCondenser
-from tulle.condense.stream.families import FEW, _nearest
-from tulle.condense.stream.groups import Groups
-from tulle.condense.stream.state import StreamState
-from tulle.moments import GroupMoments
+from tulle._moments import GroupMoments
+from tulle.stream._groups import Groups
+from tulle.stream._snapshots import FEW, _nearest
+from tulle.stream._state import StreamState
 
 
 def groups_at(means: np.ndarray, families: np.ndarray) -> Groups:

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.condense.stream import _kernels, steps, tree
-from tulle.condense.stream._lanes import LANES
-from tulle.condense.stream._tree import LEAVES, ROOT
-from tulle.condense.stream.engines import NOBODY, Event, TreeEngine
-from tulle.condense.stream.groups import Groups, pack
-from tulle.moments import GroupMoments
+from tulle._moments import GroupMoments
+from tulle.stream import _engines as steps
+from tulle.stream import _index as tree
+from tulle.stream import _kernels
+from tulle.stream._engines import NOBODY, Event, TreeEngine
+from tulle.stream._groups import Groups, pack
+from tulle.stream._lanes import LANES
+from tulle.stream._tree import LEAVES, ROOT
 
 
 def _check(engine: TreeEngine) -> None:

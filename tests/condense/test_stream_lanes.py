@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from tulle.condense.stream import _lanes
-from tulle.condense.stream._lanes import LANES
+from tulle.stream import _lanes
+from tulle.stream._lanes import LANES
 
 
 @njit

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from tests.reference.streams import OPTIONS, rows, same_groups, write_ndjson
 from tulle import StreamCondenser
-from tulle.condense.stream.misfits import misfits
+from tulle._commands import stream as running
+from tulle._commands.stream import stream
 from tulle.errors import DataError
-from tulle.tables.numbers import NumberCodec
-from tulle.tables.schema import Column, Kind, Role
-from tulle.workflows.stream import run as running
-from tulle.workflows.stream import stream
+from tulle.stream._misfits import misfits
+from tulle.table._numbers import NumberCodec
+from tulle.table.schema import Column, Kind, Role
 
 DAY, NOON = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12)
 NAN, INFINITY = float("nan"), float("inf")
@@ -215,7 +215,7 @@ def test_many_misfits_cost_few_tries(tmp_path: Path, monkeypatch: pytest.MonkeyP
     source = write_ndjson(tmp_path / "in.ndjson", mixed)
     tries = []
     monkeypatch.setattr(
-        "tulle.workflows.stream.intake.StreamCondenser.partial_fit",
+        "tulle._commands._stream_intake.StreamCondenser.partial_fit",
         lambda *given, partial_fit=StreamCondenser.partial_fit: (
             tries.append(1) or partial_fit(*given)
         ),

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 from tulle import SecretKey, StreamCondenser
-from tulle.condense.joint import JointEncoder
-from tulle.condense.stream import archive
-from tulle.condense.stream.arrivals import Arrivals, Means
-from tulle.condense.stream.ranges import Range, next_ranges, seen_ranges
+from tulle.condense._joint import JointEncoder
 from tulle.errors import DataError
-from tulle.tables.schema import Column, Kind
+from tulle.stream import _saved as archive
+from tulle.stream._ranges import Range, next_ranges, seen_ranges
+from tulle.stream._snapshots import Arrivals, Means
+from tulle.table.schema import Column, Kind
 
 EPOCH = dt.date(2020, 1, 1)
 

@@ -12,14 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference import stream as reference
-from tulle.condense.stream import state as machine
-from tulle.condense.stream.engines import PlainEngine, TreeEngine
-from tulle.condense.stream.groups import GroupArrays, Groups, pack, unpack
-from tulle.condense.stream.history import History
-from tulle.condense.stream.state import StreamState
-from tulle.condense.stream.steps import split, splits
+from tulle._moments import GroupMoments
 from tulle.errors import DataError, PrivacyError
-from tulle.moments import GroupMoments
+from tulle.stream import _state as machine
+from tulle.stream._engines import PlainEngine, TreeEngine, split, splits
+from tulle.stream._groups import GroupArrays, Groups, pack, unpack
+from tulle.stream._state import History, StreamState
 
 
 def feed(

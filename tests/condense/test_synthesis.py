@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.condense.synthesis import count_degenerate, synthesize
+from tulle._moments import GroupMoments
+from tulle.condense._synthesis import count_degenerate, synthesize
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.moments import GroupMoments
 
 
 def _moments(n: int, d: int, sizes: list[int], seed: int = 0) -> GroupMoments:
@@ -110,7 +110,7 @@ def test_records_that_are_alike_come_again_and_are_counted():
 def test_chunks_and_empty_groups_change_nothing(monkeypatch):
     moments = _moments(200, 3, [5] * 40)
     sizes = np.arange(40) % 6
-    monkeypatch.setattr("tulle.condense.synthesis._CELLS", 40)
+    monkeypatch.setattr("tulle.condense._synthesis._CELLS", 40)
     matrix, groups = synthesize(moments, np.random.default_rng(0), sizes=sizes)
     assert np.bincount(groups, minlength=40).tolist() == sizes.tolist()
     assert np.isfinite(matrix).all()

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle.condense.groupings import group_records
-from tulle.condense.groupings.fast import tiers_of
-from tulle.condense.groupings.repair import squared_error
+from tulle.condense.groupings._fast import tiers_of
+from tulle.condense.groupings._repair import squared_error
 
 
 @pytest.mark.parametrize(

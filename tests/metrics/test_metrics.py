@@ -13,12 +13,12 @@ from scipy.stats.contingency import association as scipy_association
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-from tulle.metrics.covariance import association, covariance_compatibility, spread_behind
-from tulle.metrics.groups import group_facts, group_rows
-from tulle.metrics.loss import information_loss, interval_width, interval_widths
-from tulle.metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle.metrics.mining import MiningScores, train_on_release
-from tulle.metrics.propensity import propensity
+from tulle._metrics.covariance import association, covariance_compatibility, spread_behind
+from tulle._metrics.groups import group_facts, group_rows
+from tulle._metrics.loss import information_loss, interval_width, interval_widths
+from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
+from tulle._metrics.mining import MiningScores, train_on_release
+from tulle._metrics.propensity import propensity
 
 values = st.lists(st.integers(-20, 20), min_size=1, max_size=30)
 

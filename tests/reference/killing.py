@@ -40,7 +40,7 @@ def main() -> None:
     import sklearn.base
     import sklearn.utils.validation  # noqa: F401
 
-    import tulle.workflows.stream.run  # noqa: F401
+    import tulle._commands.stream  # noqa: F401
 
     chance, hit, ended = random.Random(int(seed)), 0, 0
     for _ in range(int(kills)):
@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
     child = os.fork()
     if child:
         return child
-    import tulle.workflows.stream.run as running
+    import tulle._commands.stream as running
     from tulle.cli import main as command_line
 
     running.BATCH = BATCH

@@ -6,7 +6,7 @@ from typing import Any
 
 import numba
 
-from tulle.condense.stream._kernels import _split, add
+from tulle.stream._kernels import _split, add
 
 
 @numba.njit

@@ -16,8 +16,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tulle._files import OutputExists
 from tulle.errors import DataError, PrivacyError, TulleError
-from tulle.files import OutputExists
+from tulle.io._sql import connected, execute, parse
+from tulle.io.read import read_table
+from tulle.io.write import put_table, write_table
 from tulle.releases import (
     Manifest,
     check_target,
@@ -26,10 +29,7 @@ from tulle.releases import (
     verify_release,
     write_release,
 )
-from tulle.releases.database import digest_of_rows
-from tulle.tables.reading import read_table
-from tulle.tables.sql import connected, execute, parse
-from tulle.tables.writing import put_table, write_table
+from tulle.releases._database import digest_of_rows
 
 FRAME = pl.DataFrame(
     {

@@ -13,15 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tulle._files import OutputExists
 from tulle.errors import DataError, PrivacyError, TulleError
-from tulle.files import OutputExists
 from tulle.releases import (
     Manifest,
-    file_pairs,
     manifest_path,
     read_manifest,
     verify_release,
     write_release,
+)
+from tulle.releases import (
+    _file_pairs as file_pairs,
 )
 
 

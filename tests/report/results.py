@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tulle.attacks import AttackResult
+from tulle._attacks import AttackResult
 
 
 def attacks(*results: AttackResult) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from tests.report import results
 from tests.report.browser import Opened, chromium
 from tulle import audit
-from tulle.report import save
+from tulle._report import save
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from tests.reference import rules as slow
 from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
-from tulle.rules import RuleHider, choose_rules, classes, impact
-from tulle.rules.impact import Impact
-from tulle.rules.implications import implications
-from tulle.rules.itemsets import mine
+from tulle.rules import RuleHider, choose_rules
+from tulle.rules import _search as impact
+from tulle.rules import patterns as classes
+from tulle.rules._search import Impact
+from tulle.rules.mine import implications, mine
 from tulle.transactions import Transactions
 
 OTHERS = ["swa", "iga", "minfia", "maxfia", "naive", "rra", "ra", "algo1b", "algo2a", "algo2b"]
@@ -115,8 +116,8 @@ def test_rules_that_are_hidden_already_cost_nothing() -> None:
 
 
 def test_many_candidates_are_cut_to_the_shortest_and_still_hide() -> None:
-    from tulle.rules.covering import Candidates
-    from tulle.rules.sensitive import Sensitive, Thresholds
+    from tulle.rules._search import Candidates
+    from tulle.rules._sensitive import Sensitive, Thresholds
 
     baskets = Transactions.from_lists(shop(6))
     rules = choose_rules(baskets, 3, min_support=12, min_confidence=0.5, random_state=1)

@@ -17,7 +17,8 @@ from tests.reference import rules as slow
 from tests.rules.test_best import shop
 from tulle import Rule, RuleHider
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
-from tulle.rules import choose_rules, hider, read_rules, verification
+from tulle.rules import choose_rules, hider, read_rules
+from tulle.rules import hider as verification
 from tulle.rules.hider import METHODS
 
 BASKETS = shop(0)
@@ -236,7 +237,7 @@ def test_constructor_only_assigns_and_clones() -> None:
 
 
 def test_a_method_that_fails_gives_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tulle.rules.edits import Edits
+    from tulle.rules._sensitive import Edits
 
     monkeypatch.setitem(hider.SIMPLE, "minfia", lambda s, rng: Edits.none(s.baskets))
     with pytest.raises(PrivacyError, match="left 1 of 1 rules above their thresholds"):

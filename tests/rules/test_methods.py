@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from tests.reference import rules as slow
 from tulle.errors import PrivacyError
-from tulle.rules import verykios, victims, window
-from tulle.rules.blocking import blocking, sure_rows
-from tulle.rules.edits import Edits
+from tulle.rules import _classic as verykios
+from tulle.rules import _classic as victims
+from tulle.rules import _window as window
+from tulle.rules._additions import blocking, sure_rows
+from tulle.rules._sensitive import Edits, Sensitive, Thresholds
+from tulle.rules._window import slide
 from tulle.rules.rule import Rule
-from tulle.rules.sensitive import Sensitive, Thresholds
-from tulle.rules.window import slide
 from tulle.transactions import Transactions
 
 RNG = np.random.default_rng(0)

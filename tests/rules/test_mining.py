@@ -17,10 +17,9 @@ from scipy import sparse
 from tests.reference import rules as slow
 from tulle import rules
 from tulle.errors import DataError, ParameterError
-from tulle.rules import implications as implication
-from tulle.rules import itemsets
-from tulle.rules.implications import rules_large, rules_small
-from tulle.rules.itemsets import Itemsets, mine, mine_large, mine_small
+from tulle.rules import mine as implication
+from tulle.rules import mine as itemsets
+from tulle.rules.mine import Itemsets, mine, mine_large, mine_small, rules_large, rules_small
 from tulle.transactions import Transactions
 
 BASKETS = st.lists(st.sets(st.integers(0, 5), min_size=1), min_size=1, max_size=14)

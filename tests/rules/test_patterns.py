@@ -75,7 +75,7 @@ def test_measures_of_shared_rules_are_those_of_the_data() -> None:
 
 
 def test_the_attack_finds_what_naive_removal_leaves() -> None:
-    from tulle.rules.itemsets import mine
+    from tulle.rules.mine import mine
     from tulle.transactions import Transactions
 
     found = mine(Transactions.from_lists([[0, 1, 2]] * 3), 2)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tulle import Rule, RuleHider
 from tulle.errors import ParameterError, PrivacyError
 from tulle.rules import association_rules, frequent_itemsets
-from tulle.rules.sensitive import Thresholds, is_hidden
-from tulle.rules.thresholds import exact_share, support_count
+from tulle.rules._sensitive import Thresholds, is_hidden
+from tulle.rules.rule import exact_share, support_count
 
 BASKETS = [["a", "b"]] * 20 + [["a"], ["b"]] * 40 + [["c"]]
 
@@ -117,7 +117,7 @@ def test_a_share_is_one_of_the_baskets_that_hold_anything() -> None:
 
 def test_baskets_that_lose_everything_do_not_hide_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     from tulle.rules import hider
-    from tulle.rules.edits import Edits
+    from tulle.rules._sensitive import Edits
 
     def emptying(sensitive: Any, rng: Any) -> Edits:
         edits = Edits.none(sensitive.baskets)

@@ -11,7 +11,7 @@ import pytest
 
 from tulle import SecretKey, SiteAgreement, SiteCodec
 from tulle.errors import KeyMaterialError, ParameterError
-from tulle.sites import sealed
+from tulle.sites import _sealed as sealed
 
 KEY = SecretKey(bytes(range(32)))
 TABLE = pl.DataFrame({"age": [34, 51], "illness": ["Flu", "Gastritis"]})

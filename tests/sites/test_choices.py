@@ -7,7 +7,7 @@ import pytest
 
 from tulle import SiteAgreement
 from tulle.errors import ParameterError
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 SCHEMA = [
     Column("patient", Kind.TEXT, Role.IDENTIFIER),

@@ -314,7 +314,7 @@ def test_columns_must_match_the_agreement() -> None:
 
 
 def test_identifiers_stay_at_home_and_plain_columns_pass() -> None:
-    from tulle.tables.schema import Column, Kind, Role
+    from tulle.table.schema import Column, Kind, Role
 
     shared = SiteAgreement.create(
         [

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle.errors import ParameterError
-from tulle.sites.grading import (
+from tulle.sites._columns import (
     TOP,
     Scale,
     cut,

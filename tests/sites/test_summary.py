@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tulle import SiteAgreement, SiteCodec
 from tulle.errors import DataError, ParameterError
 from tulle.sites import SiteSummary
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 TABLE = pl.DataFrame({"age": [34, 51], "illness": ["Flu", "Gastritis"]})
 

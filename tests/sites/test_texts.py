@@ -194,7 +194,7 @@ def test_arrays_of_numbers_come_back(array: np.ndarray) -> None:
 
 
 def test_columns_of_arrays_are_not_taken_for_others() -> None:
-    from tulle.tables.schema import Column, Kind, Role
+    from tulle.table.schema import Column, Kind, Role
 
     schema = [Column("x0", Kind.TEXT, Role.IDENTIFIER), *(
         Column(name, Kind.INTEGER) for name in ("x1", "x2")

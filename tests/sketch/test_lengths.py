@@ -10,9 +10,11 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array, random_array, vstack
 
 from tests.reference.sketch_printed import printed_lengths
-from tulle.sketch import _delta, _kvariance, _neighbours
+from tulle.sketch import _neighbours
+from tulle.sketch import sketcher as _delta
+from tulle.sketch import sketcher as _kvariance
 from tulle.sketch._kernels import settle_lengths
-from tulle.sketch.variance import dot
+from tulle.sketch._variance import dot
 
 tables = arrays(
     float, st.tuples(st.integers(1, 8), st.integers(1, 6)), elements=st.integers(-3, 3).map(float)

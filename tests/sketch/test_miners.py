@@ -12,7 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from tulle import SecretKey, Sketcher
 from tulle.datasets import quest
 from tulle.errors import DataError, ParameterError
-from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier, clusters
+from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier
+from tulle.sketch import miners as clusters
 
 KEY = SecretKey(b"a key for tests, never for data!")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tulle import SecretKey, Sketcher
-from tulle.sketch._pairs import row_squares, variance_and_bound
+from tulle.sketch._neighbours import row_squares, variance_and_bound
 
 KEY = SecretKey(b"a key for tests, never for data!")
 

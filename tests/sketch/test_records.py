@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tulle import SecretKey, Sketcher
 from tulle.errors import DataError
 from tulle.sketch import Sketches
-from tulle.sketch.records import Records, as_records, joined, record_batches
+from tulle.sketch._records import Records, as_records, joined, record_batches
 
 KEY = SecretKey(b"a key for tests, never for data!")
 texts = st.lists(st.text("ab cdé", max_size=12), min_size=1, max_size=12)

@@ -17,7 +17,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 from tulle import SecretKey, Sketcher
 from tulle.datasets import quest
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
-from tulle.sketch import Sketches, _build, _delta, _kvariance
+from tulle.sketch import Sketches
+from tulle.sketch import sketcher as _build
+from tulle.sketch import sketcher as _delta
+from tulle.sketch import sketcher as _kvariance
 from tulle.transactions import Transactions
 
 KEY = SecretKey(b"a key for tests, never for data!")

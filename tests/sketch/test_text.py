@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from tulle.errors import DataError
-from tulle.sketch.text import documents, is_text_file, tokens
+from tulle.sketch._records import documents, is_text_file, tokens
 
 
 def read(path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tulle import SecretKey, Sketcher
-from tulle.sketch import variance
+from tulle.sketch import _variance as variance
 from tulle.sketch._signs import coefficients, sign_table
 
 COMPONENTS = 12_000

@@ -7,8 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tulle.tables.alike import codes_as_text, read_like
-from tulle.tables.reading import read_table
+from tulle.io.read import codes_as_text, read_like, read_table
 
 
 def written(path: Path, name: str, *values: str) -> Path:

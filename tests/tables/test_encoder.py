@@ -15,9 +15,9 @@ from polars.testing import assert_frame_equal
 from polars.testing.parametric import column, dataframes
 
 from tulle.errors import DataError, ParameterError
-from tulle.tables.clipping import clip_keeping_means
-from tulle.tables.encoder import TableEncoder
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table._drawing import clip_keeping_means
+from tulle.table._encoder import TableEncoder
+from tulle.table.schema import Column, Kind, Role
 
 
 def _there_and_back(table, **options):

@@ -16,7 +16,7 @@ from pandas.testing import assert_frame_equal
 from polars.testing import assert_frame_equal as assert_polars_equal
 
 from tulle.errors import DataError
-from tulle.tables.frames import open_column, open_table, to_polars
+from tulle.table._frames import open_column, open_table, to_polars
 
 
 def _round_trip(X):
@@ -80,7 +80,7 @@ def test_pandas_needs_no_pyarrow():
     program = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "import pandas as pd\n"
-        "from tulle.tables.frames import open_table\n"
+        "from tulle.table._frames import open_table\n"
         "t = pd.DataFrame({'a': ['x', None], 'b': pd.Categorical(['u', 'v']),"
         " 'c': pd.to_datetime(['2020-01-01', None]), 'd': pd.array([1, None], dtype='Int64')})\n"
         "columns, container = open_table(t)\n"

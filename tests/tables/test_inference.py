@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.tables.inference import infer_columns, profile_columns
-from tulle.tables.schema import Column, Kind, Role
-from tulle.tables.uniqueness import singling_out
+from tulle.table._inference import infer_columns, profile_columns
+from tulle.table._uniqueness import singling_out
+from tulle.table.schema import Column, Kind, Role
 
 ID, QUASI, SENSITIVE = Role.IDENTIFIER, Role.QUASI, Role.SENSITIVE
 TARGET, LEVEL, IGNORED = Role.TARGET, Role.LEVEL, Role.IGNORED

@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tulle._moments import GroupMoments
 from tulle.errors import DataError
-from tulle.moments import GroupMoments
-from tulle.tables.encoder import TableEncoder
-from tulle.tables.merging import unite
+from tulle.table._encoder import TableEncoder, unite
 
 
 def _part(n: int, seed: int, words: list[str], start: dt.datetime, *, holes: bool) -> pl.DataFrame:

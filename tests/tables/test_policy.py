@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tulle._files import OutputExists
 from tulle.errors import PolicyError
-from tulle.files import OutputExists
-from tulle.tables.policy import Policy, dump_policy, load_policy, parse_policy, write_policy
-from tulle.tables.schema import Column, Kind, Role
+from tulle.table.policy import Policy, dump_policy, load_policy, parse_policy, write_policy
+from tulle.table.schema import Column, Kind, Role
 
 AGE = '[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\n'
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tulle._files import OutputExists
 from tulle.errors import DataError, TulleError
-from tulle.files import OutputExists
+from tulle.io._sql import connected, execute, open_query, parse
+from tulle.io.read import read_batches, read_schema, read_table
+from tulle.io.write import write_batches, write_table
 from tulle.releases import check_target
-from tulle.tables.reading import read_batches, read_schema, read_table
-from tulle.tables.sql import connected, execute, open_query, parse
-from tulle.tables.writing import write_batches, write_table
 
 FRAME = pl.DataFrame(
     {

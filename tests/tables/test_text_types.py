@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tulle.tables.text_types import ALL, ColumnGuess, named
-from tulle.workflows.stream.fields import type_of_texts
+from tulle.io._text_types import ALL, ColumnGuess, named
+from tulle.stream._records import type_of_texts
 
 NAMES = ["^age$", "*", "^.*$", "^(?:$"]  # the last one is not even a regular expression
 TEXTS: dict[str, tuple[list[Any], list[Any]]] = {

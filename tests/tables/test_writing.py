@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tulle._files import OutputExists
 from tulle.errors import DataError, TulleError
-from tulle.files import OutputExists
-from tulle.tables.reading import read_table
-from tulle.tables.writing import put_batches, write_batches, write_table
+from tulle.io.read import read_table
+from tulle.io.write import put_batches, write_batches, write_table
 
 FILES = [
     "t.csv",
@@ -322,7 +322,7 @@ def test_what_a_writer_stumbles_over_is_not_told(
     def stumble(*_: object) -> bytes:
         raise ValueError("Smith")
 
-    monkeypatch.setattr("tulle.tables.excel.excel_book", stumble)
+    monkeypatch.setattr("tulle.io._excel.excel_book", stumble)
     with pytest.raises(DataError, match=r"cannot be written as Excel \(ValueError\)$"):
         write_table(pl.DataFrame({"a": [1]}), tmp_path / "t.xlsx")
     assert not list(tmp_path.iterdir())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tulle.errors import PrivacyError
-from tulle.tuning.choice import Limits, Point, choose
+from tulle.tuning.search import Limits, Point, choose
 
 
 def point(k: int, utility: float, risk: float = 0.0) -> Point:

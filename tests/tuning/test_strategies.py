@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tulle.tuning.strategies import grid_sizes, rule_search, trade_off
+from tulle.tuning.search import grid_sizes, rule_search, trade_off
 
 
 class Curve:

@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
+from tulle._commands import condense as workflow
+from tulle._files import digest
 from tulle.cli import tulle
 from tulle.errors import TulleError
-from tulle.files import digest
+from tulle.io.read import read_table
+from tulle.io.write import write_table
 from tulle.releases import read_manifest, verify_release
-from tulle.tables.reading import read_table
-from tulle.tables.writing import write_table
-from tulle.workflows import condense as workflow
 
 
 def people(n: int = 90, seed: int = 0) -> pl.DataFrame:

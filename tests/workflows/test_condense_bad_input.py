@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from tulle.cli import tulle
 from tulle.errors import PrivacyWarning, TulleError
+from tulle.io.read import read_table
 from tulle.releases import verify_release
-from tulle.tables.reading import read_table
 
 N = 40
 

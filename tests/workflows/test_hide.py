@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.rules.test_best import shop
+from tulle._commands.hide import hide
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, TulleError
 from tulle.releases import verify_release
 from tulle.rules import hider
-from tulle.rules.edits import Edits
+from tulle.rules._sensitive import Edits
 from tulle.transactions import read_fimi
-from tulle.workflows.hide import hide
 
 LIMITS: dict[str, Any] = {"min_support": "3%", "min_confidence": "50%", "seed": 0}
 
@@ -66,7 +66,7 @@ def test_a_release_with_manifest_and_report(source: Path, secret: Path, tmp_path
 def test_the_public_edition_names_no_rule(
     source: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tulle.auditing.result import Audit
+    from tulle.auditing.audit import Audit
 
     pages: list[str] = []
     monkeypatch.setattr(Audit, "save", lambda self, *a, **k: pages.append(self.html("public")))
@@ -107,7 +107,7 @@ def test_stream_fails_closed(
 ) -> None:
     import numpy as np
 
-    from tulle.rules import stream
+    from tulle.rules import _stream as stream
 
     lazy = lambda block, *rest, **options: np.ones(len(block.items), dtype=bool)  # noqa: E731
     monkeypatch.setattr(stream, "slide", lazy)

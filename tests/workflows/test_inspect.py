@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
+from tulle._commands.inspect import inspect, policy_path
 from tulle.cli import tulle
 from tulle.errors import DataError, TulleError
-from tulle.tables.policy import load_policy
-from tulle.tables.schema import Kind, Role
-from tulle.tables.writing import write_table
-from tulle.workflows.inspect import inspect, policy_path
+from tulle.io.write import write_table
+from tulle.table.policy import load_policy
+from tulle.table.schema import Kind, Role
 
 PEOPLE = pl.DataFrame(
     {

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.rules.test_best import shop
+from tulle._commands.mine import mine
 from tulle.cli import tulle
 from tulle.errors import ParameterError
 from tulle.rules import association_rules
-from tulle.workflows.mine import mine
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tulle._commands import site_results, site_tables, site_union, sites
 from tulle.errors import DataError
 from tulle.releases import manifest_path
-from tulle.workflows import site_results, site_tables, site_union, sites
 
 ONE = pl.DataFrame({"age": [34, 51, None], "illness": ["Flu", "Mumps", "Flu"], "ward": [1, 2, 3]})
 TWO = pl.DataFrame({"age": [77, 18], "illness": ["Flu", None], "ward": [4, None]})

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tulle import SecretKey, SiteAgreement, SiteCodec
+from tulle._commands import site_results, site_tables, site_union, sites
 from tulle.cli import tulle
 from tulle.errors import DataError, KeyMaterialError, ParameterError, TulleError
 from tulle.releases import manifest_path, read_manifest
-from tulle.workflows import site_results, site_tables, site_union, sites
 
 ONE = pl.DataFrame(
     {
@@ -284,7 +284,7 @@ def test_policy_gives_kinds_roles_ranges_and_choices(folder: Path) -> None:
 
 
 def test_large_tables_go_through_in_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tulle.tables import reading
+    from tulle.io import read as reading
 
     whole = pl.concat([ONE, TWO] * 20)
     whole.write_parquet("big.parquet")
@@ -378,7 +378,7 @@ def test_the_manifest_says_what_does_not_lead_back(folder: Path) -> None:
 def test_batches_of_a_split_column_do_not_draw_alike(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tulle.tables import reading
+    from tulle.io import read as reading
 
     pl.DataFrame({"sex": ["f"] * 400}).write_csv("sex.csv")
     Path("policy.toml").write_text(

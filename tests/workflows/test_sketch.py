@@ -13,16 +13,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tulle import SecretKey, Sketcher
+from tulle._commands.sketch import Sample, sketch
+from tulle._files import OutputExists
+from tulle._metrics.sketches import dot_errors, neighbour_recall
 from tulle.cli import tulle
 from tulle.datasets import quest
 from tulle.errors import DataError, ParameterError, PrivacyError, TulleError
-from tulle.files import OutputExists
-from tulle.metrics.sketches import dot_errors, neighbour_recall
 from tulle.releases import read_manifest, verify_release
 from tulle.sketch import Sketches
-from tulle.sketch.records import as_records, record_batches
-from tulle.workflows.sketch import sketch
-from tulle.workflows.sketch_report import Sample
+from tulle.sketch._records import as_records, record_batches
 
 WORDS = [f"word{i}" for i in range(60)]
 
@@ -115,7 +114,7 @@ def test_options_of_pairs_are_not_ignored_by_delta(baskets: str, option: dict[st
 def test_wrong_parameters_are_told_before_anything_is_read(
     baskets: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tulle.workflows.sketch.as_records", lambda *_: pytest.fail("read"))
+    monkeypatch.setattr("tulle._commands.sketch.as_records", lambda *_: pytest.fail("read"))
     Path("policy.toml").write_text('[sketch]\nmodel = "k-variance"\ntext = 5\n')
     for options in ({"policy": "policy.toml"}, {"model": "k-variance", "delta": -1.0}):
         with pytest.raises(ParameterError, match="text|delta"):
@@ -125,7 +124,7 @@ def test_wrong_parameters_are_told_before_anything_is_read(
 def test_k_variance_writes_part_by_part_what_it_verified_as_a_whole(
     baskets: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tulle.workflows.sketch._PART", 40)
+    monkeypatch.setattr("tulle._commands.sketch._PART", 40)
     options: dict[str, Any] = {"model": "k-variance", "k": 3}
     for name in ("s.parquet", "s.npz"):
         sketch(baskets, name, key_file="key", report=f"{name}.json", seed=1, **options)
@@ -145,7 +144,7 @@ def test_a_new_key_goes_away_with_a_release_that_does_not_appear(
         list(parts)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tulle.sketch.storing._put_npz", full)
+    monkeypatch.setattr("tulle.sketch.sketches._put_npz", full)
     SecretKey.generate().save("old")
     for key_file in ("new", "old"):
         with pytest.raises(OSError, match="No space"):
@@ -175,7 +174,7 @@ def test_delta_in_batches_is_delta_of_the_whole(
 ) -> None:
     sketch(documents, "whole.parquet", text="body", key_file="key", seed=1)
     small = partial(record_batches, records=7)
-    monkeypatch.setattr("tulle.workflows.sketch.record_batches", small)
+    monkeypatch.setattr("tulle._commands.sketch.record_batches", small)
     for name in ("parts.parquet", "parts.npz"):
         sketch(documents, name, text="body", key_file="key", report=f"{name}.html", seed=1)
         whole, parts = Sketches.load("whole.parquet"), Sketches.load(name)
@@ -189,7 +188,7 @@ def test_a_wrong_line_far_down_leaves_nothing(
     documents: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = partial(record_batches, records=7)
-    monkeypatch.setattr("tulle.workflows.sketch.record_batches", small)
+    monkeypatch.setattr("tulle._commands.sketch.record_batches", small)
     with Path(documents).open("a") as file:
         file.write('\n{"id": 5}\n[1]\n')
     for name in ("s.parquet", "s.npz"):

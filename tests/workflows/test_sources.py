@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
+from tulle._commands._sources import writing_beside
 from tulle.errors import DataError
-from tulle.workflows.sources import writing_beside
 
 
 def test_what_is_there_already_is_told_with_what_cannot_be_written() -> None:

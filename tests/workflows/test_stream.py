@@ -12,12 +12,12 @@ from click.testing import CliRunner
 
 from tests.reference.streams import OPTIONS, rows, same_groups, write_csv, write_ndjson
 from tulle import SecretKey
+from tulle._commands import stream as running
+from tulle._commands.stream import stream
+from tulle._files import OutputExists
 from tulle.cli import tulle
 from tulle.errors import KeyMaterialError
-from tulle.files import OutputExists
 from tulle.releases import read_manifest, verify_release
-from tulle.workflows.stream import run as running
-from tulle.workflows.stream import stream
 
 
 def test_csv_and_ndjson_files_give_the_same_groups(tmp_path: Path) -> None:

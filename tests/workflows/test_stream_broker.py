@@ -20,11 +20,12 @@ import pytest
 from nats.js.api import RetentionPolicy, StreamConfig
 
 from tests.reference.killing import run_and_kill
+from tulle._commands.stream import stream
 from tulle.errors import DataError, TulleError
-from tulle.workflows.stream import broker, pulls, stream
-from tulle.workflows.stream.broker import NatsSource
-from tulle.workflows.stream.lines import BLOCK, LONGEST, NO_LINES
-from tulle.workflows.stream.pulls import Consumer
+from tulle.stream import _broker as broker
+from tulle.stream import _broker as pulls
+from tulle.stream._broker import Consumer, NatsSource
+from tulle.stream.sources import BLOCK, LONGEST, NO_LINES
 
 OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.reference.streams import OPTIONS, rows, write_csv, write_ndjson
-from tulle.condense.stream import archive
+from tulle._commands.stream import stream
 from tulle.errors import DataError, TulleError
-from tulle.workflows.stream import folder as folders
-from tulle.workflows.stream import stream
-from tulle.workflows.stream.checkpoints import locked
-from tulle.workflows.stream.folder import FolderSource
+from tulle.stream import _folder as folders
+from tulle.stream import _saved as archive
+from tulle.stream._checkpoints import locked
+from tulle.stream._folder import FolderSource
 
 ENDINGS = {"csv": (".csv", ".txt"), "ndjson": (".ndjson", ".json")}
 

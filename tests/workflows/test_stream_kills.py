@@ -11,10 +11,10 @@ import pytest
 
 from tests.reference.killing import run_and_kill
 from tests.reference.streams import OPTIONS, rows, same_groups, write_ndjson
-from tulle.files import OutputExists, digest
-from tulle.workflows.stream import stream
-from tulle.workflows.stream.checkpoints import Checkpoint
-from tulle.workflows.stream.rejects import Rejects
+from tulle._commands._stream_intake import Rejects
+from tulle._commands.stream import stream
+from tulle._files import OutputExists, digest
+from tulle.stream._checkpoints import Checkpoint
 
 KILLS = 8  # 200 in benchmarks/bench_stream_kills.py
 COUNT = 2_000

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.workflows.stream import files
-from tulle.workflows.stream import lines as reading
-from tulle.workflows.stream.files import FileSource
-from tulle.workflows.stream.lines import LineReader, Lines
-from tulle.workflows.stream.records import RecordReader
+from tulle.stream import sources as files
+from tulle.stream import sources as reading
+from tulle.stream._records import RecordReader
+from tulle.stream.sources import FileSource, LineReader, Lines
 
 LONGEST = 12
 pieces = st.sampled_from(

@@ -15,8 +15,8 @@ import pytest
 
 from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_csv, write_ndjson
 from tulle import SecretKey
+from tulle._commands.stream import stream
 from tulle.errors import DataError, TulleError
-from tulle.workflows.stream import stream
 
 
 def test_standard_input_replayed_and_continued(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.reference.streams import OPTIONS, rows, same_groups, write_csv
-from tulle.workflows.stream import stream
+from tulle._commands.stream import stream
 
 BROKEN = ['41,100.0,"Bern', "42,200.0,Chur,4,a", '43,300.0,Sion",4,a', "44,400.0,Bern,4,b"]
 

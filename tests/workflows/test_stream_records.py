@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from tulle.errors import DataError
-from tulle.workflows.stream.records import RecordReader, Records
+from tulle.stream._records import RecordReader, Records
 
 CSV_FIRST = ["a,n,x,t,d,b", "u,3,1.5,word,2024-01-05,true", ",,,,,", "v,-4,2e3,9,1999-12-31,False"]
 JSON_FIRST = [

@@ -15,13 +15,12 @@ import pytest
 
 from tests.reference.streams import OPTIONS, rows, write_csv, write_ndjson
 from tulle import StreamCondenser
+from tulle._commands import stream as running
+from tulle._commands._stream_intake import Intake
+from tulle._commands.stream import _Run, stream
+from tulle._files import OutputExists, digest
 from tulle.errors import DataError, ParameterError, PrivacyError, TulleError
-from tulle.files import OutputExists, digest
 from tulle.releases import write_release
-from tulle.workflows.stream import run as running
-from tulle.workflows.stream import stream
-from tulle.workflows.stream.intake import Intake
-from tulle.workflows.stream.run import _Run
 
 
 def test_what_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
@@ -35,7 +34,7 @@ def test_what_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
 
 
 def test_a_second_process_is_kept_away(tmp_path: Path) -> None:
-    from tulle.workflows.stream.checkpoints import locked
+    from tulle.stream._checkpoints import locked
 
     source = write_ndjson(tmp_path / "in.ndjson", rows(100))
     with locked(tmp_path / "st"), pytest.raises(TulleError, match="another tulle stream"):
@@ -149,7 +148,7 @@ def test_a_column_may_be_named_by_a_number(tmp_path: Path, header: str) -> None:
 def test_a_stream_of_nothing_but_malformed_lines_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tulle.workflows.stream.intake.MOST_PENDING", 50)
+    monkeypatch.setattr("tulle._commands._stream_intake.MOST_PENDING", 50)
     source = tmp_path / "in.ndjson"
     source.write_bytes(b"{broken\n" * 1_000)
     monkeypatch.setattr(running, "BATCH", 20)
@@ -179,7 +178,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise OSError(errno.ENOSPC, "No space left on device")
         written(path, *rest, **more)
 
-    monkeypatch.setattr("tulle.workflows.stream.releasing.write_release", write)
+    monkeypatch.setattr("tulle._commands._stream_snapshots.write_release", write)
     with pytest.raises(TulleError, match=r"cannot write .*snapshot-000003\.parquet: No space"):
         stream(str(source), tmp_path / "out", **options)
     monkeypatch.undo()
@@ -304,7 +303,7 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     long = "s" * 252  # its lock has a longer name
     with pytest.raises(DataError, match=f"cannot write .*/{long}: File name too long"):
         stream(str(source), tmp_path / "out", state=tmp_path / long, **OPTIONS)
-    monkeypatch.setattr("tulle.report.save", full)
+    monkeypatch.setattr("tulle._report.save", full)
     report = tmp_path / "r.json"
     with pytest.raises(TulleError, match=r"cannot write .*r\.json: No space"):
         stream(str(source), tmp_path / "out", state=tmp_path / "st", report=report, **OPTIONS)
@@ -336,7 +335,7 @@ def test_ctrl_c_while_the_report_is_made_does_not_say_that_nothing_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = write_csv(tmp_path / "in.csv", rows(100))
-    monkeypatch.setattr("tulle.report.save", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("tulle._report.save", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     done = stream(
         str(source), tmp_path / "out", state=tmp_path / "st", report=tmp_path / "r.json", **OPTIONS
     )

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.reference.streams import rows, write_ndjson
+from tulle._commands._stream_settings import DEFAULTS, Settings
+from tulle._commands.condense import condense
+from tulle._commands.stream import stream
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PolicyError
-from tulle.workflows.condense import condense
-from tulle.workflows.stream import stream
-from tulle.workflows.stream.settings import DEFAULTS, Settings
 
 ROLES = {"age": "integer", "income": "decimal", "city": "category", "level": "integer"}
 HUGE = 10**30

@@ -12,10 +12,10 @@ import pytest
 
 from tests.reference.streams import OPTIONS, rows, write_ndjson
 from tulle import StreamCondenser
-from tulle.files import digest
+from tulle._commands.stream import stream
+from tulle._files import digest
+from tulle._report import markdown
 from tulle.releases import read_manifest
-from tulle.report import markdown
-from tulle.workflows.stream import stream
 
 K = 10
 
@@ -94,7 +94,7 @@ def test_the_public_report_does_not_count_groups_that_snapshots_hide(
 ) -> None:
     source = write_ndjson(tmp_path / "in.ndjson", rows(1_100))
     results: list[dict[str, Any]] = []
-    monkeypatch.setattr("tulle.report.save", lambda result, *_, **__: results.append(result))
+    monkeypatch.setattr("tulle._report.save", lambda result, *_, **__: results.append(result))
     options = {**OPTIONS, "state": tmp_path / "st", "snapshots": policy}
     stream(str(source), tmp_path / "out", report=tmp_path / "report.md", **options)
     assert "How the stream went" in markdown(results[0])

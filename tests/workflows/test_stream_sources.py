@@ -17,11 +17,10 @@ import pytest
 
 from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_csv, write_ndjson
 from tulle import SecretKey
+from tulle._commands.stream import Streamed, stream
 from tulle.errors import DataError
-from tulle.workflows.stream import Streamed, stream
-from tulle.workflows.stream.files import FileSource
-from tulle.workflows.stream.folder import FolderSource
-from tulle.workflows.stream.lines import NO_LINES
+from tulle.stream._folder import FolderSource
+from tulle.stream.sources import NO_LINES, FileSource
 
 
 def test_a_growing_file_is_followed_until_asked_to_stop(tmp_path: Path) -> None:

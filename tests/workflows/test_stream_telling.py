@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.reference.streams import OPTIONS, rows, write_csv, write_ndjson
+from tulle._commands import stream as running
+from tulle._commands.stream import stream
 from tulle.errors import DataError, PrivacyError, TulleError
-from tulle.workflows.stream import run as running
-from tulle.workflows.stream import stream
 
 
 def test_columns_that_are_left_out_are_named(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tulle import StreamCondenser
-from tulle.attacks.result import AttackResult
-from tulle.workflows.stream.watching import watch
+from tulle._attacks.result import AttackResult
+from tulle._commands._stream_snapshots import watch
 
 
 @pytest.fixture(scope="module")

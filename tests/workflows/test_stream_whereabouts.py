@@ -11,9 +11,9 @@ import pytest
 
 from tests.reference.streams import OPTIONS, rows, same_groups, write_ndjson
 from tulle import SecretKey
+from tulle._commands.stream import stream
 from tulle.errors import DataError
-from tulle.workflows.stream import stream
-from tulle.workflows.stream.whereabouts import Whereabouts
+from tulle.stream._checkpoints import Whereabouts
 
 DIFFERENT = "a record that waits reads differently now: the source changed. Put in"
 

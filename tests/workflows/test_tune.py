@@ -10,10 +10,10 @@ from sklearn.datasets import load_iris
 
 from tulle.cli import tulle
 from tulle.errors import TulleError
+from tulle.io.read import read_table
+from tulle.io.write import write_table
 from tulle.releases import read_manifest
-from tulle.tables.frames import to_polars
-from tulle.tables.reading import read_table
-from tulle.tables.writing import write_table
+from tulle.table._frames import to_polars
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tulle.auditing.auditor import audit
-from tulle.auditing.gates import check_gates, gate_rows
-from tulle.auditing.result import Audit
-from tulle.auditing.sections import group_section
+from tulle.auditing._gates import check_gates, gate_rows
+from tulle.auditing._pictures import group_section
+from tulle.auditing.audit import Audit, audit
 
 __all__ = ["Audit", "audit", "check_gates", "gate_rows", "group_section"]

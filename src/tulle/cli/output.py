@@ -24,7 +24,7 @@ _STEERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 @contextmanager
 def working() -> Iterator[None]:
     """Shows the progress of what is done inside, if standard error is a terminal."""
-    from tulle.progress import shown
+    from tulle._progress import shown
 
     with shown():
         yield
@@ -108,7 +108,7 @@ def _strict(value: Any) -> Any:
 
 def command_line() -> str:
     """The command as a report may show it: without seed, password or query."""
-    from tulle.tables.formats import display_name
+    from tulle.io._formats import display_name
 
     words = []
     for before, word in zip(["", *sys.argv[1:]], sys.argv[1:]):
@@ -120,7 +120,7 @@ def command_line() -> str:
 
 def where_to_look(release: str, report: str | None = None) -> list[str]:
     """The last lines of a releasing command."""
-    from tulle.tables.formats import display_name, is_sql
+    from tulle.io._formats import display_name, is_sql
 
     beside = "_manifest" if is_sql(release) else ".manifest.json"
     lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + beside)}"]

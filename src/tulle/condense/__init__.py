@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tulle.condense.gcd import approximate_gcd
+from tulle.condense._classes import approximate_gcd
 
 __all__ = ["approximate_gcd"]

@@ -11,36 +11,33 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tulle import progress
-from tulle.checks import check_choice, check_int
-from tulle.condense.aggregate import Aggregated
-from tulle.condense.class_streams import ClassStreams, streams
-from tulle.condense.classes import Labels, Unit, read_labels, units_of
+from tulle import _progress as progress
+from tulle._checks import check_choice, check_int
+from tulle._moments import Floats, GroupMoments, Ints
+from tulle._random import RandomState, as_generator, spawn
+from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
+from tulle.condense._joint import note_features, takes_any_table
+from tulle.condense._levels import LevelSummary, check_levels, join_summaries, locate_levels
+from tulle.condense._notes import warn_weaker
+from tulle.condense._statistics import information_loss
 from tulle.condense.condenser import Condenser, Watcher
-from tulle.condense.gcd import approximate_gcd
-from tulle.condense.joint import note_features, takes_any_table
-from tulle.condense.levels import check_levels, locate_levels
-from tulle.condense.notes import warn_weaker
 from tulle.errors import ParameterError
-from tulle.moments import Ints
-from tulle.random import RandomState, as_generator, spawn
-from tulle.tables.encoder import TableEncoder
-from tulle.tables.frames import count_rows, open_table, stack_rows, take_rows
-from tulle.tables.quotas import allot
+from tulle.table._drawing import allot
+from tulle.table._encoder import TableEncoder
+from tulle.table._frames import count_rows, open_table, stack_rows, take_rows
 
 _DEFAULT_MIN_GROUP = 10
 
 
-class ClassCondenser(ClassStreams, Aggregated, BaseEstimator):
+class ClassCondenser(BaseEstimator):
     """A training set: each class condensed on its own, labels exact.
 
     Parameters
     ----------
-    condenser : Condenser or StreamCondenser, optional
+    condenser : Condenser, optional
         Gives grouping, synthesis, weights and policy; a plain ``Condenser()`` by default. Its
-        time budget is that of all classes together. Around a ``StreamCondenser`` this takes
-        streams: ``partial_fit``, ``snapshot``, ``merge``, ``save`` and ``load``, ``n_seen_``,
-        ``n_waiting_`` and ``history_`` are as there.
+        time budget is that of all classes together. A stream condenses class by class with
+        ``StreamCondenser(classwise=True)``.
     k : int, optional
         The smallest group, the same in all classes. By default that of the given condenser; if
         none is given, or ``min_group`` is, the approximate GCD of the class sizes.
@@ -51,7 +48,7 @@ class ClassCondenser(ClassStreams, Aggregated, BaseEstimator):
     small_classes : {"error", "suppress", "pool"}
         What to do with classes that have fewer records than a group needs: stop, withhold them,
         or condense them together (joined by the next smallest class if they are still too few);
-        the labels of a pool come out at each group's own rates. In a stream they wait.
+        the labels of a pool come out at each group's own rates.
     random_state : int, Generator, RandomState or None
         None takes that of the condenser, else the operating system's entropy.
 
@@ -64,11 +61,10 @@ class ClassCondenser(ClassStreams, Aggregated, BaseEstimator):
     k_ : int or None
         The group size used; None where ``fit`` got levels.
     condensers_ : list
-        The fitted condenser of each class (the pool's last); of a stream, one for all classes.
+        The fitted condenser of each class (the pool's last).
     counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_, \
 n_verbatim_, n_degenerate_, n_singular_, notes_
-        As in :class:`Condenser`, over all classes. Scales are those of the whole table. A stream
-        has no ``information_loss_``, ``level_summary_`` and ``n_singular_``.
+        As in :class:`Condenser`, over all classes. Scales are those of the whole table.
 
     What may leave
     --------------
@@ -90,7 +86,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
 
     def __init__(
         self,
-        condenser: Any = None,
+        condenser: Condenser | None = None,
         *,
         k: int | None = None,
         min_group: int | None = None,
@@ -119,11 +115,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         return self
 
     def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None = None) -> None:
-        """Fits without a word; ``watch`` sees the groups of each class, if these are of tables."""
+        """Fits without a word; ``watch`` sees the groups of each class."""
         self._check_parameters()
-        if streams(self):
-            self._keep(self._new_stream().fit(X, y, levels))
-            return
         template = Condenser() if self.condenser is None else self.condenser
         template._check_parameters()
         levels, columns = locate_levels(X, levels, template.columns)
@@ -158,9 +151,6 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """New records and their labels, in random order, ``n_samples`` or as many as condensed."""
         check_is_fitted(self, "condensers_")
-        if streams(self):
-            drawn: tuple[Any, Any] = self._stream.sample(n_samples)
-            return drawn
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
         if n_samples is not None:
@@ -181,14 +171,63 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         return self.fit(X, y, levels).sample()
 
     @property
+    def counts_(self) -> Ints:
+        return np.concatenate([part.counts_ for part in self.condensers_])
+
+    @property
+    def levels_(self) -> Ints:
+        return np.concatenate([part.levels_ for part in self.condensers_])
+
+    @property
+    def means_(self) -> Floats:
+        return np.concatenate([part.means_[:, : self._width] for part in self.condensers_])
+
+    @property
+    def covariances_(self) -> Floats:
+        width = self._width
+        return np.concatenate([part.covariances_[:, :width, :width] for part in self.condensers_])
+
+    @property
+    def information_loss_(self) -> float:
+        """100 SSQ / SST on the columns as standardised over the whole table, as the parts are."""
+        width = self._width
+        parts = [part.moments_ for part in self.condensers_]
+        means = np.concatenate([part.means[:, :width] for part in parts])
+        scatters = np.concatenate([part.scatters[:, :width, :width] for part in parts])
+        levels = self.levels_
+        return information_loss(GroupMoments(self.counts_, means, scatters, levels, levels))
+
+    @property
+    def level_summary_(self) -> list[LevelSummary]:
+        return join_summaries(*(part.level_summary_ for part in self.condensers_))
+
+    @property
+    def n_verbatim_(self) -> int:
+        return self._total("n_verbatim_")
+
+    @property
+    def n_degenerate_(self) -> int:
+        return self._total("n_degenerate_")
+
+    @property
+    def n_singular_(self) -> int:
+        return self._total("n_singular_")
+
+    @property
+    def _width(self) -> int:
+        """The number of dimensions to show: a pool has further ones for its labels."""
+        return len(self._scales)
+
+    def _total(self, name: str) -> int:
+        return sum(int(getattr(part, name)) for part in self.condensers_)
+
+    @property
     def n_suppressed_(self) -> int:
         return self._withheld + self._total("n_suppressed_")
 
     @property
     def notes_(self) -> list[str]:
         """The notes of all classes: once what holds for all, else with the class it is about."""
-        if streams(self):
-            return list(self._stream.notes_)
         notes = []
         if self._withheld:
             notes.append(
@@ -210,10 +249,11 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             check_int("ClassCondenser", "min_group", self.min_group, 2)
         choices = ("error", "suppress", "pool")
         check_choice("ClassCondenser", "small_classes", self.small_classes, choices)
-        if not (self.condenser is None or isinstance(self.condenser, Condenser) or streams(self)):
+        if not (self.condenser is None or isinstance(self.condenser, Condenser)):
             raise ParameterError(
-                "The 'condenser' parameter of ClassCondenser must be a Condenser or a "
-                f"StreamCondenser. Got a {type(self.condenser).__name__} instead."
+                "The 'condenser' parameter of ClassCondenser must be a Condenser (a stream takes "
+                "classes itself: StreamCondenser(classwise=True)). "
+                f"Got a {type(self.condenser).__name__} instead."
             )
 
     def _plan(self, labels: Labels, demands: Ints | None) -> tuple[list[Unit], int | None]:

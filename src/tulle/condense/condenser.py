@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -10,27 +11,34 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tulle.checks import check_choice, check_flag, check_int, check_real
-from tulle.condense.joint import JointEncoder, note_features, takes_any_table
-from tulle.condense.levels import (
+from tulle._checks import check_choice, check_flag, check_int, check_real
+from tulle._moments import Floats, GroupMoments, Ints
+from tulle._random import RandomState, as_generator, spawn
+from tulle.condense._joint import JointEncoder, note_features, takes_any_table
+from tulle.condense._levels import (
+    check_groups,
     check_levels,
+    check_moments,
     feasible,
+    join_summaries,
     locate_levels,
     summarise_levels,
 )
-from tulle.condense.notes import privacy_notes, table_notes, warn_weaker
-from tulle.condense.statistics import information_loss, refuse_beyond_memory
-from tulle.condense.synthesis import DISTRIBUTIONS, count_degenerate, synthesize
-from tulle.condense.validity import check_groups, check_moments
-from tulle.moments import Floats, GroupMoments, Ints
-from tulle.random import RandomState, as_generator
-from tulle.tables.encoder import TableEncoder
-from tulle.tables.quotas import allot
-from tulle.tables.schema import Column
+from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
+from tulle.condense._statistics import (
+    information_loss,
+    refuse_beyond_floats,
+    refuse_beyond_memory,
+    rescaled,
+)
+from tulle.condense._synthesis import DISTRIBUTIONS, count_degenerate, synthesize
+from tulle.errors import ParameterError
+from tulle.table._drawing import allot
+from tulle.table._encoder import TableEncoder
+from tulle.table.schema import Column
 
 # sees the standardised records, their groups and the groups' statistics while a fit runs
 Watcher = Callable[[Floats, Ints, GroupMoments], None]
-
 GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
 
 
@@ -60,7 +68,7 @@ class Condenser(BaseEstimator):
         Groups of two are refused: their exact moments are the two records.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
-    columns : sequence of :class:`~tulle.tables.schema.Column`
+    columns : sequence of :class:`~tulle.table.schema.Column`
         What a policy says of the columns: kinds, roles, weights, public bounds. Identifiers and
         ignored columns are left out of the release; a column with the role level gives the levels.
     on_infeasible : {"error", "suppress"}
@@ -195,7 +203,6 @@ class Condenser(BaseEstimator):
 
         Scales become those of both tables together; categories and ranges hold both.
         """
-        from tulle.condense.merging import merge
 
         merged = merge(self, other)
         warn_weaker(merged)
@@ -282,3 +289,35 @@ class Condenser(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         return takes_any_table(super().__sklearn_tags__())
+
+
+# Two condensed tables as one: their groups side by side, on the scales of both together.
+
+
+def merge(first: Condenser, second: Condenser) -> Condenser:
+    """A condenser with the groups of both; both stay as they are."""
+    if not isinstance(second, type(first)):
+        raise ParameterError(f"a Condenser merges with another, not with a {type(second).__name__}")
+    if second is first:
+        raise ParameterError(
+            "a condenser does not merge with itself: every record would count twice"
+        )
+    check_is_fitted(first, "moments_")
+    check_is_fitted(second, "moments_")
+    scales = first._encoder.scales, second._encoder.scales
+    refuse_beyond_floats(*scales)
+    encoder, *ways = first._encoder.united(second._encoder)
+    mine, theirs = (
+        way.moved(rescaled(part.moments_, units))
+        for way, part, units in zip(ways, (first, second), scales)
+    )
+    moments = mine.stacked(theirs)
+    encoder.rescale(np.diagonal(moments.pooled().covariances[0]))
+
+    merged = copy.deepcopy(first)
+    merged._rng = spawn(first._rng, 1)[0]  # what one of them draws, the other must not draw again
+    merged._encoder = encoder
+    merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
+    merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_
+    merged._store(rescaled(moments, 1 / encoder.scales))
+    return merged

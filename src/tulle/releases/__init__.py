@@ -1,10 +1,10 @@
 """A release: the data, and a manifest that says how it was made and what was verified.
 
-The two appear together or not at all: as a pair of files (:mod:`tulle.releases.file_pairs`), or as
-two tables of a database, in one transaction (:mod:`tulle.releases.database`).
+The two appear together or not at all: as a pair of files (:mod:`tulle.releases._file_pairs`), or as
+two tables of a database, in one transaction (:mod:`tulle.releases._database`).
 """
 
-from tulle.releases.file_pairs import manifest_path, settle
+from tulle.releases._file_pairs import manifest_path, settle
 from tulle.releases.manifest import Manifest
 from tulle.releases.release import (
     check_target,

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from tulle.errors import ParameterError, PrivacyError
+from tulle.io._formats import is_sql, split_sheet
 from tulle.releases.manifest import Manifest
-from tulle.tables.formats import is_sql, split_sheet
 
 Place = str | os.PathLike[str]
 
@@ -81,10 +81,10 @@ def _compared(path: Place) -> tuple[Manifest, bool]:
 def _kind(path: Place) -> ModuleType:
     """The module for this kind of release; the database's is loaded only if there is one."""
     if is_sql(path):
-        from tulle.releases import database
+        from tulle.releases import _database as database
 
         return database
-    from tulle.releases import file_pairs
+    from tulle.releases import _file_pairs as file_pairs
 
     return file_pairs
 

@@ -12,10 +12,10 @@ _HOMES = {
     "PatternSanitizer": "tulle.rules.patterns",
     "Rule": "tulle.rules.rule",
     "RuleHider": "tulle.rules.hider",
-    "association_rules": "tulle.rules.mining",
-    "choose_rules": "tulle.rules.scenarios",
-    "frequent_itemsets": "tulle.rules.mining",
-    "from_long": "tulle.rules.frames",
+    "association_rules": "tulle.rules.mine",
+    "choose_rules": "tulle.rules._scenarios",
+    "frequent_itemsets": "tulle.rules.mine",
+    "from_long": "tulle.rules._containers",
     "read_rules": "tulle.rules.rule",
 }
 __all__ = sorted(_HOMES)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle.jit import inlined, kernel
+from tulle._jit import inlined, kernel
 
 
 @kernel

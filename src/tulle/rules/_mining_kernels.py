@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tulle.jit import kernel
+from tulle._jit import kernel
 
 MOST_SETS = 1 << 27  # 1.6 GB of nodes
 

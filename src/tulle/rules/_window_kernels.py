@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle.jit import kernel
+from tulle._jit import kernel
 
 
 @kernel

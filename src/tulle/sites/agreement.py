@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import combinations
 from typing import Any, NoReturn
 
+import numpy as np
+
+from tulle._checks import check_choice, check_int, check_real
 from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
-from tulle.sites.columns import Coded, Dropped, check_names, read_column
-from tulle.sites.sealed import Lock, read_sealed, write_sealed
+from tulle.sites import _columns as grading
+from tulle.sites import _numbers as dates
+from tulle.sites._columns import (
+    CLOCKS,
+    EXACT,
+    PARTS,
+    TYPE_OF_KIND,
+    WHOLE,
+    Aliased,
+    Coded,
+    Dropped,
+    Graded,
+    Joint,
+    Plain,
+    ValueType,
+    check_exact,
+    check_names,
+    read_column,
+)
+from tulle.sites._sealed import Lock, read_sealed, write_sealed
+from tulle.sites._texts import text_of
+from tulle.table.schema import STAY_HOME, Column, Kind
 
 FORMAT = 1
 _CONTENT = "site agreement"
@@ -133,8 +159,6 @@ class SiteAgreement:
         key
             A key of your own; by default a new one.
         """
-        from tulle.sites.agreeing import code_columns
-        from tulle.sites.choices import Choices
 
         choices = Choices(
             ranges={} if ranges is None else ranges,
@@ -173,8 +197,7 @@ class SiteAgreement:
         The section may hold every parameter of :meth:`create`; those given here come first, of
         ranges and other mappings column by column.
         """
-        from tulle.sites.choices import OPTIONS, merged
-        from tulle.tables.policy import load_policy
+        from tulle.table.policy import load_policy
 
         policy = load_policy(path)
         return cls.create(policy, **merged(policy.options("sites", OPTIONS), choices))
@@ -226,7 +249,6 @@ class SiteAgreement:
         return self._under(SecretKey(self._key.derive(f"sites/release/{label}")), self.generation)
 
     def _under(self, key: SecretKey, generation: int) -> SiteAgreement:
-        from tulle.sites.agreeing import redraw
 
         columns = [redraw(column, key) for column in self.columns]
         return SiteAgreement(columns, key, generation=generation, previous=self.fingerprint)
@@ -295,4 +317,312 @@ class SiteAgreement:
     def __reduce__(self) -> NoReturn:
         raise KeyMaterialError(
             "a SiteAgreement is never pickled: save it with agreement.save(path, passphrase)"
+        )
+
+
+# What the sites choose for their columns, checked before anything is made of it. Choices come
+# from Python, from a policy that a person wrote, or from the command line: a choice of the wrong
+# shape, for a column that is not there, or against another choice is an error. None is passed
+# over, since what it was to protect would go out otherwise.
+
+OWNER = "SiteAgreement"
+OPTIONS = (
+    "ranges", "cuts", "groups", "limits", "values", "alias", "categories", "other", "plain",
+    "split", "joint",
+)  # fmt: skip
+MEASURED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
+_MAPPINGS = ("ranges", "limits", "values", "categories", "split")
+_LISTS = ("alias", "other", "plain")
+_TOGETHER = {("alias", "split"), ("alias", "categories"), ("alias", "joint")}
+
+
+@dataclass(frozen=True, repr=False)
+class Choices:
+    """What the sites choose for their columns; see :meth:`SiteAgreement.create`."""
+
+    ranges: Mapping[str, Sequence[Any]]
+    cuts: str
+    groups: int
+    limits: Mapping[str, Sequence[Any]]
+    values: Mapping[str, Sequence[int]]
+    alias: Collection[str]
+    categories: Mapping[str, Collection[Any]]
+    other: Collection[str]
+    plain: Collection[str]
+    split: Mapping[str, float]
+    joint: Collection[Sequence[str]]
+
+    def check(self, columns: Sequence[Column]) -> None:
+        """Refuses a wrong shape, a column that is not there, a choice against another."""
+        check_choice(OWNER, "cuts", self.cuts, ("equal", "uneven"))
+        check_int(OWNER, "groups", self.groups, 1, 256)
+        self._check_shapes()
+        self._check_names([column.name for column in columns])
+        self._check_contradictions()
+        self._check_kinds({column.name: column for column in columns})
+
+    def _check_shapes(self) -> None:
+        for option in _MAPPINGS:
+            if not isinstance(getattr(self, option), Mapping):
+                raise ParameterError(f"'{option}' must be a mapping of column names")
+        for option in _LISTS:
+            if not _is_list(getattr(self, option)):
+                raise ParameterError(f"'{option}' must be a list of column names")
+        for option in ("limits", "values", "categories"):
+            for name, given in getattr(self, option).items():
+                if not _is_list(given) or not len(given):
+                    raise ParameterError(f"'{option}' needs a list for column '{name}'")
+        for name, ends in self.ranges.items():
+            if not _is_list(ends) or len(ends) != 2:
+                raise ParameterError(f"'ranges' needs (low, high) for column '{name}'")
+        pairs = self.joint if _is_list(self.joint) else [self.joint]
+        if not all(_is_list(pair) and len(set(pair)) == len(pair) == 2 for pair in pairs):
+            raise ParameterError("'joint' takes pairs of two different columns")
+        for name, share in self.split.items():
+            check_real(OWNER, f"split['{name}']", share, 1 / PARTS, 1)
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        for option in (*_MAPPINGS, "alias", "plain", "joint"):
+            for name in self._named(option):
+                if name not in names:
+                    hint = nearest_name(str(name), names)
+                    raise ParameterError(f"'{option}' names no column '{name}': {hint}")
+        for name in self.other:
+            if name not in self.categories:
+                raise ParameterError(f"'other' names '{name}', which has no 'categories'")
+        for name in self.values:
+            if name not in self.limits:
+                raise ParameterError(f"'values' of column '{name}' need its 'limits' too")
+        if len(set(self._named("joint"))) < 2 * len(self.joint):
+            raise ParameterError("a column can be in one pair of 'joint' only")
+
+    def _check_contradictions(self) -> None:
+        ways = ("alias", "categories", "joint", "limits", "plain", "split")
+        for first, second in combinations(ways, 2):
+            both = set(self._named(first)) & set(self._named(second))
+            if both and (first, second) not in _TOGETHER:
+                raise ParameterError(
+                    f"column '{min(both)}' cannot be in both '{first}' and '{second}'"
+                )
+
+    def _check_kinds(self, columns: Mapping[str, Column]) -> None:
+        for option in ("ranges", "limits"):
+            for name in getattr(self, option):
+                if columns[name].kind not in MEASURED:
+                    raise ParameterError(f"'{option}' are for numbers and dates, not for '{name}'")
+        for name in set(self.split) - set(self.alias):
+            if columns[name].kind in MEASURED:
+                raise ParameterError(f"'split' is for aliases, and '{name}' is a number or date")
+        for option in ("alias", "joint", "plain", "split"):
+            for name in self._named(option):
+                if columns[name].role in STAY_HOME:
+                    raise ParameterError(
+                        f"'{option}' names '{name}', which does not go out: its role is "
+                        f"{columns[name].role}"
+                    )
+
+    def _named(self, option: str) -> list[str]:
+        given = getattr(self, option)
+        return [name for pair in given for name in pair] if option == "joint" else list(given)
+
+
+def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Choices of a policy, and before them those that are given: of a mapping column by column."""
+    both = {**kept, **given}
+    for option in set(kept) & set(given) & set(_MAPPINGS):
+        if not isinstance(kept[option], Mapping):
+            raise ParameterError(f"'{option}' must be a mapping of column names")
+        both[option] = {**kept[option], **given[option]}
+    return both
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping)
+
+
+# From a schema and the choices of the sites to coded columns.
+
+_MOMENTS = ("date", "time", "timestamp")  # the range says which
+
+
+def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
+    """The coded columns of an agreement, drawn with the key."""
+    columns = as_columns(schema)
+    choices.check(columns)
+    paired = {name: pair for pair in choices.joint for name in pair}
+    _check_ranges(columns, choices, paired)
+    coded: list[Coded] = []
+    by_name = {column.name: column for column in columns}
+    for column in columns:
+        pair = paired.get(column.name)
+        if pair is None:
+            coded.append(_code(column, choices, key))
+        elif column.name == min(pair, key=list(by_name).index):
+            coded.append(_joint(by_name[pair[0]], by_name[pair[1]]))
+    return coded
+
+
+def redraw(column: Coded, key: SecretKey) -> Coded:
+    """The column under another key: secret cut points are drawn anew, the rest is kept."""
+    if not isinstance(column, Graded) or column.cuts == "given":
+        return column
+    return _exact(_drawn(column, key))
+
+
+def as_columns(schema: Any) -> list[Column]:
+    """The columns of a policy, of a sequence of columns, or of a mapping of names to kinds."""
+    if hasattr(schema, "columns"):
+        schema = schema.columns
+    if isinstance(schema, Mapping):
+        entries: Iterable[Any] = [
+            kind if isinstance(kind, Column) else Column(name, _kind(name, kind))
+            for name, kind in schema.items()
+        ]
+    else:
+        entries = schema if isinstance(schema, Iterable) else ()
+    columns = list(entries)
+    if not columns or not all(isinstance(column, Column) for column in columns):
+        raise ParameterError(
+            "the schema must be a policy, columns of a policy, or a mapping such as "
+            "{'age': 'integer', 'illness': 'category'}"
+        )
+    return columns
+
+
+def _kind(name: str, kind: Any) -> Kind:
+    words = [*(str(word) for word in Kind), *_MOMENTS]
+    chosen = check_choice(OWNER, f"schema['{name}']", str(kind), words)
+    return Kind.DATETIME if chosen in _MOMENTS else Kind(chosen)
+
+
+def _code(column: Column, choices: Choices, key: SecretKey) -> Coded:
+    name, role, type = column.name, column.role, TYPE_OF_KIND[column.kind]
+    if role in STAY_HOME:
+        return Dropped(name, type, role)
+    if name in choices.plain:
+        return Plain(name, type, role)
+    if name in choices.categories:
+        listed = _listed(column, choices.categories[name])
+        return Aliased(name, type, role, categories=listed, other=name in choices.other)
+    if column.kind not in MEASURED or name in choices.alias:
+        return Aliased(name, type, role, split=choices.split.get(name))
+    return _graded(column, choices, key)
+
+
+def _listed(column: Column, categories: Collection[Any]) -> tuple[str, ...]:
+    if any(value is None or value != value for value in categories):
+        raise ParameterError(f"'categories' lists a missing value for column '{column.name}'")
+    listed = tuple(dict.fromkeys(text_of(value) for value in categories))
+    if column.kind is Kind.BOOLEAN and not {"true", "false"}.issuperset(listed):
+        raise ParameterError(
+            f"'categories' of the boolean column '{column.name}' are true and false: agree on it "
+            "as category, if it has words of its own"
+        )
+    return listed
+
+
+def _joint(first: Column, second: Column) -> Joint:
+    return Joint(
+        f"{first.name}+{second.name}",
+        ValueType.TEXT,
+        first.role,
+        pair=(first.name, second.name),
+        types=(TYPE_OF_KIND[first.kind], TYPE_OF_KIND[second.kind]),
+    )
+
+
+def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
+    name = column.name
+    given = tuple(choices.limits.get(name, ()))
+    ends = (given[0], given[-1]) if given else tuple(choices.ranges.get(name, column.bounds or ()))
+    type = _type(column, given or ends)
+    low, high = (_number(name, end, type) for end in ends)
+    if not low < high:
+        raise ParameterError(f"column '{name}': its range must go from a lower to a higher value")
+    draft = Graded(name, type, column.role, low, high, choices.cuts, choices.groups)
+    if not given:
+        return _exact(_drawn(draft, key))
+    limits = tuple(_number(name, limit, type) for limit in given)
+    values = tuple(choices.values.get(name, range(1, len(limits))))
+    if not all(isinstance(value, int | np.integer) for value in values):
+        raise ParameterError(f"column '{name}': group numbers must be increasing integers")
+    grading.scale(limits, values, name)
+    whole = tuple(int(value) for value in values)
+    return _exact(replace(draft, cuts="given", groups=len(whole), limits=limits, values=whole))
+
+
+def _exact(column: Graded) -> Graded:
+    """Time stamps counted in the finest ticks that come back exactly over their range."""
+    while column.type in CLOCKS and column.tolerance >= EXACT and column.tick < 1_000_000:
+        column = replace(
+            column,
+            tick=column.tick * 1000,
+            low=math.ceil(column.low / 1000),
+            high=math.floor(column.high / 1000),
+            limits=tuple(float(round(limit / 1000)) for limit in column.limits),
+        )
+    return check_exact(column)
+
+
+def _drawn(column: Graded, key: SecretKey) -> Graded:
+    """Secret cut points and group numbers from the key."""
+    secret = key.derive(f"sites/cuts/{column.name}", 8 * (2 * column.groups + 2))
+    uniforms = np.frombuffer(secret, dtype="<u8").astype(np.float64) / 2.0**64
+    ends = (column.low, column.high, column.groups)
+    if not math.isfinite(2 * (column.high - column.low)):
+        raise ParameterError(f"column '{column.name}': its range is too wide for codes: alias it")
+    if column.cuts == "equal":
+        drawn = grading.equal_scale(*ends, uniforms, whole=column.type in WHOLE)
+    else:
+        drawn = grading.uneven_scale(*ends, uniforms)
+    # ticks are so many that rounding their limits hides nothing
+    limits = np.round(drawn.limits) if column.type in CLOCKS else drawn.limits
+    if (np.diff(limits) <= 0).any():
+        raise ParameterError(
+            f"column '{column.name}': its range is too narrow for {column.groups} groups"
+        )
+    return replace(
+        column,
+        limits=tuple(float(limit) for limit in limits),
+        values=tuple(int(value) for value in drawn.values),
+    )
+
+
+def _type(column: Column, ends: Sequence[Any]) -> ValueType:
+    if column.kind is not Kind.DATETIME:
+        return TYPE_OF_KIND[column.kind]
+    if any(isinstance(end, int | float) for end in ends):
+        raise ParameterError(f"column '{column.name}': the ends of its range must be dates")
+    return dates.type_of_ends(column.name, ends)
+
+
+def _number(name: str, end: Any, type: ValueType) -> float:
+    if isinstance(end, int | float | np.number) and not isinstance(end, bool):
+        number = check_real(OWNER, f"ranges['{name}']", end)
+    elif type in (ValueType.INTEGER, ValueType.DECIMAL):
+        raise ParameterError(f"column '{name}': the ends of its range must be numbers")
+    else:
+        return float(dates.as_number(end, type))
+    if type in WHOLE and abs(number) > 2**53:
+        raise ParameterError(f"column '{name}': whole numbers beyond 2**53 have no exact codes")
+    return number
+
+
+def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[str, Any]) -> None:
+    skip = {*choices.alias, *choices.plain, *choices.categories, *paired}
+    bare = [
+        column.name
+        for column in columns
+        if column.kind in MEASURED
+        and column.role not in STAY_HOME
+        and column.name not in skip
+        and column.name not in choices.ranges
+        and column.name not in choices.limits
+        and column.bounds is None
+    ]
+    if bare:
+        names = ", ".join(f"'{name}'" for name in bare)
+        raise ParameterError(
+            f"{names}: numbers and dates need a public range (ranges={{'{bare[0]}': (low, high)}}, "
+            f"--range {bare[0]}=LOW..HIGH), or name them in 'alias' or 'plain'"
         )

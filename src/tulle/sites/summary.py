@@ -13,15 +13,15 @@ from typing import Any
 
 import polars as pl
 
+from tulle._files import atomic_write
 from tulle.errors import DataError
-from tulle.files import atomic_write
-from tulle.sites import dates
-from tulle.sites.columns import ValueType
-from tulle.sites.texts import refuse_durations
-from tulle.sites.thresholds import is_number
-from tulle.tables.frames import to_polars
-from tulle.tables.kinds import kind_of
-from tulle.tables.schema import STAY_HOME, Column, Kind, Role
+from tulle.sites import _numbers as dates
+from tulle.sites._columns import ValueType
+from tulle.sites._results import is_number
+from tulle.sites._texts import refuse_durations
+from tulle.table._codecs import kind_of
+from tulle.table._frames import to_polars
+from tulle.table.schema import STAY_HOME, Column, Kind, Role
 
 FORMAT, VERSION = "tulle-site-summary", 1
 _CAREFUL = (
@@ -82,7 +82,7 @@ class SiteSummary:
     @classmethod
     def of(cls, X: Any, policy: Any = None) -> SiteSummary:
         """The summary of a table; a policy says the kinds and roles, if there is one."""
-        from tulle.sites.agreeing import as_columns
+        from tulle.sites.agreement import as_columns
 
         frame = to_polars(X)
         known = {column.name: column for column in as_columns(policy)} if policy else {}

@@ -1,7 +1,6 @@
 """Sketches of text and sparse baskets: short vectors that keep similarity."""
 
-from tulle.sketch.classifier import SketchKNeighborsClassifier
-from tulle.sketch.clusters import SketchKMeans
+from tulle.sketch.miners import SketchKMeans, SketchKNeighborsClassifier
 from tulle.sketch.sketcher import Sketcher
 from tulle.sketch.sketches import Sketches
 

@@ -3,23 +3,216 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tulle.checks import check_choice, check_int, check_real
+from tulle._checks import check_choice, check_int, check_real
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
-from tulle.sketch import _delta, _kvariance
-from tulle.sketch._build import build
-from tulle.sketch._neighbours import nearest
+from tulle.sketch._neighbours import Graph, nearest, row_squares, variance_and_bound
+from tulle.sketch._records import Records, as_records, canonical, numbered, validated
 from tulle.sketch._signs import Points, coefficients, sign_table, term_points
-from tulle.sketch.matrices import canonical, validated
-from tulle.sketch.records import Records, as_records, numbered
 from tulle.sketch.sketches import Sketches
+
+# delta-anonymity: the number of components of a record, from the record alone. The estimate of
+# attribute k from r components has variance (|x|² - x_k²) / r, which must be delta or more for
+# every k: r is the *largest* whole number that allows it (the printed 'smallest' would always be
+# 1). A record with one non-zero entry has variance 0 and no r at all.
+
+Lengths = npt.NDArray[np.int64]
+
+
+def spread(matrix: Any) -> npt.NDArray[np.float64]:
+    """min over k of |x|² - x_k², summed without the largest entry, so that nothing cancels."""
+    squares = matrix.data.astype(np.float64) ** 2
+    counts = np.diff(matrix.indptr)
+    result, filled = np.zeros(matrix.shape[0]), counts > 0
+    starts = matrix.indptr[:-1][filled]
+    if len(starts) == 0:
+        return result
+    largest = np.maximum.reduceat(squares, starts)
+    at_top = np.flatnonzero(squares == np.repeat(largest, counts[filled]))
+    squares[at_top[np.searchsorted(at_top, starts)]] = 0.0  # the first one of each row
+    result[filled] = np.add.reduceat(squares, starts)
+    return result
+
+
+def delta_lengths(matrix: Any, delta: float, max_components: int) -> Lengths:
+    """Components of each record; 0 means that the record must be suppressed."""
+    room = spread(matrix)
+    with np.errstate(over="ignore"):  # beyond all numbers is beyond max_components too
+        lengths = np.minimum(np.floor(room / delta), max_components).astype(np.int64)
+    # division rounds: the promise is (room / r >= delta), so it is tested as it stands
+    broken = (lengths > 0) & (room < lengths * delta)
+    return lengths - broken
+
+
+def broken_records(matrix: Any, lengths: Lengths, delta: float) -> int:
+    """How many records with these lengths break the promise."""
+    return int(np.sum((lengths > 0) & (spread(matrix) < lengths * delta)))
+
+
+# k-variance anonymity: the number of components of a record, from its k nearest neighbours. For a
+# record i and a neighbour j the standard deviation of the estimated dot product, which uses
+# min(m_i, m_j) components, must reach a bound: ``definition`` sqrt(|x_i||x_j| - |x_i.x_j|),
+# Definition 3 as printed; depends on the scale. ``gap`` |x_i||x_j| - |x_i.x_j|, the prose below
+# it: the estimate cannot tell the neighbour from a record that points the same way. Free of
+# scale; on counts much stricter. So every pair limits min(m_i, m_j) to V / bound², V being the
+# exact variance for one component. Records are taken outliers first, and each gets the largest m
+# that its pairs allow given the others, until nothing changes. Two defects of the printed
+# algorithm are repaired: a pair counts for both its records, so that a later pass cannot break
+# it; and no record gets more components than the largest limit among its own pairs, or a record
+# whose neighbours are all short would have no limit. A pair of records with equal directions has
+# no limit, so it does not count there: one duplicate would otherwise free a record from all its
+# other neighbours.
+
+CRITERIA = ("definition", "gap")
+_SMALL = 20_000  # records up to which the plain loop is fast enough
+_BLOCK = 32_768  # records whose pairs are looked at together
+_NO_LIMIT = np.iinfo(np.int32).max
+Limits = npt.NDArray[np.int64]
+
+
+class Pairs(NamedTuple):
+    """For each record i and its neighbours j: variance for one component, and squared bound."""
+
+    neighbours: npt.NDArray[np.int32]
+    variance: npt.NDArray[np.float64]
+    squared_bound: npt.NDArray[np.float64]
+
+
+def pairs_of(matrix: Any, graph: Graph, criterion: str) -> Pairs:
+    """The directed pairs of the graph, with all that the condition needs."""
+    rows = matrix.astype(np.float64)
+    squares = row_squares(rows)
+    variance, bound = np.empty((2, *graph.neighbours.shape))
+    for start in range(0, len(squares), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        some = rows[block]
+        for place, others in enumerate(graph.neighbours[block].T):
+            products = squares[block] * squares[others]
+            found = variance_and_bound(some, rows[others], products, criterion)
+            variance[block, place], bound[block, place] = found
+    return Pairs(graph.neighbours, variance, bound)
+
+
+def limits_of(pairs: Pairs) -> Limits:
+    """The largest min(m_i, m_j) that each pair allows."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = np.floor(pairs.variance / pairs.squared_bound)
+    limits[pairs.squared_bound == 0] = _NO_LIMIT
+    whole = np.minimum(limits, _NO_LIMIT).astype(np.int64)
+    # division rounds: the promise is (variance / m >= bound²), so it is tested as it stands
+    broken = (whole < _NO_LIMIT) & (pairs.variance < whole * pairs.squared_bound)
+    return whole - broken
+
+
+def k_variance_lengths(pairs: Pairs, similarity: Any, most: Limits) -> Limits:
+    """Components of each record, at most ``most[i]``; 0 means that it must be suppressed.
+
+    ``similarity[i]`` is the cosine of record i and its k-th neighbour: the least similar first.
+    """
+    limits = limits_of(pairs)
+    lengths = np.minimum(own_caps(limits), most)
+    order = np.argsort(similarity, kind="stable")
+    starts, others, both = _both_directions(pairs.neighbours, limits)
+    if len(order) <= _SMALL:
+        settle(order, starts, others, both, lengths.copy(), lengths)
+    else:
+        from tulle.sketch._kernels import settle_lengths
+
+        settle_lengths(order, starts, others, both, lengths.copy(), lengths)
+    return lengths
+
+
+def own_caps(limits: Limits) -> Limits:
+    """The largest limit among each record's own pairs that have one."""
+    caps = np.where(limits < _NO_LIMIT, limits, -1).max(axis=1)
+    return np.where(caps < 0, _NO_LIMIT, caps)
+
+
+def settle(
+    order: Any, starts: Any, others: Any, limits: Any, caps: Limits, lengths: Limits
+) -> None:
+    """Passes over the records until no length changes; the twin of the kernel."""
+    changed = True
+    while changed:
+        changed = False
+        for record in order.tolist():
+            span = slice(starts[record], starts[record + 1])
+            binding = limits[span][lengths[others[span]] > limits[span]]
+            largest = min(int(caps[record]), int(binding.min(initial=_NO_LIMIT)))
+            changed |= largest != lengths[record]
+            lengths[record] = largest
+
+
+def broken_pairs(pairs: Pairs, lengths: Limits) -> int:
+    """How many directed pairs of released records break the condition."""
+    common = np.minimum(lengths[:, None], lengths[pairs.neighbours])
+    return int(np.sum((common > 0) & (pairs.variance < common * pairs.squared_bound)))
+
+
+def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Any]:
+    """Compressed rows: the pairs of each record, as first and as second."""
+    n, k = neighbours.shape
+    first = np.repeat(np.arange(n, dtype=np.int32), k)
+    second = neighbours.reshape(-1)
+    ends = np.concatenate([first, second])
+    order = np.argsort(ends, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
+    others = np.concatenate([second, first])[order]
+    return starts, others, np.concatenate([limits.reshape(-1).astype(np.int32)] * 2)[order]
+
+
+# From records and lengths to zero-padded sketches; only non-zero entries cost work.
+
+_WORK_FOR_KERNEL = 1e8  # additions from which the compiled path pays for its start
+_TABLE = 1 << 24  # signs held at once
+
+
+def build(matrix: Any, points: Points, lengths: Any, key: SecretKey) -> npt.NDArray[Any]:
+    """The first ``lengths[i]`` components of each record, zeros after them."""
+    width = max(1, int(lengths.max(initial=0)))
+    values = np.zeros((matrix.shape[0], width), matrix.dtype)
+    occurring = np.flatnonzero(np.bincount(matrix.indices, minlength=matrix.shape[1]))
+    if not len(occurring):
+        return values
+    column_of = np.zeros(matrix.shape[1], np.int32)
+    column_of[occurring] = np.arange(len(occurring), dtype=np.int32)
+    columns = column_of[matrix.indices]
+    work = float(np.diff(matrix.indptr) @ lengths)
+    add = _add_by_scipy if work < _WORK_FOR_KERNEL else _add_by_kernel
+    step = int(np.clip(_TABLE // len(occurring), 8, 256))
+    for first in range(0, width, step):
+        polynomials = coefficients(key, first, min(first + step, width))
+        table = sign_table(polynomials, points[occurring])
+        add(matrix.indptr, columns, matrix.data, table, lengths, first, values)
+    return values
+
+
+def _add_by_scipy(
+    indptr: Any, columns: Any, data: Any, table: Any, lengths: Any, first: int, out: Any
+) -> None:
+    from scipy.sparse import csr_array
+
+    rows = csr_array((data, columns, indptr), shape=(len(lengths), len(table)))
+    part = rows @ table.astype(data.dtype)
+    components = np.arange(first, first + table.shape[1])
+    part[components >= lengths[:, None]] = 0
+    out[:, first : first + table.shape[1]] = part
+
+
+def _add_by_kernel(
+    indptr: Any, columns: Any, data: Any, table: Any, lengths: Any, first: int, out: Any
+) -> None:
+    from tulle.sketch._kernels import add_signs
+
+    add_signs(indptr.astype(np.int64), columns, data, table, lengths, first, out)
+
 
 _DEFAULT_DELTA = 0.5
 
@@ -122,7 +315,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
         """The sketches of the records of X, verified before they are returned.
 
         X: a scipy sparse matrix (a vectoriser's output), an array, Transactions, a list of texts
-        (see :mod:`tulle.sketch.text`), of bags of words or of mappings word -> weight, or the
+        (see :mod:`tulle.sketch._records`), of bags of words or of mappings word -> weight, or the
         path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents).
         """
         (whole,) = self.transform_parts(X)
@@ -187,8 +380,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
     def _delta_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
         delta = _DEFAULT_DELTA if self.delta is None else self.delta
-        lengths = _delta.delta_lengths(matrix, delta, self.max_components)
-        _refuse(_delta.broken_records(matrix, lengths, delta), "records")
+        lengths = delta_lengths(matrix, delta, self.max_components)
+        _refuse(broken_records(matrix, lengths, delta), "records")
         return lengths, {"every attribute's variance is delta or more": True}
 
     def _k_variance_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
@@ -197,15 +390,15 @@ class Sketcher(TransformerMixin, BaseEstimator):
         rows = matrix[filled]
         seed = np.frombuffer(self.key_.derive("sketch/partition", 32), np.uint64)
         graph = nearest(rows, self.k, self.graph, np.random.default_rng(seed))
-        pairs = _kvariance.pairs_of(rows, graph, self.criterion)
-        most = np.where(_delta.spread(rows) > 0, self.max_components, 0)
+        pairs = pairs_of(rows, graph, self.criterion)
+        most = np.where(spread(rows) > 0, self.max_components, 0)
         if self.delta is not None:
-            most = _delta.delta_lengths(rows, self.delta, self.max_components)
-        found = _kvariance.k_variance_lengths(pairs, graph.similarities[:, -1], most)
-        _refuse(_kvariance.broken_pairs(pairs, found), "pairs")
+            most = delta_lengths(rows, self.delta, self.max_components)
+        found = k_variance_lengths(pairs, graph.similarities[:, -1], most)
+        _refuse(broken_pairs(pairs, found), "pairs")
         verified = {f"every pair of the {self.graph} neighbour graph holds the bound": True}
         if self.delta is not None:
-            _refuse(_delta.broken_records(rows, found, self.delta), "records")
+            _refuse(broken_records(rows, found, self.delta), "records")
             verified["every attribute's variance is delta or more"] = True
         lengths[filled] = found
         return lengths, verified
@@ -219,7 +412,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
         if self.delta is not None:
             check_real(owner, "delta", self.delta, 0, closed="neither")
         check_int(owner, "k", self.k, 1)
-        check_choice(owner, "criterion", self.criterion, _kvariance.CRITERIA)
+        check_choice(owner, "criterion", self.criterion, CRITERIA)
         check_int(owner, "max_components", self.max_components, 1, 2**31 - 1)
         check_choice(owner, "graph", self.graph, ("exact", "partition"))
         if not isinstance(self.text, str):

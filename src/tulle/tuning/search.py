@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,21 +12,322 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tulle.checks import check_choice, check_int, check_real
+from tulle import _progress as progress
+from tulle._checks import check_choice, check_int, check_real
+from tulle._random import RandomState, as_generator, spawn
+from tulle.condense._classes import approximate_gcd
+from tulle.condense._joint import takes_any_table
+from tulle.condense._levels import locate_levels
 from tulle.condense.class_condenser import ClassCondenser
-from tulle.condense.gcd import approximate_gcd
-from tulle.condense.joint import takes_any_table
-from tulle.condense.levels import locate_levels
-from tulle.errors import DataError, ParameterError
-from tulle.random import RandomState, as_generator, spawn
-from tulle.tuning.choice import Limits, Point, choose
-from tulle.tuning.splitting import Split, are_classes
-from tulle.tuning.strategies import grid_sizes, rule_search
-from tulle.tuning.templates import check_condenser, columns_of, with_columns
-from tulle.tuning.trials import Trials, as_scorer, check_miner, default_miner
+from tulle.condense.condenser import Condenser
+from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
+from tulle.table.schema import Column
+from tulle.tuning._evaluation import Split, Trial, are_classes, baseline, evaluate
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+# Which group sizes to try: the papers' rule, a grid, or the approximate GCD alone. A strategy
+# asks ``utility(sizes)`` for sizes and says which one it settles on. The caller caches, so that a
+# size is condensed once however often it is asked for.
+
+Utilities = Callable[[Sequence[int]], list[float]]
+
+
+def rule_search(utilities: Utilities, low: int, high: int, gap: float) -> int:
+    """Halves the range on a logarithmic scale (papers/001, Figure 6).
+
+    As long as utility falls by more than ``gap`` (a share of that at the lower end) between the
+    ends, the upper end comes down to the geometric middle; else the lower end goes up to it, for
+    more privacy. The figure as printed never ends once the ends are neighbours, because rounding
+    gives one of them back: that is where this search stops. It errs towards utility: a middle that
+    is too large takes everything above the last good middle away.
+
+    >>> rule_search(lambda sizes: [1.0 if size <= 60 else 0.5 for size in sizes], 10, 500, 0.05)
+    26
+    """
+    if low >= high:
+        utilities([low])
+        return low
+    while True:
+        at_low, at_high = utilities([low, high])
+        middle = round(math.sqrt(low * high))
+        if middle in (low, high):
+            return middle
+        utilities([middle])
+        if abs(at_low - at_high) > gap * abs(at_low):  # errors are scores below zero
+            high = middle
+        else:
+            low = middle
+
+
+def grid_sizes(low: int, high: int, count: int) -> list[int]:
+    """``count`` sizes in equal ratios from ``low`` to ``high``, both ends among them.
+
+    >>> grid_sizes(10, 1000, 3)
+    [10, 100, 1000]
+    """
+    if count < 2 or low >= high:
+        return [low]
+    ratio = (high / low) ** (1 / (count - 1))
+    return sorted({min(high, round(low * ratio**step)) for step in range(count)})
+
+
+def trade_off(sizes: Sequence[int], utilities: Sequence[float], gap: float) -> int:
+    """The largest size whose utility is within ``gap`` of the best: what a person would point at.
+
+    >>> trade_off([10, 20, 40], [0.90, 0.89, 0.70], 0.05)
+    20
+    """
+    best = max(utilities)
+    return max(size for size, u in zip(sizes, utilities) if best - u <= gap * abs(best))
+
+
+# Which of the evaluated sizes to take, and why, in one sentence.
+
+
+@dataclass(frozen=True)
+class Point:
+    """The averages of one size over its repeated releases."""
+
+    k: int
+    utility: float
+    utility_std: float
+    ratio: float  # utility over that of the original
+    privacy: float
+    risk: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the user will not go beyond."""
+
+    max_risk: float | None = None
+    min_accuracy_ratio: float | None = None
+
+    @property
+    def given(self) -> bool:
+        return self.max_risk is not None or self.min_accuracy_ratio is not None
+
+    def excess(self, point: Point) -> float:
+        """By how much a point misses the limits; 0 inside."""
+        risk = 0.0 if self.max_risk is None else _beyond(point.risk - self.max_risk)
+        asked = self.min_accuracy_ratio
+        return risk + (0.0 if asked is None else _beyond(asked - point.ratio))
+
+    def words(self) -> str:
+        parts = []
+        if self.max_risk is not None:
+            parts.append(f"risk at most {self.max_risk:g}")
+        if self.min_accuracy_ratio is not None:
+            parts.append(f"at least {self.min_accuracy_ratio:g} of the original's utility")
+        return " and ".join(parts)
+
+
+def _beyond(excess: float) -> float:
+    """What is beyond a limit; what could not be measured is beyond every limit."""
+    return math.inf if math.isnan(excess) else max(0.0, excess)
+
+
+def choose(
+    points: Sequence[Point], settled: int | None, gap: float, limits: Limits
+) -> tuple[int, str]:
+    """The size and the reason. ``settled`` is where a strategy ended, None for a grid."""
+    if limits.given:
+        return _inside(points, gap, limits)
+    if len(points) == 1:
+        return points[0].k, _sentence(points[0], "it is the only size that was tried")
+    # the rule compares neighbours only: noise may lead it to a size that has lost too much
+    upto = [point for point in points if settled is None or point.k <= settled]
+    k = trade_off([p.k for p in upto], [p.utility for p in upto], gap)
+    how = "tried" if settled is None else f"tried up to {settled}, where the rule ended,"
+    why = f"it is the largest size {how} whose utility is within {gap:.0%} of the best"
+    return k, _sentence(_at(points, k), why)
+
+
+def _inside(points: Sequence[Point], gap: float, limits: Limits) -> tuple[int, str]:
+    allowed = [point for point in points if limits.excess(point) == 0]
+    if not allowed:
+        nearest = min(points, key=limits.excess)
+        raise PrivacyError(
+            f"none of the {len(points)} group sizes tried satisfies {limits.words()}: the nearest "
+            f"is k={nearest.k} with risk {nearest.risk:.3f} and {nearest.ratio:.3f} of the "
+            "original's utility. Loosen a limit, or try more sizes"
+        )
+    k = trade_off([p.k for p in allowed], [p.utility for p in allowed], gap)
+    why = (
+        f"of the {len(allowed)} sizes (of {len(points)} tried) with {limits.words()} it is the "
+        f"largest whose utility is within {gap:.0%} of the best"
+    )
+    return k, _sentence(_at(points, k), why)
+
+
+def _at(points: Sequence[Point], k: int) -> Point:
+    return next(point for point in points if point.k == k)
+
+
+def _sentence(point: Point, why: str) -> str:
+    share = (
+        "the original's is 0" if math.isnan(point.ratio) else f"{point.ratio:.0%} of the original's"
+    )
+    return (
+        f"k={point.k} because {why}: utility {point.utility:.3f} ({share}), "
+        f"interval privacy {point.privacy:.2f}, linkage risk {point.risk:.3f}."
+    )
+
+
+# The condenser that a search is given: whether it will do, and what it knows of the columns.
+
+
+def check_condenser(template: Any) -> None:
+    """Refuses what has no group size to search, or no release."""
+    wanted = ("fit", "sample", "get_params")
+    if not all(hasattr(template, name) for name in wanted) or "k" not in template.get_params():
+        raise ParameterError(
+            f"GroupSizeSearch: 'estimator' must be a condenser with fit, sample and k, "
+            f"not {type(template).__name__}"
+        )
+
+
+def columns_of(template: Any) -> Any:
+    """What the condenser knows of the columns."""
+    inner = getattr(template, "condenser", template)
+    return getattr(inner, "columns", None)
+
+
+def with_columns(template: Any, columns: list[Column]) -> Any:
+    """The condenser, which then knows the column that holds the levels."""
+    if columns == list(columns_of(template) or []):
+        return template
+    if not isinstance(template, ClassCondenser):
+        return clone(template).set_params(columns=columns)
+    inner = Condenser() if template.condenser is None else clone(template.condenser)
+    return clone(template).set_params(condenser=inner.set_params(columns=columns))
+
+
+# The releases made during a search: each size once, a seed for each size and repeat.
+
+
+class Trials:
+    """The releases made so far, each size once; a seed for each size and repeat."""
+
+    def __init__(
+        self,
+        template: Any,
+        split: Split,
+        miner: Any,
+        scorer: Callable[..., float],
+        *,
+        repeats: int,
+        n_jobs: int | None,
+        seed: int,
+    ) -> None:
+        self.template = template
+        self.split = split
+        self.miner = miner
+        self.scorer = scorer
+        self.repeats = repeats
+        self.n_jobs = n_jobs
+        self.seed = seed
+        self.baseline = baseline(split, miner, scorer)
+        self.done: dict[int, list[Trial]] = {}
+
+    def utilities(self, sizes: Sequence[int]) -> list[float]:
+        """The mean utility of each size, evaluated now unless it was before."""
+        from joblib import Parallel, delayed
+
+        new = [size for size in dict.fromkeys(sizes) if size not in self.done]
+        tasks = [(size, repeat) for size in new for repeat in range(self.repeats)]
+        run = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        with progress.bar("Trying group sizes", len(tasks)) as advance:
+            for trial, (size, _) in zip(run(delayed(self._trial)(*task) for task in tasks), tasks):
+                if not np.isfinite(trial.utility):
+                    raise DataError(f"the scorer gave {trial.utility} for k={size}, not a number")
+                self.done.setdefault(size, []).append(trial)
+                advance(1, note=f"k={size}")
+        return [float(np.mean([t.utility for t in self.done[size]])) for size in sizes]
+
+    def _trial(self, size: int, repeat: int) -> Trial:
+        rng = np.random.default_rng([self.seed, size, repeat])
+        return evaluate(self.template, size, self.split, self.miner, self.scorer, rng)
+
+    def points(self) -> list[Point]:
+        return [self._point(size) for size in sorted(self.done)]
+
+    def _point(self, size: int) -> Point:
+        trials = self.done[size]
+        utility = float(np.mean([t.utility for t in trials]))
+        return Point(
+            size,
+            utility,
+            float(np.std([t.utility for t in trials])),
+            _kept(utility, self.baseline),
+            float(np.mean([t.privacy for t in trials])),
+            float(np.mean([t.risk for t in trials])),
+            float(np.sum([t.seconds for t in trials])),
+        )
+
+    def class_results(self) -> pl.DataFrame:
+        import polars as pl
+
+        rows = [
+            {"k": size, "class": str(label), "utility": float(np.mean(values))}
+            for size in sorted(self.done)
+            for label, values in zip(
+                self.split.labels.tolist(), zip(*(t.class_utilities for t in self.done[size]))
+            )
+        ]
+        return pl.DataFrame(rows, schema={"k": pl.Int64, "class": pl.String, "utility": pl.Float64})
+
+
+def _kept(utility: float, baseline: float) -> float:
+    """The share of the original's utility that is left; of one below zero (an error), too.
+
+    >>> _kept(0.9, 1.0), _kept(-1.1, -1.0)
+    (0.9, 0.8999999999999999)
+    """
+    if baseline == 0:
+        return float("nan")
+    return utility / baseline if baseline > 0 else 2 - utility / baseline
+
+
+def default_miner(classes: bool) -> Any:
+    """One nearest neighbour on standardised columns, as in paper 001."""
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    nearest = KNeighborsClassifier(1) if classes else KNeighborsRegressor(1)
+    return make_pipeline(StandardScaler(), nearest)
+
+
+def as_scorer(scoring: Any, classes: bool) -> Callable[..., float]:
+    """A scorer from its name; accuracy or R2 by default."""
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if callable(scoring):
+        return scoring
+    name = "accuracy" if classes else "r2"
+    if scoring is not None and scoring not in get_scorer_names():
+        raise ParameterError(
+            f"'scoring' of GroupSizeSearch is no scorer of scikit-learn: "
+            f"{nearest_name(str(scoring), get_scorer_names())}"
+        )
+    found: Callable[..., float] = get_scorer(scoring or name)
+    return found
+
+
+def check_miner(miner: Any) -> Any:
+    """A miner, if it can learn and predict."""
+    if isinstance(miner, type) or not all(hasattr(miner, name) for name in ("fit", "predict")):
+        raise ParameterError(
+            "GroupSizeSearch: 'miner' must be a scikit-learn classifier or regressor, not a "
+            f"{type(miner).__name__}"
+        )
+    return miner
+
 
 GRID = 12
 _LEAST = 5  # the smallest size, unless one is given
@@ -189,7 +492,7 @@ class GroupSizeSearch(BaseEstimator):
 
         An Altair chart; ``class_curve`` has the rows for one of each class.
         """
-        from tulle.charts import chart
+        from tulle._charts import chart
 
         check_is_fitted(self, "results_")
         return chart("curve", self.curve())

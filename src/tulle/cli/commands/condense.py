@@ -60,7 +60,7 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     Identifiers are left out. Every other column keeps its type, range and domain. The release has
     a manifest beside it; --report also audits it.
     """
-    from tulle.workflows.condense import condense
+    from tulle._commands.condense import condense
 
     with output.working():
         made = condense(source, command=output.command_line(), **arguments)

@@ -14,7 +14,7 @@ from tulle.cli import options, output
 @options.as_json
 def command(folder: str, seed: int | None, force: bool, as_json: bool) -> None:
     """Condense a real table class by class, audit it, and write everything into FOLDER."""
-    from tulle.workflows.demo import demo
+    from tulle._commands.demo import demo
 
     with output.working():
         made = demo(folder, seed=seed, command=output.command_line(), force=force)

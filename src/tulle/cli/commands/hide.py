@@ -51,7 +51,7 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     --rules; this is counted in the release before it is written. The manifest does not name them.
     INPUT as for tulle mine.
     """
-    from tulle.workflows.hide import hide
+    from tulle._commands.hide import hide
 
     with output.working():
         made = hide(source, command=output.command_line(), **arguments)

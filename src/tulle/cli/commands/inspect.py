@@ -27,7 +27,7 @@ def command(source: str, policy: str | None, force: bool, as_json: bool) -> None
     shown. INPUT is a file (CSV, NDJSON, Parquet, Arrow, Excel) or a
     database table or query (sqlite:///file.db#table, postgresql://host/db#SELECT ...).
     """
-    from tulle.workflows.inspect import inspect
+    from tulle._commands.inspect import inspect
 
     with output.working():
         found = inspect(source, policy, force=force)

@@ -33,7 +33,7 @@ def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -
     columns with --basket and --item) or a wide table of 0 and 1. What is mined is for the owner:
     it speaks of the data as they are.
     """
-    from tulle.workflows.mine import mine
+    from tulle._commands.mine import mine
 
     with output.working():
         found = mine(source, output=output_, **arguments)

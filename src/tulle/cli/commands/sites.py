@@ -2,23 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import rich_click as click
 
 from tulle.cli import options, output
-from tulle.cli.site_options import (
-    LIMITS,
-    LISTED,
-    NUMBERS,
-    RANGE,
-    SHARE,
-    agreement,
-    ask_passphrase,
-    key_file,
-    release,
+
+# Options of ``tulle sites``: what opens an agreement, and choices for single columns.
+
+agreement = click.option(
+    "--agreement", "-a", required=True, metavar="FILE", help="The sealed agreement."
 )
+key_file = click.option(
+    "--key-file",
+    metavar="FILE",
+    help="Opens the agreement. Without it: TULLE_PASSPHRASE, or you are asked.",
+)
+release = click.option(
+    "--release", metavar="LABEL", help="Codes of this release only: other labels, other codes."
+)
+
+
+class Named(click.ParamType):
+    """``NAME=...`` with something read from what follows."""
+
+    name = "named"
+
+    def __init__(self, read: Callable[[str], Any], example: str) -> None:
+        self.read = read
+        self.example = example
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        name, found, rest = str(value).rpartition("=")
+        try:
+            if not found or not name:
+                raise ValueError
+            return name, self.read(rest)
+        except (ValueError, OSError):
+            self.fail(f"{value!r} is not like {self.example}", param, ctx)
+
+
+def _end(text: str) -> float | str:
+    with suppress(ValueError):
+        return float(text)
+    return text.strip()
+
+
+def _ends(text: str) -> tuple[Any, Any]:
+    low, high = text.split("..")
+    if high.startswith("."):  # three dots are no range up to a fraction
+        raise ValueError
+    return _end(low), _end(high)
+
+
+def _lines(path: str) -> list[str]:
+    with open(path, encoding="utf-8-sig") as file:
+        return [line.rstrip("\r\n") for line in file if line.strip()]
+
+
+RANGE = Named(_ends, "age=0..120 or born=1900-01-01..2030-12-31")
+LIMITS = Named(lambda text: [_end(part) for part in text.split(",")], "age=15,30,45")
+NUMBERS = Named(lambda text: [int(part) for part in text.split(",")], "age=1,4,6")
+LISTED = Named(_lines, "illness=illnesses.txt (one category a line)")
+SHARE = Named(float, "sex=0.1")
+
+
+def ask_passphrase(key_file: str | None, *, new: bool = False) -> str | None:
+    """From the environment or from the keyboard; never from the command line."""
+    if key_file is not None:
+        return None
+    given = os.environ.get("TULLE_PASSPHRASE")
+    return given or click.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
 
 
 @click.group()
@@ -38,7 +95,7 @@ def command() -> None:
 @options.as_json
 def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     """Tell the other sites columns, kinds and rounded ranges, but no category."""
-    from tulle.workflows.sites import summarise
+    from tulle._commands.sites import summarise
 
     _show(summarise(source, target, **arguments), "Summary", as_json)
 
@@ -119,7 +176,7 @@ def agree(
     From a policy and public ranges, or from the summaries of the sites. Prints the fingerprint
     that the sites compare by phone.
     """
-    from tulle.workflows.sites import agree as make
+    from tulle._commands.sites import agree as make
 
     made = make(
         target,
@@ -156,8 +213,8 @@ def agree(
 @options.as_json
 def encode(source: str, output: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
     """Encode your table: the codes, and a manifest with the fingerprint."""
+    from tulle._commands.site_tables import encode as make
     from tulle.cli.output import command_line, where_to_look, working
-    from tulle.workflows.site_tables import encode as make
 
     passphrase = ask_passphrase(key_file)
     with working():
@@ -183,8 +240,8 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
     Refuses codes of different agreements, different columns, changed files, and the same table
     twice. Needs no key.
     """
+    from tulle._commands.site_union import join as make
     from tulle.cli.output import where_to_look, working
-    from tulle.workflows.site_union import join as make
 
     with working():
         made = make(tables, output, force=force)
@@ -214,7 +271,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
 @options.as_json
 def decode(source: str, target: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
     """Decode what the miner found: tables, rules, trees, centres, JSON."""
-    from tulle.workflows.site_results import decode as make
+    from tulle._commands.site_results import decode as make
 
     passphrase = ask_passphrase(key_file)
     with output.working():
@@ -238,7 +295,7 @@ def rotate(
     agreement: str, target: str | None, as_json: bool, key_file: str | None, force: bool
 ) -> None:
     """Make a new key, aliases and secret cut points; the old agreement stays readable."""
-    from tulle.workflows.sites import rotate as make
+    from tulle._commands.sites import rotate as make
 
     made = make(
         agreement, target, key_file=key_file, passphrase=ask_passphrase(key_file), force=force

@@ -53,7 +53,7 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     basket a line). Words are lower-case runs of two or more letters or digits. OUTPUT: .parquet
     or .npz, with a manifest beside it. The miner needs no key.
     """
-    from tulle.workflows.sketch import sketch
+    from tulle._commands.sketch import sketch
 
     with output.working():
         made = sketch(source, command=output.command_line(), **arguments)

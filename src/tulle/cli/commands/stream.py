@@ -75,8 +75,8 @@ def command(source: str, key: str | None, as_json: bool, **given: Any) -> None:
     at any moment and start it again: every record is counted exactly once. Malformed records are
     listed in FILE.rejects.ndjson (line and reason, no values), and the stream goes on.
     """
+    from tulle._commands.stream import stream
     from tulle.keys import SecretKey
-    from tulle.workflows.stream import stream
 
     opened = None if key is None else SecretKey.load(key)
     with output.working():

@@ -33,7 +33,7 @@ from tulle.cli import options, output
 @options.as_json
 def command(source: str, as_json: bool, **arguments: Any) -> None:
     """Find the group size: the most privacy that costs little utility."""
-    from tulle.workflows.tune import tune
+    from tulle._commands.tune import tune
 
     with output.working():
         made = tune(source, command=output.command_line(), **arguments)

@@ -15,8 +15,8 @@ def command(release: str, as_json: bool) -> int:
 
     RELEASE is a file, or a database table (sqlite:///file.db#table, postgresql://host/db#table).
     """
+    from tulle.io._formats import display_name
     from tulle.releases import read_manifest, verify_release
-    from tulle.tables.formats import display_name
 
     rows = verify_release(release)
     manifest = read_manifest(release)

@@ -10,20 +10,20 @@ from importlib import import_module
 
 import numpy as np
 
-from tulle.checks import check_choice
-from tulle.condense.groupings.repair import without_gaps
-from tulle.condense.validity import check_feasible, check_groups
-from tulle.moments import Floats, Ints
-from tulle.threads import linear_algebra_on_one
+from tulle._checks import check_choice
+from tulle._moments import Floats, Ints
+from tulle._threads import linear_algebra_on_one
+from tulle.condense._levels import check_feasible, check_groups
+from tulle.condense.groupings._repair import without_gaps
 
 # method -> the module that defines a function of that name
 _HOMES = {
-    "levels": "constructed",
-    "mdav": "farthest",
-    "modified": "clustered",
-    "original": "seeded",
-    "fast": "fast",
-    "best": "best",
+    "levels": "_papers",
+    "mdav": "_papers",
+    "modified": "_papers",
+    "original": "_papers",
+    "fast": "_fast",
+    "best": "_best",
 }
 METHODS = tuple(_HOMES)
 

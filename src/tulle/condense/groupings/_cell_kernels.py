@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tulle.jit import borrowing
-from tulle.moments import Floats, Ints
+from tulle._jit import borrowing
+from tulle._moments import Floats, Ints
 
 
 class Cells(NamedTuple):

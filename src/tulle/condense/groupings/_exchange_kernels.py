@@ -13,6 +13,8 @@ import math
 
 import numpy as np
 
+from tulle._jit import borrowing
+from tulle._moments import Floats, Ints
 from tulle.condense.groupings._cell_kernels import (
     Cells,
     change_places,
@@ -23,8 +25,6 @@ from tulle.condense.groupings._cell_kernels import (
     recentre,
     swap,
 )
-from tulle.jit import borrowing
-from tulle.moments import Floats, Ints
 
 MANY = 32  # members of groups that are first traded many at once
 VERY_MANY = 256  # and of those in which one more swap gains next to nothing

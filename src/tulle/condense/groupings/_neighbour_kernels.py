@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle.jit import borrowing, kernel
-from tulle.moments import Floats, Ints
+from tulle._jit import borrowing, kernel
+from tulle._moments import Floats, Ints
 
 
 @borrowing

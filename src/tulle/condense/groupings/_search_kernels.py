@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tulle._jit import borrowing
+from tulle._moments import Floats, Ints
 from tulle.condense.groupings._bench_kernels import (
     MOST,
     Bench,
@@ -21,8 +23,6 @@ from tulle.condense.groupings._bench_kernels import (
     unpack,
 )
 from tulle.condense.groupings._start_kernels import random_unit
-from tulle.jit import borrowing
-from tulle.moments import Floats, Ints
 
 RETURN = 0.5  # chance that a walk begins again where it began
 FEWER = 0.02  # chance that one group fewer is made than was taken apart

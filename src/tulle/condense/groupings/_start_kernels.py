@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tulle.jit import borrowing, kernel
-from tulle.moments import Floats, Ints
+from tulle._jit import borrowing, kernel
+from tulle._moments import Floats, Ints
 
 SAMPLE = 256  # records of a block that show its principal direction
 CHUNK = 512  # records that are looked at before the search asks whether it may stop

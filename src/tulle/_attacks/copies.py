@@ -1,0 +1,101 @@
+"""Copies: is a person's record in the release, as it was or nearly?
+
+No skill is needed: the attacker looks for rows that say exactly, or nearly, what they know. Near
+means within a tenth of the way to the nearest other person in the data, so that dense data are not
+blamed for being dense. Guessing is the same search in a release whose columns were shuffled each
+on its own: values that go together by chance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._attacks.nearest import nearest, spacing
+from tulle._attacks.records import Floats, Records, chosen
+from tulle._attacks.result import AttackResult
+
+NEAR = 0.1  # of the way to the nearest other person
+
+
+def exact_copies(
+    original: Records,
+    release: Records,
+    rng: np.random.Generator,
+    *,
+    control: Records | None = None,
+) -> AttackResult:
+    """People whose record stands in the release as it is, in every column.
+
+    All records are tried, none is sampled. On tables of few categories this happens by chance:
+    the control says how often.
+    """
+    return AttackResult(
+        "exact_copies",
+        len(original),
+        int(is_in(original, release).sum()),
+        int(is_in(original, release.scrambled(rng)).sum()),
+        None if control is None else int(is_in(control, release).sum()),
+        None if control is None else len(control),
+        story="Anybody who reads the release. Right if a person's record stands in it unchanged, "
+        "in every column.",
+    )
+
+
+def near_copies(
+    original: Records,
+    release: Records,
+    rng: np.random.Generator,
+    *,
+    control: Records | None = None,
+    attempts: int = 1000,
+) -> AttackResult:
+    """People of whom a released record differs by next to nothing."""
+    rows = chosen(len(original), attempts, rng)
+    people, apart = original.take(rows), spacing(rows, original)
+    strange: int | None = None
+    strangers = 0
+    if control is not None:
+        outside = control.take(chosen(len(control), attempts, rng))
+        far = nearest(outside, original).distances[:, 0]
+        strange, strangers = _count_near(outside, release, far), len(outside)
+    return AttackResult(
+        "near_copies",
+        len(people),
+        _count_near(people, release, apart),
+        _count_near(people, release.scrambled(rng), apart),
+        strange,
+        strangers or None,
+        story="Anybody who reads the release and knows a person's record. Right if a released "
+        "record differs from it, over all columns, by less than a tenth of the way to the nearest "
+        "other person.",
+    )
+
+
+def closest_distances(
+    records: Records, release: Records, rng: np.random.Generator, *, attempts: int = 1000
+) -> Floats:
+    """How far the closest released record is, for each of some people."""
+    people = records.take(chosen(len(records), attempts, rng))
+    return nearest(people, release).distances[:, 0]
+
+
+def _count_near(people: Records, release: Records, apart: Floats) -> int:
+    distances = nearest(people, release).distances[:, 0]
+    # a twin in the data leaves no room between people, but an exact copy is one all the same
+    return int(((distances < NEAR * apart) | (distances == 0)).sum())
+
+
+def is_in(records: Records, release: Records) -> NDArray[np.bool_]:
+    """Whether each record occurs in the release, by sorting rows of bytes."""
+    mine, theirs = as_bytes(records), as_bytes(release)
+    return np.isin(mine, theirs)
+
+
+def as_bytes(records: Records) -> NDArray[np.void]:
+    """Each record as one comparable piece of bytes."""
+    # + 0.0 makes one zero of two
+    numbers = np.ascontiguousarray(records.numbers + 0.0).view(np.uint8)
+    codes = np.ascontiguousarray(records.codes).view(np.uint8)
+    joined = np.ascontiguousarray(np.hstack([numbers, codes]))
+    return joined.view(np.dtype((np.void, joined.shape[1]))).ravel()

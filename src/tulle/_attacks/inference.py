@@ -1,0 +1,135 @@
+"""Inference: what is this person's secret?
+
+The *acquaintance* knows a person's other columns, takes the nearest released record, and reads the
+secret from it; of several that are alike in what is known, the commonest secret (the median of
+numbers). Right if the category is the same, or the number within a tenth of a standard
+deviation. Guessing is the best single answer for everybody that the release gives. A release
+that mines well teaches how columns go together, so the rate may be high for anybody: the control
+tells that from what the release gives away of its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._attacks.copies import as_bytes
+from tulle._attacks.nearest import nearest
+from tulle._attacks.records import Codes, Floats, Ints, Records, chosen
+from tulle._attacks.result import AttackResult
+
+CLOSE = 0.1  # standard deviations: a number that near is known
+
+
+def inference(
+    original: Records,
+    release: Records,
+    secret: str,
+    rng: np.random.Generator,
+    *,
+    known: Iterable[str] | None = None,
+    control: Records | None = None,
+    attempts: int = 1000,
+) -> AttackResult:
+    """The column ``secret`` is read from the released record nearest in the columns ``known``.
+
+    All other columns are known, unless said.
+    """
+    columns = tuple(name for name in known or original.columns if name != secret)
+    people = original.take(chosen(len(original), attempts, rng))
+    seen, answers = _answers(release.only(columns), release.only([secret]))
+    right = _read_off(people, seen, answers)
+    guess = _best_guess(people.only([secret]), release.only([secret]))
+    strange: NDArray[np.bool_] | None = None
+    if control is not None:
+        outside = control.take(chosen(len(control), attempts, rng))
+        strange = _read_off(outside, seen, answers)
+    numeric = secret in original.number_names
+    right_if = f"within {CLOSE:g} standard deviations" if numeric else "the same"
+    return AttackResult(
+        f"inference:{secret}",
+        len(people),
+        int(right.sum()),
+        int(guess.sum()),
+        None if strange is None else int(strange.sum()),
+        None if strange is None else len(strange),
+        story=f"An acquaintance who knows {_listed(columns, original)} of a person takes the "
+        f"nearest released record and reads '{secret}' from it. Right if it is {right_if}.",
+    )
+
+
+def _answers(known: Records, secret: Records) -> tuple[Records, Records]:
+    """Each combination of known values that the release has, once, and the secret to read off."""
+    _, first, kinds = np.unique(as_bytes(known), return_index=True, return_inverse=True)
+    kinds = kinds.ravel()
+    if secret.numbers.shape[1]:
+        gone = np.asarray(secret.codes.any(axis=1))
+        order = np.lexsort((secret.numbers[:, 0], gone, kinds))
+        picks = _middles(kinds, gone)
+    else:
+        order = np.lexsort((secret.codes[:, 0], kinds))
+        picks = _commonest(kinds[order], secret.codes[order, 0])
+    return known.take(first), secret.take(order[picks])
+
+
+def _middles(kinds: Ints, gone: NDArray[np.bool_]) -> Ints:
+    """Where the answer of each kind stands if its known numbers come in order, the missing last.
+
+    The lower median of the known ones; a missing one if most are missing.
+    """
+    sizes, lost = np.bincount(kinds), np.bincount(kinds, weights=gone).astype(np.int64)
+    starts = np.cumsum(sizes) - sizes
+    present = sizes - lost
+    return np.asarray(starts + np.where(lost > present, sizes - 1, np.maximum(present - 1, 0) // 2))
+
+
+def _commonest(kinds: Ints, codes: Codes) -> Ints:
+    """Where the commonest code of each kind stands first, in rows that are sorted by both."""
+    new = np.ones(len(kinds), dtype=bool)
+    new[1:] = (kinds[1:] != kinds[:-1]) | (codes[1:] != codes[:-1])
+    starts = np.flatnonzero(new)
+    runs = np.diff(np.append(starts, len(kinds)))
+    ranked = np.lexsort((-runs, kinds[starts]))
+    _, best = np.unique(kinds[starts][ranked], return_index=True)
+    return np.asarray(starts[ranked[best]])
+
+
+def _read_off(people: Records, seen: Records, answers: Records) -> NDArray[np.bool_]:
+    links = nearest(people.only(seen.columns), seen).rows[:, 0]
+    return _agree(people.only(answers.columns), answers.take(links))
+
+
+def _agree(truth: Records, answer: Records) -> NDArray[np.bool_]:
+    """Numbers close and codes equal; a missing value is right only where it is missing."""
+    close = (np.abs(truth.numbers - answer.numbers) <= CLOSE).all(axis=1)
+    return np.asarray(close & (truth.codes == answer.codes).all(axis=1))
+
+
+def _best_guess(truth: Records, released: Records) -> NDArray[np.bool_]:
+    """Who the one best answer for everybody is right for."""
+    if not released.numbers.shape[1]:
+        states, counts = np.unique(released.codes, axis=0, return_counts=True)
+        return np.asarray((truth.codes == states[np.argmax(counts)]).all(axis=1))
+    # beside a number, a code other than 0 says that it is missing
+    present, known = ~released.codes.any(axis=1), ~truth.codes.any(axis=1)
+    middle, covered = _fullest_window(released.numbers[present, 0])
+    if covered < (~present).sum():
+        return np.asarray(~known)
+    return np.asarray(known & (np.abs(truth.numbers[:, 0] - middle) <= CLOSE))
+
+
+def _fullest_window(values: Floats) -> tuple[float, int]:
+    """The middle of the window of the width that counts as close with most values in it."""
+    if not len(values):
+        return 0.0, 0
+    ordered = np.sort(values)
+    ends = np.searchsorted(ordered, ordered + 2 * CLOSE, side="right")
+    inside = ends - np.arange(len(ordered))
+    start = int(np.argmax(inside))
+    return float(ordered[start] + CLOSE), int(inside[start])
+
+
+def _listed(columns: tuple[str, ...], original: Records) -> str:
+    return "all other columns" if len(columns) == len(original.columns) - 1 else ", ".join(columns)

@@ -1,0 +1,113 @@
+"""Recovery: which rules were hidden in these baskets?
+
+Hiding takes a rule below the thresholds of mining, and cheap hiding takes it only just below. The
+*competitor* mines the release with thresholds that are a tenth lower, and looks at the rules that
+appear then: both their sides are frequent, only the rule is missing. The nearer a rule stays to
+its threshold, the more it is suspected. Right if a hidden rule shows, or is among the first
+suspects, of whom there are as many as rules were hidden. Guessing is to name as many by lot among
+all rules at the lowered thresholds; the control are the rules that just miss and that nobody hid:
+how often one of them is suspected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._attacks.result import AttackResult
+from tulle.errors import DataError
+from tulle.rules._sensitive import lookup
+from tulle.rules.mine import Implications, hash_words, implications, mine
+from tulle.rules.rule import Rule
+from tulle.transactions import Transactions
+
+Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+
+GAP = Fraction(1, 10)  # by which the competitor lowers the thresholds
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def rule_recovery(
+    released: Transactions,
+    hidden: Sequence[Rule],
+    min_support: int,
+    min_confidence: Fraction,
+    rng: np.random.Generator,
+) -> AttackResult:
+    """Hidden rules are looked for among those that just miss the thresholds.
+
+    Parameters
+    ----------
+    released
+        The baskets that are shared; items that the rules name are known to them.
+    hidden
+        The rules that were hidden.
+    min_support, min_confidence
+        The thresholds that they were hidden at: a number of baskets, and a share.
+    """
+    if not hidden:
+        raise DataError("recovery needs at least one hidden rule")
+    longest = max(len(rule.consequent) for rule in hidden)
+    secrets = np.unique(_keys_of(released, hidden))
+    low = max(1, math.ceil(min_support * (1 - GAP)))
+    found = implications(mine(released, low), min_confidence * (1 - GAP), longest)
+    strength = _strength(found, min_support, float(min_confidence))
+    secret = np.isin(_keys(found), secrets)
+    shows = strength >= 1
+    candidates = np.flatnonzero(~shows & _sides_frequent(found, min_support))
+    order = np.lexsort((rng.random(len(candidates)), -strength[candidates]))
+    suspects = candidates[order[: len(secrets)]]
+    innocent = int((~secret[candidates]).sum())
+    return AttackResult(
+        "rule_recovery",
+        len(secrets),
+        int((secret & shows).sum() + secret[suspects].sum()),
+        min(1.0, len(secrets) / max(1, len(found))) * int(secret.sum()),
+        int((~secret[suspects]).sum()) if innocent else None,
+        innocent or None,
+        story="A competitor mines the release with thresholds that are a tenth lower and suspects "
+        "the rules that come nearest to the true ones, as many as were hidden. Right if a "
+        "suspect was hidden, or if a hidden rule still shows; the control is how often a rule that "
+        "nobody hid is suspected.",
+        details={"rules that just miss the thresholds": len(candidates)},
+    )
+
+
+def _strength(found: Implications, min_support: int, min_confidence: float) -> Floats:
+    """How near each rule comes to the thresholds: 1 or more shows."""
+    support = found.itemsets.support.astype(np.float64)
+    whole, antecedent = support[found.whole], support[found.antecedent]
+    by_support = whole / min_support
+    if not min_confidence:
+        return by_support
+    return np.minimum(by_support, whole / antecedent / min_confidence)
+
+
+def _sides_frequent(found: Implications, min_support: int) -> NDArray[np.bool_]:
+    support = found.itemsets.support
+    return np.asarray(
+        (support[found.antecedent] >= min_support) & (support[found.consequent] >= min_support)
+    )
+
+
+def _keys(found: Implications) -> Words:
+    hashes = found.itemsets.hashes
+    return _mixed(hashes[found.whole], hashes[found.antecedent])
+
+
+def _keys_of(baskets: Transactions, rules: Sequence[Rule]) -> Words:
+    words = hash_words(len(baskets.names))
+    sides = lookup(baskets, [side for rule in rules for side in (rule.antecedent, rule.consequent)])
+    hashed = np.array([np.bitwise_xor.reduce(words[list(codes)]) for codes in sides])
+    left, right = hashed[::2], hashed[1::2]
+    return _mixed(left ^ right, left)
+
+
+def _mixed(whole: Words, antecedent: Words) -> Words:
+    with np.errstate(over="ignore"):
+        return whole * _MIX + antecedent

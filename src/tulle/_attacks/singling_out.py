@@ -1,0 +1,127 @@
+"""Singling out: does the release show that somebody with these rare values exists?
+
+A few columns often suffice to make a person the only one of their kind ('a widower of 37 from
+Portugal'). The *searcher* finds such a combination once in the release and concludes that exactly
+one person has it. The attempts are people who are the only ones in the data with their values in
+a few columns drawn by lot (numbers count as equal in the same of :data:`BINS` parts of the range);
+right if the release holds exactly one record with these values. The control are people who were
+not in the data, whose combination nobody in the data has either. Guessing is the same search in
+a release whose columns were shuffled each on its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._attacks.records import Floats, Ints, Records
+from tulle._attacks.result import AttackResult
+
+BINS = 50
+COLUMNS = 3  # columns in a combination
+_SETS = 40  # sets of columns that are drawn
+_SHUFFLES = 5  # guesses are averaged over this many
+
+
+def singling_out(
+    original: Records,
+    release: Records,
+    rng: np.random.Generator,
+    *,
+    control: Records | None = None,
+    attempts: int = 1000,
+) -> AttackResult | None:
+    """People with a combination of their own, and whether the release shows it once.
+
+    None if nobody has one: then there is nobody to single out this way.
+    """
+    shuffles = [release.scrambled(rng) for _ in range(_SHUFFLES)]
+    others = [] if control is None else [control]
+    tables = [original, release, *shuffles, *others]
+    ranked, ends = _ranked(tables), np.cumsum([len(table) for table in tables])[:-1]
+    sets = _column_sets(original, rng)
+    share = -(-attempts // len(sets))
+    # each person is tried with one set only: attempts on one person would not be independent
+    turns = [np.array_split(rng.permutation(len(t)), len(sets)) for t in (original, *others)]
+    tried = right = guessed = strangers = strange = 0
+    for turn, columns in enumerate(sets):
+        people, released, *rest = np.split(_numbered(ranked, columns), ends)
+        mine = people[turns[0][turn]]
+        picked = mine[np.bincount(people)[mine] == 1][:share]
+        tried += len(picked)
+        right += _shown_once(picked, released)
+        guessed += sum(_shown_once(picked, shuffled) for shuffled in rest[:_SHUFFLES])
+        for outside in rest[_SHUFFLES:]:
+            theirs = outside[turns[1][turn]]
+            picked = theirs[~np.isin(theirs, people)][:share]
+            strangers += len(picked)
+            strange += _shown_once(picked, released)
+    if not tried:
+        return None
+    return AttackResult(
+        "singling_out",
+        tried,
+        right,
+        guessed / _SHUFFLES,
+        strange if strangers else None,
+        strangers or None,
+        story=f"Somebody finds a combination of {COLUMNS} columns that occurs once in the release "
+        "and says that exactly one person has it. Tried on people who are the only ones with "
+        "theirs; right if the release holds exactly one such record.",
+        details={"parts of the range of a number": BINS},
+    )
+
+
+def _column_sets(records: Records, rng: np.random.Generator) -> list[list[str]]:
+    names = np.array(records.columns)
+    size = min(COLUMNS, len(names))
+    drawn = {tuple(sorted(rng.choice(len(names), size, replace=False))) for _ in range(_SETS)}
+    return [names[list(places)].tolist() for places in sorted(drawn)]
+
+
+def _edges(numbers: Floats) -> tuple[Floats, Floats]:
+    low = numbers.min(axis=0, initial=0.0)
+    width = (numbers.max(axis=0, initial=0.0) - low) / BINS
+    return low, np.where(width > 0, width, 1.0)
+
+
+def _ranked(tables: list[Records]) -> dict[str, tuple[Ints, int]]:
+    """Each column over all tables, one after the other, as ranks 0, 1, ..., and their number.
+
+    Numbers count by the part of the original's range that they are in.
+    """
+    low, width = _edges(tables[0].numbers)
+    numbers = np.vstack([table.numbers for table in tables])
+    # half a part of shift: values on a grid sit in the middle of a part, not on its edge
+    parts = np.floor((numbers - low) / width + 0.5)
+    codes = np.vstack([table.codes for table in tables])
+    ranked: dict[str, tuple[Ints, int]] = {}
+    first = tables[0]
+    for name, cells in (*zip(first.number_names, parts.T), *zip(first.code_names, codes.T)):
+        ranks, count = _ranks(cells)
+        if name in ranked:  # the code beside a number
+            ranks, count = _ranks(ranked[name][0] * count + ranks)
+        ranked[name] = ranks, count
+    return ranked
+
+
+def _numbered(ranked: dict[str, tuple[Ints, int]], columns: list[str]) -> Ints:
+    """Numbers the combinations of some columns, alike in all tables."""
+    joined = ranked[columns[0]][0]
+    for name in columns[1:]:
+        ranks, count = ranked[name]
+        # within 64 bits: a rank is below the number of records
+        joined, _ = _ranks(joined * count + ranks)
+    return joined
+
+
+def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
+    values, ranks = np.unique(cells, return_inverse=True)
+    return ranks.ravel().astype(np.int64), len(values)
+
+
+def _shown_once(picked: Ints, released: Ints) -> int:
+    top = int(max(picked.max(initial=0), released.max(initial=0))) + 1
+    return int((np.bincount(released, minlength=top)[picked] == 1).sum())

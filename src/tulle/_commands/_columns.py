@@ -1,0 +1,87 @@
+"""Columns and options of a command: what was asked, else the policy, else guesses and defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.table._inference import infer_columns, is_opaque
+from tulle.table.policy import Policy, load_policy
+from tulle.table.schema import UNRELEASED, Column, Kind, Role
+
+
+def plan_columns(
+    table: pl.DataFrame,
+    policy: str | os.PathLike[str] | None,
+    command: str,
+    defaults: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    target: str | None = None,
+    levels: str | None = None,
+) -> tuple[list[Column], dict[str, Any]]:
+    """The columns with their roles, and the options of a command.
+
+    Without a policy, kinds, identifiers and useless columns are inferred; a target and levels are
+    used only if they are asked for.
+    """
+    refuse_two_roles(target, levels)
+    loaded = Policy() if policy is None else load_policy(policy, table.columns)
+    columns = loaded.resolve(table.columns) or [
+        replace(column, role=Role.QUASI) if column.role in (Role.TARGET, Role.LEVEL) else column
+        for column in infer_columns(table)
+    ]
+    columns = with_roles(columns, target, levels)
+    asked = {name: value for name, value in given.items() if value is not None}
+    return columns, {**defaults, **loaded.options(command, defaults), **asked}
+
+
+def refuse_two_roles(target: str | None, levels: str | None) -> None:
+    """Refuses one column for both: the second role would quietly replace the first."""
+    if target is not None and target == levels:
+        raise ParameterError(
+            f"--target and --levels both name column '{target}': a column has one role. Leave "
+            "one of them out, or name another column"
+        )
+
+
+def with_roles(columns: list[Column], target: str | None, levels: str | None) -> list[Column]:
+    """The columns, with the target and the levels that were asked for."""
+    for name, role in ((target, Role.TARGET), (levels, Role.LEVEL)):
+        if name is not None:
+            columns = _with_role(columns, name, role)
+    return columns
+
+
+def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
+    """The table without lists, objects and bytes that the policy ignores."""
+    left_out = [c.name for c in columns if c.role in UNRELEASED]
+    return table.drop(name for name in left_out if is_opaque(table.schema[name]))
+
+
+def column_of(columns: list[Column], role: Role) -> Column | None:
+    """The column that has a role, if there is one."""
+    return next((column for column in columns if column.role is role), None)
+
+
+def words_of(columns: Iterable[Any]) -> list[str]:
+    """The columns that are known to hold words or codes, whatever they look like."""
+    words = (Kind.CATEGORY, Kind.TEXT)
+    return [c.name for c in columns if isinstance(c, Column) and c.kind in words]
+
+
+def _with_role(columns: list[Column], name: str, role: Role) -> list[Column]:
+    names = [column.name for column in columns]
+    if name not in names:
+        raise DataError(f"there is no column '{name}' for the {role}: {nearest_name(name, names)}")
+    return [
+        replace(column, role=role)
+        if column.name == name
+        else (replace(column, role=Role.QUASI) if column.role is role else column)
+        for column in columns
+    ]

@@ -1,0 +1,302 @@
+"""Lines in, records condensed: typing, refusing, and where the records are that wait."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tulle._commands._stream_settings import Settings
+from tulle._files import OutputExists
+from tulle._moments import Ints
+from tulle.errors import DataError, PrivacyError
+from tulle.io._text import refuse_record
+from tulle.stream import StreamCondenser
+from tulle.stream._checkpoints import Whereabouts, changed
+from tulle.stream._misfits import misfits
+from tulle.stream._records import Reasons, RecordReader, Records, Row
+from tulle.stream._saved import resupply
+from tulle.stream.sources import Lines, Source
+from tulle.table._numbers import EXACT
+from tulle.table.schema import UNRELEASED
+
+# The file of refused lines: where each was and why, never what it held.
+
+MOST_PENDING = 10_000
+
+
+class Rejects:
+    """Refused lines wait for a checkpoint, which holds them itself, and then go to the file.
+
+    So the file begins after the state does, and after a kill at any moment it is cut back to the
+    ``length`` that the checkpoint knows, and what is ``pending`` in the checkpoint comes again: no
+    refusal is lost or listed twice. Without a length, the stream begins.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        count: int,
+        length: int | None,
+        pending: Iterable[str] = (),
+    ) -> None:
+        self.path = Path(path)
+        self.count = count
+        self.pending = list(pending)
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if length is None and size:
+            raise OutputExists(
+                f"{self.path} exists already: move it away, or pass --force to replace it"
+            )
+        self.length = length or 0
+        if size < self.length:
+            raise DataError(f"{self.path} is shorter than the state says: it was changed")
+        if size > self.length:
+            os.truncate(self.path, self.length)
+        self.flush()
+
+    @property
+    def full(self) -> bool:
+        """Whether so many wait that a checkpoint should write them now."""
+        return len(self.pending) >= MOST_PENDING
+
+    def add(self, source: str, number: int, reason: str) -> None:
+        """Notes one refused line."""
+        self.count += 1
+        entry = {"source": source, "line": number, "reason": reason}
+        self.pending.append(json.dumps(entry) + "\n")
+
+    def to_json(self) -> dict[str, Any]:
+        """What a checkpoint must hold before :meth:`flush` may write."""
+        return {
+            "rejected": self.count,
+            "reject_bytes": self.length,
+            "pending_rejects": self.pending,
+        }
+
+    def flush(self) -> None:
+        """Appends what is pending and makes it last."""
+        if not self.pending:
+            return
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.writelines(self.pending)
+            file.flush()
+            os.fsync(file.fileno())
+        self.length = self.path.stat().st_size
+        self.pending.clear()
+
+
+class Intake:
+    """Feeds a condenser from lines; begins with the initial ones, which settle the types."""
+
+    def __init__(self, reader: RecordReader, rejects: Rejects, settings: Settings) -> None:
+        self.reader = reader
+        self.rejects = rejects
+        self.settings = settings
+        self.condenser: StreamCondenser | None = None
+        self.initial = _Initial()
+        self.waiting = Whereabouts()
+        self.read = 0
+        self.began_with = 0  # records, if it was in this run
+        self.surplus = 0  # lines with keys that are no columns
+
+    @property
+    def seen(self) -> int:
+        """Records that the condenser has taken."""
+        return 0 if self.condenser is None else int(self.condenser.n_seen_)
+
+    def progress(self) -> str:
+        """How far it is, in a few words."""
+        if self.condenser is None:
+            wanted = self.settings.wanted["init"]
+            return f"{len(self.initial.rows):,} of the first {wanted:,} records"
+        return f"{self.seen:,} records"
+
+    def resume(
+        self, condenser: StreamCondenser, owed: list[dict[str, Any]], source: Source
+    ) -> None:
+        """Goes on with a condenser; records that wait are read from the source again."""
+        texts = self.waiting.read_again(owed, source)
+        if owed:
+            records = self.reader.records_apart(texts).frame
+            if records.height != len(owed):
+                raise changed(source)
+            resupply(condenser, owed, self._features(records))
+        self.condenser = condenser
+
+    def take(self, lines: Lines) -> None:
+        """Condenses lines, or keeps them until the initial records are complete."""
+        self.read += len(lines) - lines.texts.count(b"")
+        if self.condenser is not None:
+            self._condense(lines, self.reader.records(lines.texts, lines.origins))
+            return
+        self.initial.add(lines, self.reader, self.waiting)
+        if len(self.initial.rows) >= self.settings.wanted["init"]:
+            self.begin()
+
+    def begin(self) -> None:
+        """Makes the groups of the initial records."""
+        initial = self.initial
+        if not initial.rows:
+            raise DataError("the source holds no record" + initial.complaint())
+        self.reader.learn(initial.rows, self.settings.declared())
+        records = self.reader.typed(initial.rows, initial.places, initial.refused)
+        lines = Lines.joined(initial.lines)
+        if self.reader.kind == "csv":
+            refuse_record(lines.origins[0], records.frame)
+        self.settings.plan(records.frame)
+        self._condense(lines, records)
+        self.initial = _Initial()
+
+    def _condense(self, lines: Lines, records: Records) -> None:
+        """Takes typed records; refusals are listed in the order of the lines."""
+        self.surplus += records.surplus
+        refused = dict(records.refused)
+        frame, places = self._allowed(records.frame, records.places, refused)
+        if self.condenser is None:
+            self._start(frame, places, lines, refused)
+        else:
+            self._insert(frame, places, lines, refused)
+        for place in sorted(refused):
+            self.rejects.add(lines.origins[place], lines.numbers[place], refused[place])
+
+    def _allowed(
+        self, frame: pl.DataFrame, places: Ints, refused: Reasons
+    ) -> tuple[pl.DataFrame, Ints]:
+        """Refuses records without a level or a class, and numbers that no release may hold."""
+        fine = np.ones(frame.height, dtype=bool)
+        for allowed, reason in self._conditions(frame):
+            wrong = ~allowed.fill_null(False).to_numpy() & fine
+            refused |= dict.fromkeys(places[wrong].tolist(), reason)
+            fine &= ~wrong
+        return (frame, places) if fine.all() else (frame.filter(fine), places[fine])
+
+    def _conditions(self, frame: pl.DataFrame) -> Iterator[tuple[pl.Series, str]]:
+        """What every record must fulfil, the initial ones included, and what to say if not."""
+        level, classes = self.settings.level_column, self.settings.class_column
+        if level is not None:
+            if not frame[level].dtype.is_integer():
+                raise DataError(f"the levels in '{level}' must be whole numbers")
+            yield frame[level].is_between(1, EXACT), f"column '{level}' is no level from 1 to 2**53"
+        if classes is not None:
+            yield frame[classes].is_not_null(), f"column '{classes}', the class, is missing"
+        for column in self.settings.columns:
+            if column.role in UNRELEASED:
+                continue
+            values = frame[column.name]
+            if values.dtype.is_float():
+                yield ~values.is_infinite().fill_null(False), f"column '{column.name}' is infinite"
+            if column.bounds is not None and values.dtype.is_numeric():
+                inside = values.is_between(*column.bounds) | values.is_null()
+                yield inside, f"column '{column.name}' is outside its public bounds"
+
+    def _start(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
+        wanted, classes = self.settings.wanted, self.settings.class_column
+        condenser = StreamCondenser(
+            wanted["k"],
+            init_size=max(2, frame.height),
+            split=wanted["split"],
+            grouping=wanted["grouping"],
+            synthesis=wanted["synthesis"],
+            classwise=classes is not None,
+            columns=[column for column in self.settings.columns if column.name != classes],
+            random_state=wanted["seed"],
+        )
+        condenser.partial_fit(self._features(frame), self._classes(frame))
+        if not len(condenser.counts_):
+            raise PrivacyError(
+                f"{frame.height} records are too few for one group of their level, and nothing was "
+                f"written: wait for more, or begin with more (--init){_complaint(refused)}"
+            )
+        self.began_with = frame.height
+        self.condenser = condenser
+        self.waiting.keep(condenser.waiting_numbers(), 0, places, lines)
+
+    def _insert(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
+        """Condenses records, but for those that are refused (a category never seen, say)."""
+        assert self.condenser is not None
+        if not frame.height:
+            return
+        before = self.seen
+        try:
+            self.condenser.partial_fit(self._features(frame), self._classes(frame))
+        except DataError as error:
+            if frame.height == 1:
+                refused[int(places[0])] = _plainly(str(error))
+                return
+            for rest in self._without_misfits(frame, places, refused):
+                self._insert(*rest, lines, refused)
+            return
+        self.waiting.keep(self.condenser.waiting_numbers(), before, places, lines)
+
+    def _without_misfits(
+        self, frame: pl.DataFrame, places: Ints, refused: Reasons
+    ) -> list[tuple[pl.DataFrame, Ints]]:
+        """The records that may be taken; if no misfit is found, two halves to try apart."""
+        assert self.condenser is not None
+        wrong = misfits(self.condenser, self._features(frame))
+        if not wrong:
+            half = frame.height // 2
+            return [(frame[:half], places[:half]), (frame[half:], places[half:])]
+        refused |= {int(places[row]): _plainly(reason) for row, reason in wrong.items()}
+        fine = np.ones(frame.height, dtype=bool)
+        fine[list(wrong)] = False
+        return [(frame.filter(fine), places[fine])]
+
+    def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
+        classes = self.settings.class_column
+        return frame if classes is None else frame.drop(classes)
+
+    def _classes(self, frame: pl.DataFrame) -> pl.Series | None:
+        classes = self.settings.class_column
+        return None if classes is None else frame[classes]
+
+
+def _plainly(reason: str) -> str:
+    """A refusal for the list of lines: of initial records, where the library speaks of fitting."""
+    told = reason.partition(": fit on ")[0]
+    return told.replace("the data that the encoder was fitted on", "the initial records")
+
+
+class _Initial:
+    """Lines until there are enough to settle the types: raw values, and why some are refused."""
+
+    def __init__(self) -> None:
+        self.lines: list[Lines] = []
+        self.rows: list[Row] = []
+        self.places: list[int] = []
+        self.refused: Reasons = {}
+
+    def add(self, lines: Lines, reader: RecordReader, waiting: Whereabouts) -> None:
+        first = sum(map(len, self.lines))
+        following = zip(lines.texts, lines.origins, strict=True)
+        for place, (text, origin) in enumerate(following, first):
+            row, reason = reader.parse(text, origin)
+            if row is not None:
+                self.rows.append(row)
+                self.places.append(place)
+            elif reason:
+                self.refused[place] = reason
+        checks = [waiting.check(text) for text in lines.texts]
+        parsed = replace(lines, texts=[None] * len(lines), checks=checks)  # the texts may go
+        self.lines.append(parsed)
+        if len(self.refused) > max(MOST_PENDING, len(self.rows)):
+            raise DataError(f"{len(self.rows)} records are too few to begin with{self.complaint()}")
+
+    def complaint(self) -> str:
+        return _complaint(self.refused)
+
+
+def _complaint(refused: Reasons) -> str:
+    """What was refused, for people who gave the wrong file."""
+    if not refused:
+        return ""
+    first = refused[min(refused)]
+    return f": {len(refused)} lines were refused (the first one: {first})"

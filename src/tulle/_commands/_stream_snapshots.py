@@ -1,0 +1,391 @@
+"""Snapshot releases of a stream, each with its manifest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tulle._attacks.result import AttackResult
+from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
+from tulle._commands._stream_settings import Settings
+from tulle._files import OutputExists
+from tulle._moments import Floats, GroupMoments, Ints
+from tulle._report.words import attack_label
+from tulle.condense._synthesis import synthesize
+from tulle.errors import DataError
+from tulle.io.write import put_table
+from tulle.releases import Manifest, write_release
+from tulle.releases._file_pairs import manifest_path
+from tulle.stream import StreamCondenser
+from tulle.stream._state import StreamState
+from tulle.table.schema import Column
+
+# What may be told of the groups: of those that snapshots show, not of the stream's own. One
+# newcomer can make a group split while snapshots still hold it back: the bytes of the next one
+# stay the same, and what is said beside them must stay the same, too.
+
+
+def sizes_told(counts: Ints) -> dict[str, int]:
+    """How many groups there are, and how large."""
+    return {
+        "groups": len(counts),
+        "smallest_group": int(counts.min()),
+        "largest_group": int(counts.max()),
+    }
+
+
+def shown_sizes(condenser: StreamCondenser, policy: str) -> dict[str, int]:
+    """The same of the groups that the last snapshot shows."""
+    return sizes_told(_shown(condenser, policy)[0])
+
+
+def shown_small(condenser: StreamCondenser, policy: str) -> int:
+    """Groups shown with fewer members than a level in them."""
+    counts, levels = _shown(condenser, policy)
+    return int((counts < levels).sum())
+
+
+def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints]:
+    """Sizes and largest levels of the groups shown; with the policy "all", of all groups."""
+    if policy != "bounded":
+        return condenser.counts_, condenser.levels_
+    published = [state.published for state in condenser._states.values()]
+    views = [part.shown.view() for part in published if part is not None]
+    return (
+        np.concatenate([view.counts for view in views]),
+        np.concatenate([view.levels for view in views]),
+    )
+
+
+_FACTS = (
+    "smallest group",
+    "groups smaller than a level in them (their statistics were split)",
+    "records alone in their group (level 1), released as they are",
+    "groups whose records are all alike",
+)
+_NAME = re.compile(r"snapshot-(\d{6,})\.parquet")
+
+
+def snapshot_path(folder: Path, number: int) -> Path:
+    """Where a snapshot goes."""
+    return folder / f"snapshot-{number:06d}.parquet"
+
+
+def check_folder(folder: Path, *, made: int, force: bool) -> None:
+    """Refuses a folder that cannot be made, or that holds more snapshots than this stream made."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputExists(f"{folder} is a file: name a folder for the snapshots")
+    if not folder.parent.is_dir():
+        raise DataError(f"the folder {folder.parent} does not exist")
+    if not force and _later(folder, made):
+        raise OutputExists(
+            f"{folder} holds snapshots of another stream: pass --force to replace them"
+        )
+
+
+def clear_later(folder: Path, made: int) -> None:
+    """Takes away the snapshots of another stream: among this one's they would mislead."""
+    for path in _later(folder, made):
+        path.unlink(missing_ok=True)
+        manifest_path(path).unlink(missing_ok=True)
+
+
+def _later(folder: Path, made: int) -> list[Path]:
+    """Snapshots beyond those that this stream made."""
+    entries = folder.iterdir() if folder.exists() else []
+    found = ((path, _NAME.fullmatch(path.name)) for path in entries)
+    return [path for path, match in found if match and int(match[1]) > made]
+
+
+def write_snapshot(
+    condenser: StreamCondenser,
+    path: Path,
+    *,
+    settings: Settings,
+    counts: Mapping[str, Any],
+    source: str,
+    seed: str,
+) -> dict[str, Any]:
+    """Draws and writes one snapshot; what is to be said about it."""
+    columns, target = settings.columns, settings.class_column
+    policy, most, sizes = settings.wanted["snapshots"], settings.wanted["rows"], condenser.counts_
+    rows = most if sizes.sum() > most else None  # a stream may have condensed more than fits here
+    drawn = condenser.snapshot(rows) if policy == "bounded" else condenser.sample(rows)
+    table = _as_table(drawn, columns, target)
+    change = _change(condenser) if policy == "bounded" else {}
+    manifest = Manifest(
+        method="condensation of a stream" + (", class by class" if target else ""),
+        parameters=settings.parameters,
+        guarantee={
+            "every record joined a group of at least its level": True,
+            "snapshots change by valid groups of newcomers only": policy == "bounded",
+        },
+        verified={
+            "seen = condensed + waiting": condenser.n_seen_
+            == int(sizes.sum()) + condenser.n_waiting_,
+        }
+        | _facts(condenser, policy)
+        | {
+            f"since the last snapshot, {name.replace('_', ' ')}": count
+            for name, count in change.items()
+            if count is not None
+        },
+        counts={**counts, **shown_sizes(condenser, policy), "released": table.height},
+        columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
+        source={"name": source, "records": condenser.n_seen_},
+        output={"records": table.height, "columns": table.columns},
+        seed=seed,
+    )
+    path.parent.mkdir(exist_ok=True)
+    write_release(path, lambda file: put_table(table, file, path), manifest, force=True)
+    return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
+
+
+def _facts(condenser: StreamCondenser, policy: str) -> dict[str, Any]:
+    """What is verified of the groups that are shown."""
+    facts: tuple[int | None, ...] = (
+        int(condenser.counts_.min()),
+        condenser.n_small_,
+        condenser.n_verbatim_,
+        condenser.n_degenerate_,
+    )
+    if policy == "bounded":
+        shown = condenser.last_change_
+        facts = shown.smallest, shown.small, shown.verbatim, shown.degenerate
+    return dict(zip(_FACTS, facts, strict=True))
+
+
+def _change(condenser: StreamCondenser) -> dict[str, Any]:
+    change = condenser.last_change_
+    return {
+        "changed": change.changed,
+        "fewest_newcomers": change.fewest,
+        "held_back": change.held_back,
+    }
+
+
+def _as_table(drawn: Any, columns: Sequence[Column], target: str | None) -> pl.DataFrame:
+    """The drawn records with their class, columns in the order of the source."""
+    if target is None:
+        table: pl.DataFrame = drawn
+        return table
+    features, labels = drawn
+    whole = features.with_columns(pl.Series(target, labels))
+    return whole.select([c.name for c in columns if c.name in whole.columns])
+
+
+# What two releases of this stream tell of who arrived between them, measured. No record of the
+# stream is kept, so people are drawn from its groups: some arrive, nine do not, and a watcher who
+# holds the releases before and after picks one of ten. Either one arrives alone, or as many
+# arrive together as its level asks for, all of one group: then the policy shows them, and the
+# nine are their neighbours. The stream is played with a few of its groups only, which makes the
+# watcher's work easier than it is.
+
+TRIALS = 200
+CANDIDATES = 10
+GROUPS = 20
+
+
+def watch(
+    condenser: StreamCondenser, policy: str, rng: np.random.Generator, *, together: bool = False
+) -> list[AttackResult]:
+    """Both ways to look for a newcomer, for snapshots made by a policy (bounded or all)."""
+    states = [state for state in condenser._states.values() if len(state.groups)]
+    sizes = np.array([len(state.groups) for state in states])
+    arrive = _together if together else _alone
+    pairs = []
+    for _ in range(TRIALS):
+        state = states[rng.choice(len(states), p=sizes / sizes.sum())]
+        few = state.groups.taken(rng.permutation(len(state.groups))[:GROUPS]).moments()
+        came, decoys, level = arrive(few, rng)
+        pairs.append(_watched(few, came, decoys, level, condenser, policy, rng))
+    return [snapshots_by_totals(pairs, rng), snapshots_by_fresh_rows(pairs, rng)]
+
+
+def _alone(few: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floats, int]:
+    """One newcomer, others from all groups, and the newcomer's level."""
+    people, groups = synthesize(few, rng, distribution="normal")
+    chosen = rng.permutation(len(people))[:CANDIDATES]
+    return people[chosen[:1]], people[chosen[1:]], int(few.levels[groups[chosen[0]]])
+
+
+def _together(few: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floats, int]:
+    """As many newcomers as a group's level, others of the same group, and that level."""
+    home = int(rng.choice(len(few.counts), p=few.counts / few.counts.sum()))
+    level = int(few.levels[home])
+    sizes = np.zeros(len(few.counts), dtype=np.int64)
+    sizes[home] = level + CANDIDATES - 1
+    people = rng.permutation(synthesize(few, rng, distribution="normal", sizes=sizes)[0])
+    return people[:level], people[level:], level
+
+
+def _watched(
+    few: GroupMoments,
+    came: Floats,
+    decoys: Floats,
+    level: int,
+    condenser: StreamCondenser,
+    policy: str,
+    rng: np.random.Generator,
+) -> Snapshots:
+    """The releases before and after some people came to a stream of few groups."""
+    played = StreamState(few.means.shape[1], strict=condenser.split == "strict")
+    played.start(few)
+    levels = np.full(len(came), min(level, int(few.counts.max()) + 1))
+    before = _release(played, condenser.synthesis, policy, rng)
+    played.absorb(came, levels, played.seen + np.arange(len(came)))
+    after = _release(played, condenser.synthesis, policy, rng)
+    return Snapshots(before, after, (len(before), len(after)), came[0], decoys)
+
+
+def _release(
+    state: StreamState, distribution: str, policy: str, rng: np.random.Generator
+) -> Floats:
+    groups = state.publish()[0] if policy == "bounded" else state.groups
+    return synthesize(groups.moments(), rng, distribution=distribution)[0]
+
+
+# The report of a stream: what was counted, how it went, what two snapshots tell.
+
+ONE, LEVEL = "one record", "as many as its level"  # who arrives between two snapshots
+LIMITS = [
+    "Whoever reads all snapshots sees how the groups move: snapshots hide single newcomers among "
+    "as many as their level, not the trend that many of them make.",
+    "With split='paper' the statistics of a group are halved as if it were uniform: halves may "
+    "have fewer members than the largest level of those who went into them.",
+    "Ranges of numbers and domains of categories are released; those of categories are the "
+    "initial records'.",
+    "Records that wait are kept as they are, in memory, until others join them.",
+]
+
+
+def stream_result(
+    condenser: StreamCondenser,
+    settings: Settings,
+    counts: Mapping[str, Any],
+    snapshots: Sequence[Mapping[str, Any]],
+    source: str,
+) -> dict[str, Any]:
+    """The result that ``tulle._report`` shows."""
+    policy = settings.wanted["snapshots"]
+    shown = shown_sizes(condenser, policy)["groups"]
+    rng = np.random.default_rng()
+    used = watch(condenser, policy, rng)
+    return {
+        "title": f"Stream condensed from {source}",
+        "summary": f"{counts['seen']:,} records were seen: {counts['condensed']:,} are condensed, "
+        f"{counts['waiting']:,} wait. Snapshots show {shown:,} groups. "
+        f"{counts['rejected']:,} malformed lines were refused.",
+        "guarantee": {
+            "text": "Every record joined a group of at least its level, itself included.",
+            "rows": _promises(condenser, settings, counts),
+        },
+        "k": settings.wanted["k"],
+        "attacks": {attack.name: attack.to_dict() for attack in used},
+        "sections": [
+            _intersection(condenser, policy, used, rng),
+            _table(
+                "snapshots",
+                "Snapshots of this run",
+                "Groups that changed since the snapshot before, the fewest records that had newly "
+                "joined one of them, and records that are condensed but held back until later.",
+                snapshots,
+            ),
+            _table(
+                "history",
+                "How the stream went",
+                "Drift is the distance of an interval's mean record from that of the first "
+                "interval, in standard deviations.",
+                condenser.history_,
+                owner_only=policy == "bounded",  # it counts the stream's own groups
+            ),
+        ],
+        "limits": LIMITS,
+    }
+
+
+def _promises(
+    condenser: StreamCondenser, settings: Settings, counts: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    strict = settings.wanted["split"] == "strict"
+    small = shown_small(condenser, settings.wanted["snapshots"])
+    return [
+        {
+            "name": "records seen = condensed + waiting",
+            "asked": counts["seen"],
+            "found": counts["condensed"] + counts["waiting"],
+            "holds": counts["seen"] == counts["condensed"] + counts["waiting"],
+        },
+        {
+            "name": "groups shown that are smaller than a level in them, after splits",
+            "asked": 0 if strict else "allowed by split='paper'",
+            "found": small,
+            "holds": not (strict and small),
+        },
+    ]
+
+
+def _intersection(
+    condenser: StreamCondenser,
+    policy: str,
+    used: Sequence[AttackResult],
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    other = "all" if policy == "bounded" else "bounded"
+    found = {
+        (ONE, policy): used,
+        (ONE, other): watch(condenser, other, rng),
+        (LEVEL, policy): watch(condenser, policy, rng, together=True),
+        (LEVEL, other): watch(condenser, other, rng, together=True),
+    }
+    rows = [
+        [arrived, attack_label(attack.name), f"{shown} (used)" if shown == policy else shown]
+        + [attack.rate, attack.baseline]
+        for (arrived, shown), attacks in found.items()
+        for attack in attacks
+    ]
+    return {
+        "id": "intersection",
+        "title": "Who arrived between two snapshots?",
+        "text": "Somebody holds two successive snapshots and looks for a record that arrived in "
+        f"between. This stream's policy is '{policy}': with 'bounded', a group is shown anew "
+        "only after as many newcomers as its largest level; with 'all', all groups are shown as "
+        "they are. Measured with people drawn from the groups, among ten candidates: for one "
+        "newcomer, anybody; for a whole level of newcomers, their neighbours.",
+        "blocks": [
+            {
+                "type": "table",
+                "columns": ["arrived", "attack", "policy", "newcomer found", "by guessing"],
+                "rows": rows,
+            }
+        ],
+    }
+
+
+def _table(
+    name: str,
+    title: str,
+    text: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    owner_only: bool = False,
+) -> dict[str, Any]:
+    columns = list(rows[0]) if rows else ["none"]
+    return {
+        "id": name,
+        "title": title,
+        "text": text,
+        "owner_only": owner_only,
+        "blocks": [
+            {
+                "type": "table",
+                "columns": [column.replace("_", " ") for column in columns],
+                "rows": [[row[column] for column in columns] for row in rows],
+            }
+        ],
+    }

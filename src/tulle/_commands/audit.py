@@ -1,0 +1,150 @@
+"""``tulle audit``: two or three table files in, a report and the state of the gates out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from tulle._checks import check_choice
+from tulle._commands._columns import words_of
+from tulle._commands._sources import sources_read
+from tulle._files import refuse_existing, refuse_same
+from tulle._report.editions import K
+from tulle.auditing import Audit, audit, check_gates, gate_rows
+from tulle.auditing._gates import GATES, check_limits
+from tulle.errors import PrivacyError
+from tulle.io._formats import display_name
+from tulle.io.read import codes_as_text, read_like, read_table
+from tulle.releases import has_manifest, read_manifest, verify_release
+from tulle.table._inference import infer_columns, is_opaque
+from tulle.table.policy import load_policy
+from tulle.table.schema import UNRELEASED, Column, Kind, Role
+
+Path = str | os.PathLike[str]
+
+DEFAULTS: dict[str, Any] = {
+    "target": None,
+    "k": K,
+    "attempts": None,
+    "seed": None,
+    **dict.fromkeys(GATES),
+}
+
+
+def audit_files(
+    original: Path,
+    release: Path,
+    *,
+    control: Path | None = None,
+    policy: Path | None = None,
+    report: Path | None = None,
+    edition: str = "owner",
+    gates: Mapping[str, float | None] | None = None,
+    command: str = "",
+    force: bool = False,
+    **options: Any,
+) -> Audit:
+    """Audits table files; writes ``report`` if asked. Gates are measured here, not enforced:
+    :func:`check_outcome` does that.
+
+    Options (target, k, attempts, seed) and gates that are not given come from the section
+    ``[audit]`` of the policy. Roles come from the policy, else from the manifest beside the
+    release, else from guesses at the columns that the release left out.
+    """
+    if report is not None:
+        for source in sources_read(original, release, control, policy):
+            refuse_same(source, report)
+        refuse_existing(report, force=force)
+    wanted = _wanted(policy, {**options, **(gates or {})})
+    limits = {name: wanted[name] for name in GATES}
+    check_limits(limits, control=control is not None)
+    files = [original, release] if control is None else [original, release, control]
+    table = read_table(original)
+    others = [read_like(file, table, original) for file in files[1:]]
+    known = _known_columns(table, others[0], release, policy)
+    table, released, *strangers = codes_as_text([table, *others], files, words_of(known.values()))
+    opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
+    table = table.drop(name for name in opaque if name not in released.columns)
+    found = audit(
+        table,
+        released,
+        control=strangers[0] if strangers else None,
+        policy={name: entry for name, entry in known.items() if name in table.columns},
+        random_state=wanted["seed"],
+        target=wanted["target"],
+        k=wanted["k"],
+        attempts=wanted["attempts"],
+        title=f"Audit of {os.path.basename(display_name(release))}",
+    )
+    found = found.extended(guarantee=_guarantee(release), command=command)
+    found = found.extended(gates=gate_rows(found.result, limits))
+    if report is not None:
+        found.save(report, edition=edition, force=force)
+    return found
+
+
+def check_outcome(found: Audit) -> None:
+    """Raises if a gate is passed, or if the release is not what its manifest says."""
+    check_gates(found.result["gates"])
+    promises = (found.result["guarantee"] or {}).get("rows", [])
+    broken = [row["name"] for row in promises if not row["holds"]]
+    if broken:
+        raise PrivacyError(f"the manifest of the release does not hold: {', '.join(broken)}")
+
+
+def attack_rows(found: Audit) -> list[dict[str, Any]]:
+    """The attacks as rows for a summary."""
+    shown = ("rate", "low", "high", "baseline", "control", "risk")
+    return [
+        {"attack": name} | {field: attack[field] for field in shown}
+        for name, attack in found.result["attacks"].items()
+    ]
+
+
+def _wanted(policy: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, else what the policy says, else the defaults."""
+    for name in given:
+        check_choice("audit", "option", name, DEFAULTS)
+    kept = {} if policy is None else load_policy(policy).options("audit", DEFAULTS)
+    return {**DEFAULTS, **kept, **{n: value for n, value in given.items() if value is not None}}
+
+
+def _known_columns(
+    table: pl.DataFrame, released: pl.DataFrame, release: Path, policy: Path | None
+) -> dict[str, Any]:
+    """What is known of the columns: a Column each, or a role where there is no more."""
+    columns = () if policy is None else load_policy(policy, table.columns).columns
+    if columns:
+        return {column.name: column for column in columns}
+    if has_manifest(release):
+        entries = read_manifest(release).columns
+        return {
+            name: _from_manifest(name, entry)
+            for name, entry in entries.items()
+            if name in table.columns and entry.get("role") is not None
+        }
+    left_out = [name for name in table.columns if name not in released.columns]
+    guessed = infer_columns(table.select(left_out)) if left_out else []
+    return {c.name: c for c in guessed if c.role in UNRELEASED}
+
+
+def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
+    try:
+        return Column(name, Kind(entry["kind"]), Role(entry["role"]))
+    except (KeyError, ValueError):
+        return str(entry["role"])  # an unknown one is named by the audit
+
+
+def _guarantee(release: Path) -> dict[str, Any] | None:
+    """What the manifest of the release promises, and whether the file is still that release."""
+    if not has_manifest(release):
+        return None
+    made = read_manifest(release)
+    rows = [
+        {"name": row["check"], "asked": True, "found": row["detail"], "holds": row["holds"]}
+        for row in verify_release(release)
+    ]
+    return {"text": f"Made by {made.method}; its manifest says:", "rows": rows}

@@ -1,0 +1,330 @@
+"""``tulle hide``: baskets and secret rules in, baskets without the rules out.
+
+The manifest travels with the release, so it counts the rules and never names them. The summary
+and the report, which name them, are the owner's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tulle._attacks.rules import rule_recovery
+from tulle._checks import check_choice, check_flag, check_int
+from tulle._commands._baskets import FilePath, Opened, n_empty, open_file, put_baskets
+from tulle._commands._sources import check_names, source_entry, sources_read, writing_beside
+from tulle._random import as_generator, seed_policy
+from tulle.auditing.audit import Audit
+from tulle.errors import ParameterError
+from tulle.releases import Manifest, check_target, write_release
+from tulle.rules._containers import is_table_name, shuffled
+from tulle.rules._sensitive import Thresholds
+from tulle.rules._stream import WINDOW, hide_stream
+from tulle.rules.hider import Report, RuleHider
+from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, support_count
+from tulle.table.policy import load_policy
+from tulle.transactions import Transactions
+
+# The report of ``tulle hide``: what hiding cost, and for the owner each rule before and after.
+
+HELD = "every rule is below its threshold in the release"
+LIMITS = (
+    "A receiver who mines with lower thresholds finds the hidden rules again: a larger margin "
+    "takes them further down.",
+    "Baskets are released one for one: a person in them can be recognised by what they bought.",
+    "A receiver who knows the usual strength of a hidden rule may notice that it is missing.",
+)
+
+
+def recovery(
+    released: Transactions, rules: Sequence[Rule], wanted: dict[str, Any], seed: int | None
+) -> dict[str, Any]:
+    """The attack, where thresholds of mining were given and every cell is known."""
+    if released.unknown is not None or wanted["min_support"] is None:
+        return {}
+    found = rule_recovery(
+        released,
+        rules,
+        support_count("hide", wanted["min_support"], len(released)),
+        confidence_if_any("hide", wanted["min_confidence"]),
+        as_generator(seed),
+    )
+    # whoever is told that it works is told where to look
+    return {found.name: {**found.to_dict(), "owner_only": True}}
+
+
+def audit_of(
+    summary: dict[str, Any], rules: Report, attacks: dict[str, Any], held: str, command: str
+) -> Audit:
+    """The page; ``held`` is what was verified."""
+    chart = {
+        "type": "chart",
+        "chart": "before_after",
+        "title": "Sensitive rules before and after",
+        "rows": [
+            {
+                "name": line["rule"],
+                "measure": measure,
+                **{when: line[f"{measure}_{when}"] for when in ("before", "after", "limit")},
+            }
+            for line in rules
+            for measure in ("support", "confidence")
+        ],
+    }
+    section = {
+        "id": "rules",
+        "title": "The hidden rules",
+        "text": "Each rule ends below one of its marks.",
+        "blocks": [chart],
+        "owner_only": True,
+    }
+    hidden = summary["rules_hidden"]
+    guarantee = {
+        "text": "Counted again in the finished release before it was written.",
+        "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
+    }
+    return Audit(
+        {
+            "title": "Hidden rules",
+            "summary": f"{hidden} rules were hidden in {summary['baskets']:,} baskets; "
+            f"{summary['baskets_touched']:,} baskets were touched.",
+            "guarantee": guarantee,
+            "k": 10,
+            "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
+            "attacks": attacks,
+            "sections": [section],
+            "limits": list(LIMITS),
+            "command": command,
+        }
+    )
+
+
+DEFAULTS: dict[str, Any] = {
+    "method": None,  # best; streamed: swa
+    "min_support": None,
+    "min_confidence": None,
+    "margin": 0.0,
+    "disclosure": None,
+    "window": None,
+    "victim": None,  # of swa: transaction
+    "additions": False,
+    "basket": None,
+    "item": None,
+    "shuffle": False,
+}
+_MEASURES = ("support", "confidence")
+_OF_SWA = ("window", "victim")
+_PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
+
+
+class Hidden(NamedTuple):
+    """What is to be said of a finished release; all but the summary is for the owner."""
+
+    summary: dict[str, Any]
+    rules: list[dict[str, Any]]
+    notes: list[str]
+    report: Report
+    attacks: dict[str, Any]
+
+
+def hide(
+    source: FilePath,
+    output: FilePath,
+    *,
+    rules: FilePath,
+    stream: bool = False,
+    policy: FilePath | None = None,
+    report: FilePath | None = None,
+    seed: int | None = None,
+    command: str = "",
+    force: bool = False,
+    **options: Any,
+) -> Hidden:
+    """Hides the rules of a rules file in baskets and writes the release.
+
+    Options left at None follow the policy, else the defaults. With ``stream`` the file goes
+    through SWA window by window in bounded memory.
+    """
+    sources = sources_read(source, rules, policy)
+    check_target(output, sources=sources, force=force)
+    others = {"INPUT": source, "--rules": rules, "--policy": policy}
+    check_names(output=output, report=report, others=others, force=force)
+    wanted = DEFAULTS | ({} if policy is None else load_policy(policy).options("hide", DEFAULTS))
+    wanted |= {name: value for name, value in options.items() if value is not None}
+    _settle(wanted, stream=stream)
+    wishes = read_rules(rules)
+    run = _Run(source, output, wishes, wanted, seed, sources, force)
+    made = run.streamed() if stream else run.whole(attacked=report is not None)
+    if report is not None:
+        page = audit_of(made.summary, made.report, made.attacks, _held(wishes, wanted), command)
+        with writing_beside(f"the release {output} is there", report):
+            page.save(report, force=force)
+    return made
+
+
+class _Run(NamedTuple):
+    """One run: what is read, what is asked, where it goes."""
+
+    source: FilePath
+    output: FilePath
+    wishes: RuleFile
+    wanted: dict[str, Any]
+    seed: int | None
+    sources: tuple[str, ...]
+    force: bool
+
+    def whole(self, *, attacked: bool) -> Hidden:
+        """In memory."""
+        wanted, wishes = self.wanted, self.wishes
+        own = {name: wanted[name] for name in _OF_SWA if wanted["method"] == "swa"}
+        opened = open_file(self.source, wanted["basket"], wanted["item"])
+        as_table = is_table_name(self.output) and opened.restore is not None
+        rng = as_generator(self.seed)
+        hider = RuleHider(
+            wishes.rules,
+            **{name: wanted[name] for name in _PARAMETERS},
+            **own,
+            keep=wishes.keep,
+            shuffle=wanted["shuffle"] and not as_table,
+            random_state=rng,
+        )
+        released = hider.fit_transform(opened.baskets)
+        frame = _table(opened, released, wanted["shuffle"], rng) if as_table else None
+        summary = _summary(hider, released)
+        attacks = recovery(released, wishes.rules, wanted, self.seed) if attacked else {}
+        entry = source_entry(self.source, summary["baskets"])
+        self._write(lambda file: put_baskets(released, frame, file, self.output), entry, summary)
+        report = hider.report_
+        return Hidden(summary, _rows(report), _notes(wanted, summary), report, attacks)
+
+    def streamed(self) -> Hidden:
+        """Window by window, in bounded memory."""
+        _check_stream(self.source, self.output, self.wishes, self.wanted)
+        wanted = self.wanted
+        names = ("min_support", "min_confidence", "margin", "disclosure")
+        thresholds = Thresholds("hide", **{name: wanted[name] for name in names})
+        summary: dict[str, Any] = {}
+        entry = source_entry(self.source, 0)  # this and the summary are filled in by the writer
+        report: Report = []
+
+        def write(file: Any) -> None:
+            found = hide_stream(
+                self.source,
+                file,
+                self.wishes.rules,
+                thresholds,
+                window=wanted["window"],
+                victim=wanted["victim"],
+                random_state=self.seed,
+            )
+            report.extend(found.report)
+            summary.update(
+                baskets=found.n_transactions,
+                baskets_touched=found.n_transactions_touched,
+                rules_hidden=len(found.report),
+                hiding_failure=found.hiding_failure,
+                dif=found.dif,
+            )
+            entry["records"] = found.n_transactions
+
+        self._write(write, entry, summary)
+        notes = ["streamed: the cost in other rules was not measured"]
+        return Hidden(summary, _rows(report), notes, report, {})
+
+    def _write(self, put: Any, entry: dict[str, Any], summary: dict[str, Any]) -> None:
+        manifest = _manifest(entry, self.wanted, summary, self.wishes, self.seed)
+        write_release(self.output, put, manifest, sources=self.sources, force=self.force)
+
+
+def _settle(wanted: dict[str, Any], *, stream: bool) -> None:
+    """Puts defaults where they depend on the way, and refuses what would do nothing."""
+    if wanted["method"] is None:
+        wanted["method"] = "swa" if stream else "best"
+    check_flag("hide", "shuffle", wanted["shuffle"])
+    if wanted["method"] == "swa":
+        if wanted["victim"] is None:
+            wanted["victim"] = "transaction"
+        if wanted["window"] is None and stream:
+            wanted["window"] = WINDOW
+        check_choice("hide", "victim", wanted["victim"], ("transaction", "window"))
+        return
+    for name in _OF_SWA:
+        if wanted[name] is not None:
+            raise ParameterError(f"--{name} is for --method swa and --stream")
+
+
+def _check_stream(
+    source: FilePath, output: FilePath, wishes: RuleFile, wanted: dict[str, Any]
+) -> None:
+    if wanted["method"] != "swa":
+        raise ParameterError("--stream hides by the sliding window: leave --method out, or swa")
+    if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
+        raise ParameterError("--stream reads and writes FIMI files (.dat)")
+    if wanted["basket"] is not None or wanted["item"] is not None:
+        raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
+    if wishes.keep or wanted["shuffle"] or wanted["additions"]:
+        raise ParameterError("--stream can neither shuffle, keep itemsets nor add items")
+    check_int("hide", "window", wanted["window"], 1)
+
+
+def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:
+    assert opened.restore is not None
+    frame = opened.restore(released)
+    return shuffled(frame, rng.permutation(len(frame))) if shuffle else frame
+
+
+def _summary(hider: RuleHider, released: Transactions) -> dict[str, Any]:
+    return {
+        "baskets": hider.n_transactions_,
+        "baskets_touched": hider.n_transactions_touched_,
+        "baskets_empty": n_empty(released),
+        "rules_hidden": len(hider.report_),
+        "hiding_failure": hider.hiding_failure_,
+        "misses_cost": hider.misses_cost_,
+        "misses_cost_avoidable": hider.misses_cost_avoidable_,
+        "artifactual_patterns": hider.artifactual_,
+        "dif": hider.dif_,
+    }
+
+
+def _rows(report: Report) -> list[dict[str, Any]]:
+    measures = [f"{name}_{when}" for name in _MEASURES for when in ("before", "after")]
+    return [{name: line[name] for name in ("rule", *measures)} for line in report]
+
+
+def _notes(wanted: dict[str, Any], summary: dict[str, Any]) -> list[str]:
+    notes = []
+    if wanted["method"] == "algo1a" or wanted["additions"]:
+        notes.append("items may have been added: the release can say of people what is not true")
+    if wanted["method"] == "blocking":
+        notes.append("blocked cells: an item with ? may or may not be in the basket")
+    if summary["baskets_empty"]:
+        notes.append("empty baskets: only a wide table of 0 and 1 holds them")
+    return notes
+
+
+def _held(wishes: RuleFile, wanted: dict[str, Any]) -> str:
+    """What was verified, in words that are true of whatever was asked."""
+    if wanted["disclosure"] is None and all(rule.disclosure is None for rule in wishes.rules):
+        return HELD
+    return f"{HELD}, or keeps at most the share of its baskets that may stay"
+
+
+def _manifest(
+    source: dict[str, Any], wanted: dict[str, Any], summary: dict[str, Any], wishes: RuleFile,
+    seed: int | None,
+) -> Manifest:  # fmt: skip
+    asked = ["min_support", "min_confidence", "margin"]
+    if wanted["disclosure"] is not None:  # thresholds then only serve to measure
+        asked = ["disclosure"]
+    own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
+    return Manifest(
+        method="hide",
+        parameters={**wanted, "rules": len(wishes.rules)},
+        guarantee={name: wanted[name] for name in asked} | {"rules_with_their_own": own},
+        # true of whatever gets a name: hiding counts in the release and raises if it does not hold
+        verified={_held(wishes, wanted): True},
+        counts=summary,
+        source=source,
+        seed=seed_policy(seed),
+    )

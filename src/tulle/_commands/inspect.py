@@ -1,0 +1,125 @@
+"""``tulle inspect``: what a table holds, who stands out in it, and a first policy for it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tulle._files import refuse_existing, refuse_same
+from tulle.errors import DataError
+from tulle.io._formats import display_name, is_sql, split_sheet
+from tulle.io.read import read_table
+from tulle.table._inference import Profile, profile_columns
+from tulle.table._uniqueness import SinglingOut, singling_out
+from tulle.table.policy import Policy, write_policy
+from tulle.table.schema import Role
+
+SHOWN = 5  # combinations of each size
+
+
+class Inspection(NamedTuple):
+    """What was found; counts and guesses, no value of the table."""
+
+    summary: dict[str, Any]
+    columns: list[dict[str, Any]]
+    combinations: list[dict[str, Any]]
+    notes: list[str]
+    policy: Policy
+
+
+def inspect(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    force: bool = False,
+) -> Inspection:
+    """Looks at a table and writes a first policy.
+
+    Without ``output`` the policy goes into the current folder under the name of the table, unless
+    there is one already.
+    """
+    target = policy_path(source) if output is None else Path(output)
+    keep = output is None and target.exists() and not force
+    if not keep:
+        if not is_sql(source):
+            refuse_same(split_sheet(source)[0], target)
+        refuse_existing(target, force=force)
+    table = read_table(source)
+    if not table.height:
+        raise DataError(f"{display_name(source)} has no records: there is nothing to look at")
+    profiles = profile_columns(table)
+    policy = Policy(tuple(profile.column for profile in profiles))
+    found = singling_out(table, policy.named(Role.QUASI))
+    if not keep:
+        write_policy(policy, target, made_for=Path(display_name(source)).name, force=force)
+    summary = {
+        "table": display_name(source),
+        "records": table.height,
+        "unique_in_quasi_identifiers": found.together.unique,
+        "share_unique": round(found.together.share, 4),
+        "policy": os.fspath(target),
+        "policy_written": not keep,
+    }
+    return Inspection(
+        summary,
+        [_column_row(profile) for profile in profiles],
+        _combination_rows(found),
+        _notes(found, target, keep),
+        policy,
+    )
+
+
+def policy_path(source: str | os.PathLike[str]) -> Path:
+    """Where the policy of a table goes: ``people.csv.gz`` -> ``people.policy.toml``."""
+    name = display_name(source)
+    if is_sql(source):
+        stem = name.rpartition("#")[2].replace("/", "_") or "table"
+    else:
+        stem = Path(split_sheet(name)[0]).name.split(".")[0]
+    return Path(f"{stem}.policy.toml")
+
+
+def _column_row(profile: Profile) -> dict[str, Any]:
+    column = profile.column
+    return {
+        "column": column.name,
+        "kind": column.kind.value,
+        "role": column.role.value,
+        "missing": profile.missing,
+        "distinct": profile.distinct,
+        "action": profile.action,
+        "reason": column.reason,
+    }
+
+
+def _combination_rows(found: SinglingOut) -> list[dict[str, Any]]:
+    rows = []
+    for size in range(1, 4):
+        some = [one for one in found.combinations if len(one.columns) == size]
+        rows += [
+            {
+                "columns": " + ".join(one.columns),
+                "unique": one.unique,
+                "share": round(one.share, 4),
+            }
+            for one in some[:SHOWN]
+        ]
+    return rows
+
+
+def _notes(found: SinglingOut, target: Path, kept: bool) -> list[str]:
+    notes = ["Roles are guesses from names and counts: check them before you release."]
+    if not found.together.columns:
+        notes.append("No column is taken for a quasi-identifier: no combination was looked at.")
+    elif found.examined < found.possible:
+        notes.append(
+            f"{found.examined} of {found.possible} combinations were looked at: those of the "
+            "columns with the most different values first, and none with a part that singles out "
+            "a fifth of the records."
+        )
+    if kept:
+        notes.append(f"{target} was there already and is kept: --force replaces it.")
+    else:
+        notes.append(f"Edit {target} and pass it to other commands with --policy.")
+    return notes

@@ -1,0 +1,153 @@
+"""``tulle sites decode``: what the miner sent back, in the words of the sites."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import polars as pl
+
+from tulle._commands._sources import sources_read
+from tulle._commands.site_tables import CARRIED
+from tulle._commands.sites import Done, FilePath, facts_of, load_agreement
+from tulle._files import atomic_write, refuse_existing, refuse_same
+from tulle.errors import DataError, ParameterError, TulleError
+from tulle.io._formats import Format, display_name, format_of, is_sql, readable_as
+from tulle.io.read import read_table
+from tulle.io.write import put_table
+from tulle.releases import has_manifest, read_manifest
+from tulle.sites._sealed import FORMAT
+from tulle.sites.codec import SiteCodec
+
+KINDS = ("table", "centers", "rules", "json", "text")
+_TEXT = (".txt", ".md", ".log", ".out", ".dot", ".tree", ".rules")
+
+
+def decode(
+    source: FilePath,
+    output: FilePath,
+    *,
+    agreement: FilePath,
+    passphrase: str | None = None,
+    key_file: FilePath | None = None,
+    release: str | None = None,
+    values: Sequence[FilePath] = (),
+    kind: str | None = None,
+    keep_unknown: bool = False,
+    decimals: int | None = None,
+    force: bool = False,
+) -> Done:
+    """Decodes tables, rules, trees, centres and JSON; the result is for its owner's eyes."""
+    chosen = kind or _kind_of(source)
+    if decimals is not None and chosen != "text":
+        raise ParameterError(f"decimals are for thresholds in text, not for {chosen}")
+    if is_sql(output):
+        raise ParameterError("what is decoded goes into a file of your own, not into a database")
+    read = sources_read(source, agreement, key_file, *values)
+    for secret in read:
+        refuse_same(secret, output)
+    refuse_existing(output, force=force)
+    shared = load_agreement(agreement, passphrase, key_file, release)
+    _refuse_other_agreement(source, shared.fingerprint)
+    codec = _knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
+    write = _decoded(codec, source, output, chosen, decimals)
+    with atomic_write(output, force=force, mode=0o600) as file:
+        write(file)
+    unknown = codec.unknown_count_
+    notes = [f"decoded   {output} (readable by you only)"]
+    if unknown:
+        notes.append(
+            "Unknown aliases belong to values of other sites: --values takes their vocabularies "
+            "(tulle sites encode --vocabulary FILE)."
+        )
+    return Done({**facts_of(shared), "kind": chosen, "unknown_aliases": unknown}, {}, notes)
+
+
+def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
+    """The codec with the values of tables, and of vocabularies that other sites shared."""
+    for path in values:
+        if _is_vocabulary(path):
+            codec.load_vocabulary(path)
+        else:
+            codec.learn(read_table(path))
+    return codec
+
+
+def _decoded(
+    codec: SiteCodec, source: FilePath, output: FilePath, kind: str, decimals: int | None
+) -> Callable[[BinaryIO], object]:
+    """What writes the decoded result, decoding done."""
+    if kind == "text":
+        text = codec.decode_text(_text_of(source), decimals=decimals)
+        return lambda file: file.write(text.encode())
+    if kind == "json":
+        decoded = _decoded_json(codec, source)
+        return lambda file: file.write(decoded)
+    format_of(output)
+    table = read_table(source)
+    if kind == "centers":
+        table = codec.decode_centers(table)
+    else:
+        table = codec.decode_rules(table) if kind == "rules" else codec.inverse_transform(table)
+    return lambda file: put_table(table, file, output)
+
+
+def _decoded_json(codec: SiteCodec, source: FilePath) -> bytes:
+    try:
+        found = codec.decode_json(json.loads(_text_of(source)))
+        return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{source} holds half a letter (a lone surrogate): it is no text") from None
+    except RecursionError:
+        raise DataError(f"{source} is nested too deeply") from None
+    except TulleError:
+        raise
+    except ValueError:
+        raise DataError(f"{source} is not JSON: name its kind with --kind") from None
+
+
+def _kind_of(source: FilePath) -> str:
+    suffix = Path(os.fspath(source)).suffix.lower()
+    if suffix == ".json":
+        return "json"
+    return "text" if suffix in _TEXT else "table"
+
+
+def _text_of(source: FilePath) -> str:
+    try:
+        return Path(source).read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{source} is no text in UTF-8: name its kind with --kind") from None
+
+
+def _is_vocabulary(path: FilePath) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(64).startswith(b'{"format": "' + FORMAT.encode())
+    except OSError:
+        return False
+
+
+def _refuse_other_agreement(source: FilePath, fingerprint: str) -> None:
+    """Results that carry a fingerprint must carry the right one."""
+    found = _carried(source)
+    if found is not None and found != fingerprint:
+        raise DataError(
+            f"{display_name(source)} was encoded under agreement {found}, and this one is "
+            f"{fingerprint}: use the agreement (and --release) that it was encoded with"
+        )
+
+
+def _carried(source: FilePath) -> str | None:
+    """The fingerprint beside a table, or inside it if the manifest is lost."""
+    if has_manifest(source):
+        found = read_manifest(source).parameters.get("fingerprint")
+    elif Path(source).suffix.lower() == ".parquet" and Path(source).is_file():
+        with readable_as(source, Format.PARQUET):
+            found = pl.read_parquet_metadata(Path(source)).get(CARRIED)
+    else:
+        found = None
+    return None if found is None else str(found)

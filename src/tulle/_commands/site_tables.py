@@ -1,0 +1,259 @@
+"""``tulle sites encode``: a site's table to codes, and a report on what they give away."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from tulle._attacks.result import AttackResult
+from tulle._attacks.sites import WARNING, attack_tables, warnings_of, worst_of
+from tulle._commands._sources import check_names, sources_read, writing_beside
+from tulle._commands.sites import Done, FilePath, facts_of, load_agreement
+from tulle._files import digest, refuse_existing
+from tulle._metrics.answers import same_answers
+from tulle._random import as_generator, seed_policy
+from tulle._report.words import attack_label
+from tulle.auditing import Audit
+from tulle.errors import ParameterError
+from tulle.io._formats import display_name, is_sql
+from tulle.io.read import read_batches, read_table
+from tulle.io.write import put_batches
+from tulle.releases import Manifest, check_target, write_release
+from tulle.sites._columns import Aliased, Coded, Dropped, Graded, Plain
+from tulle.sites.agreement import SiteAgreement
+from tulle.sites.codec import SiteCodec
+from tulle.table.schema import Role
+
+_MOST_TOLD = 6  # columns in the verdict
+ENCODED = "site codes"
+CARRIED = "tulle.fingerprint"
+LIMITS = (
+    "Frequencies: an alias is as common as its value.",
+    "Order: a code is larger if its value is.",
+    "Equality: the same value has the same code in every record and at every site.",
+    "Anything from the other sites: whoever holds the agreement can read every table of codes.",
+)
+
+
+def encode(
+    source: FilePath,
+    output: FilePath,
+    *,
+    agreement: FilePath,
+    passphrase: str | None = None,
+    key_file: FilePath | None = None,
+    release: str | None = None,
+    clamp: bool = False,
+    vocabulary: FilePath | None = None,
+    report: FilePath | None = None,
+    public: FilePath | None = None,
+    seed: int | None = None,
+    command: str = "",
+    force: bool = False,
+) -> Done:
+    """Writes the codes of a site's table, batch by batch, with their manifest.
+
+    A report attacks the codes: by somebody who holds the table ``public``, else by somebody who
+    knows exactly how the values are distributed.
+    """
+    sources = sources_read(source, agreement, key_file, public)
+    _check_outputs(sources, output, vocabulary, report, force=force)
+    if public is not None and report is None:
+        raise ParameterError("what attackers know is for a report: name one (--report FILE)")
+    shared = load_agreement(agreement, passphrase, key_file, release)
+    known = None if public is None else read_table(public, attacked_columns(shared))
+    rng = as_generator(seed)  # one for all batches: they must not draw alike
+    codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=rng)
+    counts: dict[str, int] = {"records": 0}
+
+    def batches() -> Iterator[pl.DataFrame]:
+        for batch in read_batches(source):
+            codes = codec.transform(batch)
+            counts["records"] += codes.height
+            yield codes
+
+    # the manifest is completed after the data: by then the counts are there
+    manifest = _manifest(shared, source, counts, {"release": release, "clamp": clamp}, seed)
+    write_release(
+        output,
+        lambda file: put_batches(batches(), file, output, words=carried(shared.fingerprint)),
+        manifest,
+        sources=sources,
+        force=force,
+    )
+    there = f"the codes {display_name(output)} are there"
+    if vocabulary is not None:
+        with writing_beside(there, vocabulary):
+            codec.save_vocabulary(vocabulary, force=force)
+    attacks: list[AttackResult] = []
+    if report is not None:
+        attacks, same = _audited(shared, read_table(source), read_table(output), known, seed)
+        made = _report(shared, attacks, same, counts["records"], command)
+        with writing_beside(there, report):
+            made.save(report, force=force)
+    notes = [WARNING] if warnings_of(attacks) else []
+    if report is None:
+        notes = ["--report FILE measures what these codes give away."]
+    return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
+
+
+def _check_outputs(
+    sources: tuple[str, ...],
+    output: FilePath,
+    vocabulary: FilePath | None,
+    report: FilePath | None,
+    *,
+    force: bool,
+) -> None:
+    """Refuses outputs that exist, that are one file, or that would replace what is read."""
+    check_target(output, sources=sources, force=force)
+    others = {"--vocabulary": vocabulary, **{os.path.realpath(path): path for path in sources}}
+    check_names(output=output, report=report, others=others, force=force)
+    if vocabulary is not None:
+        refuse_existing(vocabulary, force=force)
+
+
+def carried(fingerprint: str) -> dict[str, str]:
+    """What a Parquet file says of itself, should its manifest get lost."""
+    return {CARRIED: fingerprint}
+
+
+def _manifest(
+    agreement: SiteAgreement,
+    source: FilePath,
+    counts: Mapping[str, int],
+    options: Mapping[str, Any],
+    seed: int | None,
+) -> Manifest:
+    """What the miner may know: nothing of the source, and of a column that it is coded."""
+    sent = [column for column in agreement.columns if not isinstance(column, Dropped)]
+    # a plain digest would let the miner try guesses at a small table
+    table = "" if is_sql(source) else agreement.keyed_id(digest(sources_read(source)[0]))
+    return Manifest(
+        method=ENCODED,
+        parameters={**facts_of(agreement), **options},
+        guarantee={"names and scales unreadable without the agreement": True},
+        verified={_back(agreement, options): True, "no two values share an alias": True},
+        counts=counts,
+        columns={column.name: {"coded": _coded(column)} for column in sent},
+        source={"table": table},
+        output={"columns": [column.name for column in sent]},
+        seed=seed_policy(seed),
+    )
+
+
+def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
+    """What was verified of every code, as far as it is true."""
+    moved = ["the end of its range"] if options["clamp"] else []
+    if any(isinstance(column, Aliased) and column.other for column in agreement.columns):
+        moved.append("'other'")
+    return " or ".join(["every code leads back to its value", *moved])
+
+
+def attacked_columns(agreement: SiteAgreement) -> list[str]:
+    """The columns of the plain table that attackers want to know of."""
+    hidden = [c for c in agreement.columns if not isinstance(c, Dropped | Plain)]
+    return [name for column in hidden for name in column.sources]
+
+
+def _coded(column: Coded) -> str:
+    if isinstance(column, Plain):
+        return "plain"
+    return "number" if isinstance(column, Graded) else "alias"
+
+
+def _audited(
+    agreement: SiteAgreement,
+    plain: pl.DataFrame,
+    codes: pl.DataFrame,
+    known: pl.DataFrame | None,
+    seed: int | None,
+) -> tuple[list[AttackResult], dict[str, float]]:
+    """The attacks on the codes, and whether miners still find the same."""
+    splits = {c.name: c.split for c in agreement.columns if isinstance(c, Aliased) and c.split}
+    attacks = attack_tables(plain, codes, known, splits=splits, random_state=seed)
+    target = _target(agreement)
+    if target is None:
+        return attacks, {}
+    sent = [name for column in agreement.columns for name in column.sources if name in plain]
+    at_home = {column.name for column in agreement.columns if isinstance(column, Dropped)}
+    mined = plain.select(name for name in sent if name not in at_home)
+    return attacks, same_answers(mined, codes, target, as_generator(seed))
+
+
+def _target(agreement: SiteAgreement) -> str | None:
+    """What miners of the report predict: the target, else the first column of categories."""
+    named = [column for column in agreement.columns if isinstance(column, Aliased)]
+    targets = [column.name for column in named if column.role is Role.TARGET]
+    return next(iter([*targets, *(column.name for column in named)]), None)
+
+
+def _report(
+    agreement: SiteAgreement,
+    attacks: list[AttackResult],
+    same: dict[str, float],
+    records: int,
+    command: str,
+) -> Audit:
+    """The owner's report: which columns are coded how, and what an adversary makes of it."""
+    columns = {
+        "id": "columns",
+        "title": "How each column is coded",
+        "text": "Read it with the attacks: they were made on this table.",
+        "owner_only": True,
+        "blocks": [
+            {
+                "type": "table",
+                "columns": ["column", "type", "role", "coded"],
+                "rows": [list(row.values()) for row in agreement.describe()],
+            }
+        ],
+    }
+    return Audit(
+        {
+            "title": "Codes of one site",
+            "summary": f"{records:,} records under the agreement {agreement.fingerprint}.",
+            "guarantee": {
+                "text": "Names and scales cannot be read without the agreement; every code was "
+                "decoded again before it was written.",
+                "rows": [],
+            },
+            "k": 10,
+            "records": records,
+            "metrics": same,
+            "attacks": {result.name: result.to_dict() for result in attacks},
+            "sections": [columns],
+            "limits": [WARNING, *LIMITS],
+            "gates": [],
+            "command": command,
+            "provenance": {"fingerprint": agreement.fingerprint},
+            "verdict": _verdict(attacks),
+        }
+    )
+
+
+def _verdict(attacks: list[AttackResult]) -> dict[str, Any] | None:
+    """Codes are no anonymous data, and an attack that works shows it."""
+    told = warnings_of(attacks)[:-1]
+    if not told:
+        return None
+    text = "These are codes of people, not anonymous data: for a miner who is bound not to try."
+    rest = len(told) - _MOST_TOLD
+    more = [f"{rest} more columns: see the attacks."] if rest > 0 else []
+    return {"level": "bad", "text": text, "reasons": [*told[:_MOST_TOLD], *more]}
+
+
+def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
+    """The worst attack on each column; the report has them all."""
+    return [
+        {
+            "column": column,
+            "worst_attack": attack_label(result.name.partition(":")[0]),
+            "recovered": result.rate,
+            "guessing": result.baseline,
+        }
+        for column, result in worst_of(attacks).items()
+    ]

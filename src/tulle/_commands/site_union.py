@@ -1,0 +1,177 @@
+"""``tulle sites join``: the miner's union of the codes of several sites."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tulle._commands._sources import sources_read
+from tulle._commands.site_tables import ENCODED, carried
+from tulle._commands.sites import Done, FilePath
+from tulle._progress import bar
+from tulle.errors import DataError
+from tulle.io.read import read_batches, read_schema
+from tulle.io.write import put_batches
+from tulle.releases import Manifest, check_target, read_manifest, verify_release, write_release
+
+UNION = "union of site codes"
+
+
+class _Part(NamedTuple):
+    """The codes of one site, as their manifest tells them."""
+
+    source: FilePath
+    fingerprint: str
+    columns: Mapping[str, Any]
+    records: int
+    table: str  # the keyed name of the table that the codes were made from
+    sha256: str
+
+
+def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) -> Done:
+    """The miner's side: one table of the codes of several sites, or a reason why not."""
+    if len(sources) < 2:
+        raise DataError("a union needs the codes of at least two sites")
+    check_target(output, sources=sources_read(*sources), force=force)
+    parts = [_checked(source) for source in sources]
+    _refuse_mixture(parts)
+    first = parts[0]
+    schema = _schema(parts)
+    records = [part.records for part in parts]
+    manifest = Manifest(
+        method=UNION,
+        parameters={"fingerprint": first.fingerprint, "tables": len(sources)},
+        guarantee={"one agreement, one schema, no table twice": True},
+        verified={"fingerprints equal": True, "tables unchanged": True, "no table twice": True},
+        counts={"records": sum(records)},
+        columns=first.columns,
+        source={"tables": [part.table for part in parts]},
+        output={"columns": schema.names()},
+    )
+    write_release(
+        output,
+        lambda file: put_batches(
+            _batches(parts, schema), file, output, words=carried(first.fingerprint)
+        ),
+        manifest,
+        sources=sources_read(*sources),
+        force=force,
+    )
+    rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]
+    facts = {"fingerprint": first.fingerprint, "records": sum(records)}
+    return Done(facts, {"joined": rows}, [])
+
+
+def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame]:
+    """The codes one table after the other; nothing is written if one of them is not as it says."""
+    seen: dict[tuple[int, int], FilePath] = {}
+    with bar("Joining", len(parts)) as advance:
+        for part in parts:
+            records = content = 0
+            for batch in read_batches(part.source):
+                codes = batch.select(schema.names()).cast(schema)
+                records += codes.height
+                hashes = codes.hash_rows(seed=0).to_numpy()
+                content += int(np.sum(hashes, dtype=np.uint64))
+                yield codes
+            if records != part.records:
+                raise DataError(
+                    f"{part.source} holds {records} records, its manifest says {part.records}"
+                )
+            # the same records in any order, name and format
+            twin = seen.setdefault((records, content % 2**64), part.source)
+            if records and twin is not part.source:
+                raise _same_table(part.source, twin)
+            advance(1)
+
+
+def _checked(source: FilePath) -> _Part:
+    """What the manifest says of a table of codes that is unchanged since it was encoded."""
+    manifest = read_manifest(source)
+    if manifest.method not in (ENCODED, UNION):
+        raise DataError(f"{source} holds no site codes, but a release by {manifest.method}")
+    if not all(row["holds"] for row in verify_release(source)):
+        raise DataError(f"{source} was changed after it was encoded: ask the site for it again")
+    if manifest.method == UNION:
+        raise DataError(f"{source} is a union already: join the tables of the sites")
+    try:
+        return _Part(
+            source,
+            str(manifest.parameters["fingerprint"]),
+            {name: {"coded": str(entry["coded"])} for name, entry in manifest.columns.items()},
+            int(manifest.counts["records"]),
+            str(manifest.source["table"]),
+            str(manifest.output["sha256"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DataError(
+            f"the manifest of {source} names no agreement, or is damaged: ask the site for it again"
+        ) from None
+
+
+def _refuse_mixture(parts: Sequence[_Part]) -> None:
+    first = parts[0]
+    seen: dict[str, FilePath] = {}
+    for part in parts:
+        if part.fingerprint != first.fingerprint:
+            raise DataError(
+                f"{part.source} was encoded under agreement {part.fingerprint}, "
+                f"{first.source} under {first.fingerprint}: their codes do not match"
+            )
+        if part.columns != first.columns:
+            raise DataError(f"{part.source} and {first.source} have different columns")
+        # sites without a record look alike, and count nothing
+        names = {part.sha256, part.table} - {""} if part.records else set()
+        for name in names & set(seen):
+            raise _same_table(part.source, seen[name])
+        seen.update(dict.fromkeys(names, part.source))
+
+
+def _same_table(source: FilePath, twin: FilePath) -> DataError:
+    return DataError(f"{source} and {twin} are the same table: it would count twice")
+
+
+def _schema(parts: Sequence[_Part]) -> pl.Schema:
+    """The columns of the union: codes are numbers, aliases text, plain columns as they are."""
+    schemas = [read_schema(part.source) for part in parts]
+    joined: dict[str, Any] = {}
+    for name, entry in parts[0].columns.items():
+        if any(name not in schema for schema in schemas):
+            raise DataError(f"not every table has the column '{name}' of its manifest")
+        found = {
+            schema[name]
+            for part, schema in zip(parts, schemas)
+            if not _is_empty(part, name, schema[name])
+        }
+        if entry["coded"] == "plain":
+            joined[name] = _plain_type(name, found)
+        elif entry["coded"] == "alias":
+            joined[name] = pl.String()
+        elif all(dtype.is_numeric() for dtype in found):
+            joined[name] = pl.Float64()
+        else:
+            raise DataError(f"the column '{name}' holds text at some site, not codes of numbers")
+    return pl.Schema(joined)
+
+
+def _plain_type(name: str, found: set[pl.DataType]) -> pl.DataType:
+    if len(found) > 1 and not all(dtype.is_numeric() for dtype in found):
+        raise DataError(f"the plain column '{name}' has different types at different sites")
+    if not found:
+        return pl.String()
+    empty = [pl.DataFrame(schema={name: dtype}) for dtype in found]
+    return pl.concat(empty, how="vertical_relaxed").schema[name]
+
+
+def _is_empty(part: _Part, name: str, dtype: pl.DataType) -> bool:
+    """Whether a column says nothing of its type: text files call what is not there a text."""
+    if not part.records or dtype == pl.Null:
+        return True
+    if dtype != pl.String:
+        return False
+    batches = read_batches(part.source, columns=[name])
+    return all(batch[name].null_count() == len(batch) for batch in batches)

@@ -1,0 +1,157 @@
+"""``tulle sites summary``, ``agree`` and ``rotate``: what the sites do before any table moves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from tulle._commands._sources import check_names
+from tulle._files import refuse_existing, refuse_same
+from tulle.errors import DataError, KeyMaterialError
+from tulle.io.read import read_table
+from tulle.keys import SecretKey
+from tulle.sites.agreement import MEASURED, OPTIONS, SiteAgreement, merged
+from tulle.sites.summary import SiteSummary, merge_summaries
+from tulle.table._inference import profile_columns
+from tulle.table.policy import Policy, load_policy
+from tulle.table.schema import Role
+
+FilePath = str | os.PathLike[str]
+
+_SHORTEST = 8  # characters of a passphrase
+
+
+class Done(NamedTuple):
+    """What is to be said of a finished command."""
+
+    summary: dict[str, Any]
+    tables: dict[str, list[dict[str, Any]]]
+    notes: list[str]
+
+
+def summarise(
+    source: FilePath, output: FilePath, *, policy: FilePath | None = None, force: bool = False
+) -> Done:
+    """Writes what a site may tell the others of its table."""
+    refuse_same(source, output)
+    refuse_existing(output, force=force)
+    check_names(output=output, report=None, others={"--policy": policy}, force=force)
+    table = read_table(source)
+    known = load_policy(policy, table.columns) if policy else _guessed(table)
+    summary = SiteSummary.of(table, known if known.columns else None)
+    summary.save(output, force=force)
+    rows = [
+        {"column": c.name, "kind": c.kind, "role": c.role, "low": c.low, "high": c.high}
+        for c in summary.columns
+    ]
+    notes = [f"summary   {output}", "It holds no category and no exact extreme: send it."]
+    return Done({"columns": len(rows)}, {"told": rows}, notes)
+
+
+def agree(
+    output: FilePath,
+    *,
+    summaries: Sequence[FilePath] = (),
+    policy: FilePath | None = None,
+    passphrase: str | None = None,
+    key_file: FilePath | None = None,
+    force: bool = False,
+    **choices: Any,
+) -> Done:
+    """Makes the agreement and writes it sealed; a key file that is not there yet is made."""
+    refuse_existing(output, force=force)
+    read = {"--policy": policy, "--key-file": key_file}
+    read |= {os.path.realpath(path): path for path in summaries}
+    check_names(output=output, report=None, others=read, force=force)
+    given = {name: choice for name, choice in choices.items() if choice not in (None, (), {})}
+    agreement = _agreement(summaries, policy, given)
+    notes = []
+    if key_file is not None and not Path(key_file).exists():
+        SecretKey.generate().save(key_file)
+        notes.append(f"key file  {key_file} (new: every site needs it)")
+    lock = lock_of(passphrase, key_file)
+    if isinstance(lock, str) and len(lock) < _SHORTEST:
+        raise KeyMaterialError(f"the passphrase needs at least {_SHORTEST} characters")
+    agreement.save(output, lock, force=force)
+    notes += [
+        f"agreement {output}",
+        "Compare the fingerprint by phone. Send the file one way and what opens it another way.",
+    ]
+    return Done(facts_of(agreement), {"columns": agreement.describe()}, notes)
+
+
+def rotate(
+    agreement: FilePath,
+    output: FilePath | None = None,
+    *,
+    passphrase: str | None = None,
+    key_file: FilePath | None = None,
+    force: bool = False,
+) -> Done:
+    """Writes the agreement under a new key beside the old one, which stays readable."""
+    lock = lock_of(passphrase, key_file)
+    old = SiteAgreement.load(agreement, lock)
+    new = old.rotate()
+    path = Path(agreement)
+    target = Path(output or path.with_name(f"{path.stem}.g{new.generation}{path.suffix}"))
+    refuse_same(agreement, target)
+    check_names(output=target, report=None, others={"--key-file": key_file}, force=force)
+    new.save(target, lock, force=force)
+    notes = [f"agreement {target}", f"old       {agreement} (kept: it decodes what it encoded)"]
+    return Done({**facts_of(new), "replaces": old.fingerprint}, {}, notes)
+
+
+def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKey:
+    """What opens a sealed file: the key of a key file, or a passphrase."""
+    if key_file is not None:
+        return SecretKey.load(key_file)
+    if not passphrase:
+        raise KeyMaterialError("give a passphrase, or the key file (--key-file FILE)")
+    return passphrase
+
+
+def load_agreement(
+    path: FilePath, passphrase: str | None, key_file: FilePath | None, release: str | None
+) -> SiteAgreement:
+    """The agreement of a file, for one release if it is named."""
+    agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
+    return agreement if release is None else agreement.for_release(release)
+
+
+def facts_of(agreement: SiteAgreement) -> dict[str, Any]:
+    """What everybody may know of an agreement."""
+    return {"fingerprint": agreement.fingerprint, "generation": agreement.generation}
+
+
+def _agreement(
+    summaries: Sequence[FilePath], policy: FilePath | None, choices: dict[str, Any]
+) -> SiteAgreement:
+    """From a policy, from summaries, or from the kinds of one and the ranges of the others."""
+    if not summaries and policy is None:
+        raise DataError("an agreement needs a policy (--policy FILE) or summaries of the sites")
+    if not summaries:
+        return SiteAgreement.from_policy(policy or "", **choices)
+    schema, ranges = merge_summaries([SiteSummary.load(path) for path in summaries])
+    if policy is None:
+        return SiteAgreement.create(schema, **merged({"ranges": ranges}, choices))
+    known = load_policy(policy, [column.name for column in schema])
+    measured = [column for column in known.columns if column.kind in MEASURED]
+    told = {c.name: c.bounds or ranges.get(c.name) for c in measured}
+    wanted = merged(known.options("sites", OPTIONS), choices)
+    public = {name: ends for name, ends in told.items() if ends is not None}
+    return SiteAgreement.create(known, **merged({"ranges": public}, wanted))
+
+
+def _guessed(table: pl.DataFrame) -> Policy:
+    """Kinds and roles by the look of a table, of columns that tell something.
+
+    One that is empty or the same everywhere may be full of news at the other sites: it must not be
+    left out for all of them.
+    """
+    profiles = profile_columns(table)
+    telling = [p for p in profiles if p.column.role is not Role.IGNORED or p.distinct > 1]
+    return Policy(tuple(profile.column for profile in telling))

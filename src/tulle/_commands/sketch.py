@@ -1,0 +1,412 @@
+"""``tulle sketch``: texts or baskets in, sketches with their manifest (and report) out."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle._attacks.sketches import (
+    signs_guessed,
+    signs_learnt,
+    sketch_linkage,
+    sketch_reconstruction,
+)
+from tulle._commands._sources import check_names, source_entry, writing_beside
+from tulle._files import refuse_existing
+from tulle._metrics.sketches import DotErrors, dot_errors, neighbour_recall
+from tulle._progress import bar
+from tulle._random import as_generator
+from tulle.auditing.audit import Audit
+from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.keys import SecretKey
+from tulle.releases import Manifest, check_target
+from tulle.sketch._records import Records, as_records, joined, record_batches
+from tulle.sketch.sketcher import Sketcher
+from tulle.sketch.sketches import Sketches, check_kind, write_sketches
+from tulle.table.policy import load_policy
+
+# The report of ``tulle sketch``: what a miner can rely on, and what intruders get. Measures and
+# attacks look at a sample: at most 20,000 released records, drawn evenly, and for the
+# reconstruction at most 50,000 columns, the most frequent ones. A shorter list of candidates and
+# fewer columns make the attacks easier, never harder.
+
+LIMITS = (
+    "Somebody who has the key: attributes of every record can be estimated with it.",
+    "Somebody who knows the records and the sketches of some people: the key's signs can be "
+    "learnt from them, the better the more people are known.",
+    "How many components a record has: it tells its length (delta) or how lonely it is "
+    "(k-variance). Components of counts also have the parity of the record's sum.",
+    "Duplicates: equal records have equal sketches, or one is the beginning of the other.",
+)
+_RECORDS = 20_000  # looked at
+_COLUMNS = 50_000  # that the reconstruction looks for
+_KNOWN = 20  # people that the intruder of the report knows
+_TARGETS = 100  # records that the report tries to reconstruct
+
+
+class Sample:
+    """Released records with their sketches, drawn evenly from all that come, in bounded memory."""
+
+    def __init__(self, rng: np.random.Generator, most: int = _RECORDS) -> None:
+        self.rng, self.most = rng, most
+        self._parts: list[tuple[npt.NDArray[np.float64], Records, Sketches]] = []
+
+    def add(self, records: Records, sketches: Sketches) -> None:
+        """Each record that is released draws a number; those with the smallest numbers stay."""
+        seen = np.flatnonzero(~sketches.suppressed)
+        rows = Records(records.matrix[seen], records.terms)
+        self._parts.append((self.rng.random(len(seen)), rows, sketches[seen]))
+        self._thin()
+
+    def taken(self) -> tuple[Records, Sketches]:
+        """The records of the sample, in their order."""
+        _, records, sketches = zip(*self._parts)
+        whole = records[0] if len(records) == 1 else joined(records)
+        return whole, Sketches.stacked(sketches)
+
+    def _thin(self) -> None:
+        draws = np.concatenate([part[0] for part in self._parts])
+        if len(draws) <= self.most:
+            return
+        limit = np.partition(draws, self.most - 1)[self.most - 1]
+        thinner = []
+        for numbers, records, sketches in self._parts:
+            stay = np.flatnonzero(numbers <= limit)
+            rows = Records(records.matrix[stay], records.terms)
+            thinner.append((numbers[stay], joined([rows]), sketches[stay]))
+        self._parts = thinner
+
+
+class Signs(NamedTuple):
+    """The columns that a reconstruction looks for, with their signs under the key."""
+
+    columns: npt.NDArray[np.int64]
+    table: npt.NDArray[np.int8]
+
+
+def audited(
+    sketcher: Sketcher,
+    sample: Sample,
+    lengths: npt.NDArray[np.int64],
+    verified: Mapping[str, Any],
+    *,
+    seed: int | None,
+    command: str,
+) -> Audit:
+    """The audit of a release whose records have these lengths, and of which this was verified."""
+    rng = sample.rng
+    records, sketches = sample.taken()
+    matrix = records.matrix
+    errors = dot_errors(sketches, matrix, rng)
+    signs = _signs(sketcher, records, sketches.shape[1])
+    attacks, with_key = _attacks(sketches, matrix, signs, rng)
+    hidden = int(np.sum(lengths == 0))
+    return Audit(
+        {
+            "title": "Sketches",
+            "summary": f"{len(lengths):,} records became sketches; {hidden:,} were suppressed. "
+            f"Measured and attacked: {len(sketches):,} records, {len(signs.columns):,} columns.",
+            "guarantee": _guarantee(verified),
+            "k": 10,
+            "metrics": _metrics(errors, neighbour_recall(sketches, matrix, rng), lengths),
+            "attacks": attacks,
+            "sections": [
+                _error_section(errors),
+                _component_section(lengths),
+                _key_section(with_key),
+            ],
+            "limits": list(LIMITS),
+            "command": command,
+            "provenance": {
+                "audit seed": "operating system" if seed is None else str(seed),
+                "records measured and attacked": f"{len(sketches):,} of {len(lengths) - hidden:,}",
+                "columns looked for": f"{len(signs.columns):,} of {matrix.shape[1]:,}",
+            },
+        }
+    )
+
+
+def _guarantee(verified: Mapping[str, Any]) -> dict[str, Any]:
+    rows = [
+        {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
+        for name, holds in verified.items()
+    ]
+    return {"text": "Checked on every record or pair before anything was written.", "rows": rows}
+
+
+def _metrics(errors: DotErrors, recall: float, lengths: Any) -> dict[str, float]:
+    figures = {
+        "error_of_dot_products_over_prediction": errors.ratio,
+        "neighbour_recall": recall,
+        "suppressed_share": float(np.mean(lengths == 0)),
+    }
+    # one record alone has no neighbours
+    return {name: value for name, value in figures.items() if math.isfinite(value)}
+
+
+def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+    """How many records have how many components, in powers of two."""
+    edges = [0, *(2**power for power in range(int(lengths.max()).bit_length() + 1))]
+    rows = []
+    for low, high in pairwise(edges):
+        count = int(np.sum((lengths >= low) & (lengths < high)))
+        name = "suppressed" if low == 0 else str(low) if high == low + 1 else f"{low}-{high - 1}"
+        rows.append({"components": name, "records": count, "share": count / len(lengths)})
+    return rows
+
+
+def _signs(sketcher: Sketcher, records: Records, components: int) -> Signs:
+    matrix = records.matrix
+    frequencies = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    columns = np.sort(np.argsort(-frequencies, kind="stable")[:_COLUMNS])
+    terms = records.terms
+    names = columns if terms is None else [terms[column] for column in columns]
+    return Signs(columns, sketcher.signs(names, components))
+
+
+def _attacks(
+    sketches: Sketches, matrix: Any, signs: Signs, rng: np.random.Generator
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What intruders without the key get, and what one with the key gets."""
+    seen = np.flatnonzero(~sketches.suppressed)
+    known = rng.choice(seen, min(_KNOWN, len(seen) // 2), replace=False)
+    guessed = signs_guessed(len(signs.columns), sketches.shape[1], rng)
+    learnt = signs_learnt(sketches, matrix, known)[signs.columns] if len(known) else guessed
+    sought = matrix[:, signs.columns]
+
+    def reconstructed(table: npt.NDArray[Any], holder: str) -> Any:
+        return sketch_reconstruction(sketches, sought, table, rng, attempts=_TARGETS, holder=holder)
+
+    people = f"{len(known)} people known"
+    results = {
+        "sketch_linkage:no person known": sketch_linkage(sketches, matrix, rng),
+        f"sketch_linkage:{people}": sketch_linkage(sketches, matrix, rng, known=known),
+        "sketch_reconstruction:no key": reconstructed(guessed, "a guess of the signs"),
+        f"sketch_reconstruction:{people}": reconstructed(
+            learnt, f"signs learnt from {len(known)} known people"
+        ),
+    }
+    with_key = reconstructed(signs.table, "the signs of the key").to_dict()
+    return {name: {**result.to_dict(), "name": name} for name, result in results.items()}, with_key
+
+
+def _error_section(errors: DotErrors) -> dict[str, Any]:
+    order = np.argsort(errors.predicted)
+    bins = [part for part in np.array_split(order, 12) if len(part)]
+    rows = [
+        {
+            "name": f"pairs {i + 1} of {len(bins)}",
+            "predicted": float(np.sqrt(np.mean(errors.predicted[part] ** 2))),
+            "measured": float(np.sqrt(np.mean(errors.measured[part] ** 2))),
+        }
+        for i, part in enumerate(bins)
+    ]
+    text = "Estimated dot products of random pairs: their error, and the error that was predicted."
+    block = {"type": "chart", "chart": "error", "title": "Error of dot products", "rows": rows}
+    return {"id": "errors", "title": "What a miner can rely on", "text": text, "blocks": [block]}
+
+
+def _component_section(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
+    rows = [list(row.values()) for row in components(lengths)]
+    table = {
+        "type": "table",
+        "columns": ["components", "records", "share"],
+        "rows": rows,
+        "counts": ["records"],
+    }
+    text = "Fewer components hide more. Suppressed records would have shown too much with one."
+    return {"id": "components", "title": "Components", "text": text, "blocks": [table]}
+
+
+def _key_section(result: dict[str, Any]) -> dict[str, Any]:
+    rows = [
+        {"name": "entries found with the key", "value": result["rate"]},
+        {"name": "entries found by guessing", "value": result["baseline"]},
+    ]
+    text = "What the holder of the key, or whoever stole it, finds by sparse reconstruction."
+    blocks = [{"type": "facts", "rows": rows}]
+    return {
+        "id": "key",
+        "title": "If the key leaks",
+        "text": text,
+        "blocks": blocks,
+        "owner_only": True,
+    }
+
+
+FilePath = str | os.PathLike[str]
+DEFAULTS: dict[str, Any] = {
+    "model": "delta",
+    "delta": None,
+    "k": 10,
+    "criterion": "definition",
+    "max_components": 256,
+    "graph": "exact",
+    "text": "text",
+}
+_OF_PAIRS = ("k", "criterion", "graph")
+_PART = 20_000  # records whose components are in memory together
+
+
+class Sketched(NamedTuple):
+    """What is to be said of a finished release."""
+
+    summary: dict[str, Any]
+    components: list[dict[str, Any]]
+    notes: list[str]
+
+
+def sketch(
+    source: FilePath,
+    output: FilePath,
+    *,
+    policy: FilePath | None = None,
+    key_file: FilePath | None = None,
+    report: FilePath | None = None,
+    seed: int | None = None,
+    command: str = "",
+    force: bool = False,
+    **options: Any,
+) -> Sketched:
+    """Sketches a file of texts or baskets and writes the release, with ``report`` an audit too.
+
+    The delta model reads the file in batches, in bounded memory; k-variance compares all records,
+    and holds their entries (not their components) together. A key file that is not there is made;
+    without one, the key is thrown away at the end. Options left at None follow the policy, else
+    the defaults.
+    """
+    sources = tuple(path for path in (source, policy, key_file) if path is not None)
+    check_target(output, sources=sources, force=force)
+    check_kind(output)
+    others = {"the input": source, "--policy": policy, "--key-file": key_file}
+    check_names(output=output, report=report, others=others, force=force)
+    wanted = _wanted(policy, options)
+    key, is_new = _key(key_file)
+    sketcher = Sketcher(**wanted, key=key)
+    sketcher.check_parameters()
+    sample = None if report is None else Sample(as_generator(seed))
+    lengths: list[npt.NDArray[np.int64]] = []
+    parts = _sketched(sketcher, _batches(source, wanted), lengths, sample)
+    with _kept(key, key_file if is_new else None, output) as keep:
+        manifest = write_sketches(
+            chain(parts, keep), output, source=source_entry(source, 0), sources=sources, force=force
+        )
+    every = np.concatenate(lengths)
+    if report is not None and sample is not None:
+        made = audited(sketcher, sample, every, manifest.verified, seed=seed, command=command)
+        with writing_beside(f"the release {output} is there", report):
+            made.save(report, force=force)
+    return Sketched(_summary(manifest, every), components(every), _notes(key_file, is_new))
+
+
+def _wanted(policy: FilePath | None, options: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the estimator; one that the model would not look at is an error."""
+    chosen = {name: value for name, value in options.items() if value is not None}
+    planned = {} if policy is None else load_policy(policy).options("sketch", DEFAULTS)
+    wanted = DEFAULTS | planned | chosen
+    given = chosen if "model" in chosen else planned | chosen
+    unused = [name for name in _OF_PAIRS if name in given]
+    if unused and wanted["model"] == "delta":
+        raise ParameterError(
+            f"{', '.join(unused)}: for the model k-variance, and the model is delta (--model)"
+        )
+    return wanted
+
+
+def _key(key_file: FilePath | None) -> tuple[SecretKey, bool]:
+    if key_file is not None and Path(key_file).exists():
+        return SecretKey.load(key_file), False
+    if key_file is not None:
+        refuse_existing(key_file, force=False)
+    return SecretKey.generate(), True
+
+
+def _batches(source: FilePath, wanted: dict[str, Any]) -> Iterable[Records]:
+    if Path(source).is_dir():
+        raise DataError(
+            f"{source} is a folder: put its texts into one file, one a line (.txt), or as a field "
+            "of JSON lines (.jsonl) or a column of a table (--text)"
+        )
+    if not Path(source).is_file():
+        raise DataError(f"the file {source} does not exist")
+    if wanted["model"] == "delta":
+        return record_batches(source, wanted["text"])
+    records = as_records(os.fspath(source), wanted["text"])
+    return [] if records is None else [records]
+
+
+def _sketched(
+    sketcher: Sketcher,
+    batches: Iterable[Records],
+    lengths: list[npt.NDArray[np.int64]],
+    sample: Sample | None,
+) -> Iterator[Sketches]:
+    """The sketches of each batch; their lengths are put down, their records offered."""
+    done = 0
+    with bar("sketching", None) as advance:
+        for records in batches:
+            first = 0
+            for part in sketcher.fit(records).transform_parts(records, _PART):
+                lengths.append(part.lengths)
+                if sample is not None:
+                    rows = records.matrix[first : first + len(part)]
+                    sample.add(Records(rows, records.terms), part)
+                first, done = first + len(part), done + len(part)
+                advance(len(part), note=f"{done:,} records")
+                yield part
+    if not any(part.any() for part in lengths):
+        raise PrivacyError(
+            f"all {done} records would be suppressed, nothing was written: "
+            "weaken the guarantee (lower --delta, --criterion definition)"
+        )
+
+
+@contextmanager
+def _kept(key: SecretKey, path: FilePath | None, release: FilePath) -> Iterator[Iterator[Sketches]]:
+    """No sketches, but to be asked for after all others: then the key is kept, just before they
+    appear. It goes away again if they do not.
+    """
+    saved = []
+
+    def keep() -> Iterator[Sketches]:
+        if path is not None:
+            key.save(path)
+            saved.append(Path(path))
+        yield from ()
+
+    try:
+        yield keep()
+    except BaseException:
+        if not Path(release).exists():
+            for file in saved:
+                file.unlink(missing_ok=True)
+        raise
+
+
+def _notes(key_file: FilePath | None, is_new: bool) -> list[str]:
+    if key_file is None:
+        return ["The key was thrown away: nobody can reconstruct, or add comparable sketches."]
+    made = "made, keep it secret" if is_new else "used"
+    return [f"key       {key_file} ({made})"]
+
+
+def _summary(manifest: Manifest, lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
+    released = lengths[lengths > 0]
+    return {
+        **{name: value for name, value in manifest.guarantee.items() if value is not None},
+        "records": len(lengths),
+        "released": len(released),
+        "suppressed": len(lengths) - len(released),
+        "smallest_components": int(released.min()),
+        "median_components": float(np.median(released)),
+        "largest_components": int(released.max()),
+        "verified": "; ".join(manifest.verified),
+    }

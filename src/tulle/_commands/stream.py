@@ -1,0 +1,461 @@
+"""``tulle stream``: records in from a source, a state and snapshot releases out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tulle._commands._stream_intake import Intake, Rejects
+from tulle._commands._stream_settings import Settings
+from tulle._commands._stream_snapshots import (
+    check_folder,
+    clear_later,
+    sizes_told,
+    snapshot_path,
+    stream_result,
+    write_snapshot,
+)
+from tulle._files import refuse_existing
+from tulle._progress import bar
+from tulle._random import seed_policy
+from tulle.errors import DataError, TulleError
+from tulle.keys import SecretKey
+from tulle.stream._checkpoints import Checkpoint, locked
+from tulle.stream._folder import FolderSource
+from tulle.stream._records import RecordReader
+from tulle.stream.sources import FileSource, Lines, Position, Source, StandardInput
+from tulle.table.schema import UNRELEASED
+
+# From the word on the command line to a source.
+
+_BROKERS = ("nats://", "tls://")
+_PIPE = "standard input"
+_KINDS = {"offset": "a file", "done": "a folder", "sequence": "a broker"}  # by what they save
+_ENDINGS = {"csv": (".csv", ".tsv", ".txt"), "ndjson": (".ndjson", ".jsonl", ".json")}
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+
+
+def format_of_source(address: str) -> str:
+    """CSV or NDJSON, by the ending of the file or of the first files in a folder."""
+    if address.startswith(_BROKERS):
+        return "ndjson"
+    names = [address]
+    if os.path.isdir(address):
+        names = sorted(entry.name for entry in os.scandir(address) if entry.is_file())
+    for name in names:
+        for kind, endings in _ENDINGS.items():
+            if name.endswith(endings):
+                return kind
+    if address.endswith(_PACKED):
+        raise DataError(f"{address} is packed: unpack it first, or pipe it in with - as the source")
+    raise TulleError(f"cannot tell whether {address} is CSV or NDJSON: say --format csv or ndjson")
+
+
+def open_source(
+    address: str,
+    kind: str,
+    *,
+    follow: bool,
+    position: Position | None,
+    restart: str | None,
+) -> Source:
+    """Standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
+    header, continued = kind == "csv", restart == "continued"
+    if address == "-":
+        _require_kind(position, _PIPE)
+        return StandardInput(has_header=header, position=position, restart=restart)
+    if address.startswith(_BROKERS):
+        from tulle.stream._broker import NatsSource
+
+        if header:
+            raise TulleError("messages of a broker are NDJSON: one object a message")
+        _require_kind(position, _KINDS["sequence"])
+        return NatsSource(address, follow=follow, position=position, continued=continued)
+    if os.path.isdir(address):
+        _require_kind(position, _KINDS["done"])
+        endings = _ENDINGS[kind]
+        return FolderSource(
+            address, has_header=header, endings=endings, follow=follow, position=position
+        )
+    if not os.path.exists(address):
+        raise DataError(f"{address} does not exist")
+    _require_kind(position, _KINDS["offset"])
+    return FileSource(
+        address, has_header=header, follow=follow, position=position, continued=continued
+    )
+
+
+def _require_kind(position: Position | None, wanted: str) -> None:
+    """A position of one kind of source means nothing to another."""
+    if position is None:
+        return
+    before = next((kind for key, kind in _KINDS.items() if key in position), _PIPE)
+    if before != wanted:
+        raise DataError(f"this state has read from {before}: go on with that, or start a new state")
+
+
+def refuse_shared_names(
+    source: str,
+    output: str | os.PathLike[str],
+    state: str | os.PathLike[str],
+    report: str | os.PathLike[str] | None,
+) -> None:
+    """Refuses one name for two things: the later one would be written over the other."""
+    taken = {Path(source).resolve(): "the source", Path(output).resolve(): "the output folder"}
+    for option, name in (("--state", state), ("--report", report)):
+        if name is None:
+            continue
+        path = Path(name).resolve()
+        if path in taken:
+            raise TulleError(f"{option} {name} is {taken[path]} itself: give it a name of its own")
+        taken[path] = f"the file of {option}"
+
+
+# Ctrl-C and SIGTERM: the batch at hand is finished and saved first.
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[list[int]]:
+    """Collects the signals; a thread that is not the main one gets none."""
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {
+        number: signal.signal(number, lambda number, frame: asked.append(number))
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# What a run tells its owner in the end: counts of the stream as it is, and notes.
+
+
+def counts_of(intake: Intake) -> dict[str, Any]:
+    """Lines, records and groups so far."""
+    counts = {"read": intake.read, "seen": intake.seen}
+    condenser = intake.condenser
+    if condenser is not None:
+        sizes = condenser.counts_
+        counts |= {
+            "condensed": int(sizes.sum()),
+            "waiting": condenser.n_waiting_,
+            **sizes_told(sizes),
+        }
+    return counts | {"rejected": intake.rejects.count, "surplus_keys": intake.surplus}
+
+
+def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str]:
+    """What else its owner should know, in sentences without data.
+
+    ``sealed``: the state holds the records that wait.
+    """
+    notes = [
+        f"Stopped when {intake.progress()} (--init) had come: nothing was written, and "
+        "the next run begins anew"
+    ]
+    if intake.condenser is not None:
+        notes = [*intake.condenser.notes_, *_notes_of_columns(intake)]
+        waiting = intake.condenser.n_waiting_
+        if waiting and not sealed and source is not None and not source.goes_back:
+            notes.append(
+                f"{source.name} does not bring the {waiting:,} records again that wait, and the "
+                "state does not hold them: without a --key no later run can go on from it"
+            )
+    if isinstance(source, FolderSource):
+        notes += source.notes()
+    if intake.surplus:
+        notes.append(
+            f"{intake.surplus:,} records have keys that the initial records lack: these "
+            "keys were left out"
+        )
+    if intake.rejects.count:
+        notes.append(f"Refused lines, with reasons: {intake.rejects.path}")
+    return notes
+
+
+def _notes_of_columns(intake: Intake) -> list[str]:
+    """Whose levels rule, which columns are not released, and how few records that rests on."""
+    notes = []
+    level = intake.settings.level_column
+    if level is not None and "k" in intake.settings.told:
+        notes.append(f"k is not used: the levels in column '{level}' say how large groups are")
+    left = [c.name for c in intake.settings.columns if c.role in UNRELEASED]
+    if left:
+        names = ", ".join(f"'{name}'" for name in left)
+        notes.append(f"Left out of every snapshot, unless a --policy says otherwise: {names}")
+    if 0 < intake.began_with < intake.settings.wanted["init"]:
+        notes.append(
+            f"The stream began with {intake.began_with:,} records, fewer than --init: kinds of "
+            "columns and categories are those of these records"
+        )
+    return notes
+
+
+BATCH = 50_000  # lines condensed at a time, of which a source keeps a block of bytes at most
+
+
+class Streamed(NamedTuple):
+    """What a run did."""
+
+    summary: dict[str, Any]
+    snapshots: list[dict[str, Any]]
+    notes: list[str]
+
+
+def stream(
+    source: str,
+    output: str | os.PathLike[str],
+    *,
+    state: str | os.PathLike[str],
+    policy: str | os.PathLike[str] | None = None,
+    target: str | None = None,
+    levels: str | None = None,
+    kind: str | None = None,
+    follow: bool = False,
+    restart: str | None = None,
+    key: SecretKey | None = None,
+    plain_waiting: bool = False,
+    report: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    command: str = "",
+    **options: Any,
+) -> Streamed:
+    """Condenses a stream until it ends, or until the process is asked to stop.
+
+    Where the ``state`` file exists, the stream goes on from it. ``output`` is the folder of the
+    snapshots. Options left at None follow the policy, then the defaults.
+    """
+    settings = Settings(policy, target, levels, options)
+    checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
+    refuse_shared_names(source, output, state, report)
+    if report is not None and not checkpoint.exists():  # a stream that goes on renews its report
+        refuse_existing(report, force=force)
+    with locked(state):
+        run = _Run(checkpoint, Path(output), settings, force=force)
+        try:
+            run.open(source, kind, follow=follow, restart=restart)
+            with asked_to_stop() as stop:
+                with bar("Condensing", None) as advance:
+                    run.loop(stop, lambda: advance(0.0, note=run.intake.progress()))
+                    done = run.finish()
+                if report is not None:
+                    with bar("Auditing", None):
+                        run.report(report, command)
+            return done
+        finally:
+            run.close()
+
+
+class _Run:
+    """One run of one stream; what must outlive it is in the checkpoint."""
+
+    intake: Intake
+    source: Source | None = None
+
+    def __init__(
+        self, checkpoint: Checkpoint, output: Path, settings: Settings, *, force: bool
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.output = output
+        self.settings = settings
+        self.force = force
+        self.made = self.shown = self.resumed_at = 0
+        self.written: list[dict[str, Any]] = []
+        self.saved_at = self.shown_at = time.monotonic()
+        self.dirty = False
+        self.owes_snapshot = False  # begun before a kill: it must be finished as it was begun
+
+    def open(self, address: str, kind: str | None, *, follow: bool, restart: str | None) -> None:
+        """Begins, or goes on from the checkpoint."""
+        rejects = self.checkpoint.path.with_name(self.checkpoint.path.name + ".rejects.ndjson")
+        if not self.checkpoint.exists():
+            check_folder(self.output, made=0, force=self.force)
+            kind = kind or format_of_source(address)
+            self.source = open_source(address, kind, follow=follow, position=None, restart=None)
+            reader = RecordReader(kind, self.source.header())
+            refused = Rejects(rejects, count=0, length=0 if self.force else None)
+            self.intake = Intake(reader, refused, self.settings)
+            return
+        condenser, extra, owed = self.checkpoint.read()
+        self.made, self.shown = extra["snapshots"], extra["shown"]
+        self.owes_snapshot = extra.get("owes_snapshot", False)
+        check_folder(self.output, made=self.made + self.owes_snapshot, force=self.force)
+        kind = kind or str(extra["reader"]["kind"])
+        self.settings.restore(extra["settings"])
+        self.source = open_source(
+            address, kind, follow=follow, position=extra["position"], restart=restart
+        )
+        reader = RecordReader(kind, self.source.header())
+        reader.restore(extra["reader"])
+        with _written(rejects):
+            refused = Rejects(
+                rejects,
+                count=extra["rejected"],
+                length=extra["reject_bytes"],
+                pending=extra.get("pending_rejects", ()),
+            )
+        self.intake = Intake(reader, refused, self.settings)
+        self.intake.waiting.restore(extra)
+        self.intake.resume(condenser, owed, self.source)
+        self.intake.read, self.resumed_at = extra["read"], self.intake.seen
+        self.intake.surplus = extra.get("surplus_keys", 0)
+
+    def loop(self, stop: list[int], report: Callable[[], None]) -> None:
+        """Reads, condenses, saves and releases until the source ends or somebody says stop."""
+        assert self.source is not None
+        while not stop:
+            self._keep_up()  # first: a run that was killed here goes on here
+            lines = self._read()
+            if lines is None:
+                break
+            began = self.intake.condenser is not None
+            self.intake.take(lines)
+            self.dirty = self.dirty or len(lines) > 0
+            report()
+            if not began and self.intake.condenser is not None:
+                self._save()
+        brought_once = not self.source.goes_back and len(self.intake.initial.rows) > 0
+        if self.intake.condenser is None and (brought_once or not stop):
+            self.intake.begin()
+
+    def close(self) -> None:
+        """Lets go of the source."""
+        if self.source is not None:
+            self.source.close()
+
+    def finish(self) -> Streamed:
+        """A last snapshot, if there is something new to show, and the summary."""
+        if self.intake.seen > self.shown:
+            self._show()
+        elif self.dirty and self.intake.condenser is not None:
+            self._save()
+        summary = counts_of(self.intake) | {
+            "resumed_after": self.resumed_at,
+            "snapshots": self.made,
+            "state": str(self.checkpoint.path),
+        }
+        notes = notes_of(self.intake, self.source, sealed=self.checkpoint.waiting != "omit")
+        return Streamed(summary, self.written, notes)
+
+    def report(self, path: str | os.PathLike[str], command: str) -> None:
+        """Writes the report of the stream so far."""
+        from tulle._report import save
+
+        assert self.source is not None
+        if self.intake.condenser is None:
+            return
+        result = stream_result(
+            self.intake.condenser,
+            self.settings,
+            counts_of(self.intake),
+            self.written,
+            self.source.name,
+        )
+        with _written(Path(path)):
+            save({**result, "command": command}, path, force=True)  # checked in the beginning
+
+    def _read(self) -> Lines | None:
+        """The next lines; what was condensed is saved before a source that fails ends the run."""
+        assert self.source is not None
+        try:
+            return self.source.read(self._room())
+        except DataError:
+            if self.intake.condenser is not None:
+                self._save()
+            raise
+
+    def _room(self) -> int:
+        """How many lines to read: the initial records, and snapshots, end with a batch."""
+        wanted = self.settings.wanted
+        if self.intake.condenser is None:
+            return int(min(BATCH, wanted["init"] - len(self.intake.initial.rows)))
+        if wanted["every"] is None:
+            return BATCH
+        return int(min(BATCH, wanted["every"] - self.intake.seen % wanted["every"]))
+
+    def _keep_up(self) -> None:
+        """Snapshots and checkpoints that are due."""
+        if self.intake.condenser is None:
+            return
+        wanted, seen, now = self.settings.wanted, self.intake.seen, time.monotonic()
+        every, seconds = wanted["every"], wanted["seconds"]
+        by_count = every is not None and seen // every > self.shown // every
+        by_time = seconds is not None and seen > self.shown and now - self.shown_at >= seconds
+        if by_count or by_time or self.owes_snapshot:
+            self._show()
+        elif self.intake.rejects.full or (
+            self.dirty and now - self.saved_at >= wanted["checkpoint"]
+        ):
+            self._save()
+
+    def _save(self) -> None:
+        assert self.intake.condenser is not None
+        assert self.source is not None
+        extra: dict[str, Any] = {
+            "position": self.source.position,
+            "reader": self.intake.reader.to_json(),
+            "settings": self.settings.to_json(),
+            "read": self.intake.read,
+            "surplus_keys": self.intake.surplus,
+            "snapshots": self.made,
+            "shown": self.shown,
+            "owes_snapshot": self.owes_snapshot,
+        }
+        extra |= self.intake.rejects.to_json()
+        extra |= self.intake.waiting.to_json(sealed=self.checkpoint.waiting == "seal")
+        with _written(self.checkpoint.path):
+            self.checkpoint.write(self.intake.condenser, extra)
+        with _written(self.intake.rejects.path):
+            self.intake.rejects.flush()  # only now: what the state does not know of is foreign
+        self.saved_at, self.dirty = time.monotonic(), False
+
+    def _show(self) -> None:
+        """One snapshot release.
+
+        The state says so first. Killed in between, the next run makes the same release before it
+        reads on: two releases with one number could be subtracted.
+        """
+        assert self.intake.condenser is not None
+        assert self.source is not None
+        if not self.owes_snapshot:
+            self.owes_snapshot = True
+            self._save()
+        path = snapshot_path(self.output, self.made + 1)
+        with _written(path):
+            if self.force:
+                clear_later(self.output, self.made)
+            told = write_snapshot(
+                self.intake.condenser,
+                path,
+                settings=self.settings,
+                counts=counts_of(self.intake),
+                source=self.source.name,
+                seed=seed_policy(self.settings.wanted["seed"]),
+            )
+        self.written.append(told)
+        self.made, self.shown, self.owes_snapshot = self.made + 1, self.intake.seen, False
+        self.shown_at = time.monotonic()
+        self._save()
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Says which file could not be written, and that nothing is lost."""
+    try:
+        yield
+    except OSError as error:
+        raise TulleError(
+            f"cannot write {path}: {error.strerror}. The last checkpoint holds: start again once "
+            "it can be written"
+        ) from None

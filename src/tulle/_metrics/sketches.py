@@ -1,0 +1,66 @@
+"""What sketches lose: the error of dot products against its prediction, and lost neighbours."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.sketch import _variance as variance
+from tulle.sketch.sketches import Sketches
+
+Floats = npt.NDArray[np.float64]
+
+
+class DotErrors(NamedTuple):
+    """Errors of estimated dot products, and the standard deviation predicted for each."""
+
+    predicted: Floats
+    measured: Floats
+
+    @property
+    def ratio(self) -> float:
+        """Root mean square of measured over predicted; 1 if the theory is right."""
+        sure = self.predicted > 0
+        return float(np.sqrt(np.mean((self.measured[sure] / self.predicted[sure]) ** 2)))
+
+
+def dot_errors(
+    released: Sketches, records: Any, rng: np.random.Generator, pairs: int = 2000
+) -> DotErrors:
+    """Errors over random pairs of released records."""
+    rows = np.flatnonzero(~released.suppressed)
+    first, second = rng.choice(rows, pairs), rng.choice(rows, pairs)
+    x, y = records[first].astype(np.float64), records[second].astype(np.float64)
+    common = np.minimum(released.lengths[first], released.lengths[second])
+    products = released.values[first].astype(np.float64) * released.values[second]
+    truth = np.asarray(x.multiply(y).sum(axis=1)).ravel()
+    predicted = np.sqrt(np.maximum(variance.dot(x, y, common), 0.0))
+    return DotErrors(predicted, products.sum(axis=1) / common - truth)
+
+
+def neighbour_recall(
+    released: Sketches, records: Any, rng: np.random.Generator, k: int = 10, queries: int = 300
+) -> float:
+    """Share of the k nearest records (cosine) that are among the k nearest sketches.
+
+    NaN if there is but one record: it has no neighbours that could be lost.
+    """
+    rows = np.flatnonzero(~released.suppressed)
+    k = min(k, len(rows) - 1)
+    if k < 1:
+        return float("nan")
+    asked = rng.choice(len(rows), min(queries, len(rows)), replace=False)
+    matrix, sketches = records[rows].astype(np.float64), released[rows]
+    norms = np.sqrt(np.maximum(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel(), 1e-12))
+    found = 0
+    for start in range(0, len(asked), 50):
+        part = asked[start : start + 50]
+        true = (matrix[part] @ matrix.T).toarray() / norms
+        seen = sketches[part].cosines(sketches)
+        for cosines in (true, seen):
+            cosines[np.arange(len(part)), part] = -np.inf
+        best = [np.argpartition(-cosines, k - 1, axis=1)[:, :k] for cosines in (true, seen)]
+        found += sum(len(np.intersect1d(a, b)) for a, b in zip(*best))
+    return found / (k * len(asked))

@@ -1,0 +1,96 @@
+"""Gates: limits that decide whether a pipeline goes on.
+
+A ``max_...`` gate looks at the risk of an attack (its excess over the control, or over guessing
+if there is none); where there are several attacks of a kind, at the worst.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tulle._attacks.membership import LEAST
+from tulle._checks import check_choice, check_real
+from tulle.errors import GateError, ParameterError
+
+_ATTACKS = {
+    "max_linkage": ("linkage", "linkage_one_to_one"),
+    "max_copies": ("exact_copies", "near_copies"),
+    "max_inference": ("inference",),
+    "max_membership": ("membership",),
+    "max_singling_out": ("singling_out",),
+}
+GATES = (*_ATTACKS, "min_accuracy_ratio")
+_NEEDS = {
+    "max_membership": f"a control of at least {LEAST} records (--control)",
+    "max_inference": "a column to infer",
+    "min_accuracy_ratio": "a target (--target) that a model can learn from the original",
+}
+
+
+def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
+    """Before an audit: limits that make sense, and people who were kept out where one needs them.
+
+    Limits that are None are not asked for.
+    """
+    for name, limit in limits.items():
+        check_choice("audit", "gate", name, GATES)
+        if limit is not None:
+            # a limit of 5 for 5 % would never be passed
+            check_real("audit", name, limit, 0, 1 if name in _ATTACKS else math.inf)
+    if not control and limits.get("max_membership") is not None:
+        raise _unmeasurable("max_membership")
+
+
+def gate_rows(
+    result: Mapping[str, Any], limits: Mapping[str, float | None]
+) -> list[dict[str, Any]]:
+    """For each limit that is given: its name, the limit, the value found, whether it holds.
+
+    And how many people the value is about: the public edition rounds by it.
+    """
+    check_limits(limits, control=True)
+    return [_gate(result, name, limit) for name, limit in limits.items() if limit is not None]
+
+
+def check_gates(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raises GateError if one of the gates does not hold."""
+    broken = [row for row in rows if not row["holds"]]
+    if broken:
+        told = "; ".join(
+            f"{row['name']} is {row['value']:.4g}, the limit is {row['limit']:g}" for row in broken
+        )
+        raise GateError(f"{len(broken)} of {len(rows)} gates failed: {told}")
+
+
+def _gate(result: Mapping[str, Any], name: str, limit: float) -> dict[str, Any]:
+    if name == "min_accuracy_ratio":
+        value = result["metrics"].get("accuracy_ratio")
+        people = result.get("behind", {}).get("accuracy_ratio")
+        holds = value is not None and value >= limit
+    else:
+        attacks = _attacks_of(result, name)
+        worst = max(attacks, key=lambda attack: attack["risk"], default={})
+        none = 0.0 if name == "max_singling_out" else None  # nobody could be tried
+        value, people = worst.get("risk", none), _people(worst)
+        holds = value is not None and value <= limit
+    if value is None:
+        raise _unmeasurable(name)
+    found = {"name": name, "limit": float(limit), "value": float(value), "holds": bool(holds)}
+    return found if people is None else {**found, "people": people}
+
+
+def _attacks_of(result: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    kinds = _ATTACKS[name]
+    return [a for key, a in result["attacks"].items() if key.partition(":")[0] in kinds]
+
+
+def _people(attack: Mapping[str, Any]) -> int | None:
+    tried = [attack.get("independent"), attack.get("control_attempts")]
+    return min((count for count in tried if count is not None), default=None)
+
+
+def _unmeasurable(name: str) -> ParameterError:
+    need = _NEEDS.get(name, "an attack")
+    return ParameterError(f"The gate '{name}' needs {need}: there is nothing to measure.")

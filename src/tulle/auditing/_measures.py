@@ -1,0 +1,222 @@
+"""The measures of an audit: what is lost, and how near the release stays to people."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._attacks.copies import closest_distances
+from tulle._attacks.nearest import MISMATCH, nearest
+from tulle._attacks.records import Floats, Records, chosen
+from tulle._metrics.covariance import agreement, association, spread_behind
+from tulle._metrics.loss import interval_width
+from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
+from tulle._metrics.mining import train_on_release
+from tulle._metrics.propensity import propensity
+from tulle.auditing._coding import Aligned, Design, ranked
+from tulle.condense._classes import few_enough
+from tulle.errors import DataError, ParameterError
+from tulle.table.schema import Kind
+
+_MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
+_FEW_CLASSES = 20  # a whole number with no more values than this is a class, not a quantity
+
+
+class Associations(NamedTuple):
+    """How strongly each two columns go together, in original and release."""
+
+    names: tuple[str, ...]
+    original: Floats
+    release: Floats
+    behind: NDArray[np.int64]  # on how many originals the spread of each column rests
+
+    @property
+    def behind_each(self) -> dict[str, int]:
+        """The same by the names of the columns."""
+        return dict(zip(self.names, self.behind.tolist()))
+
+
+def associations(tables: Aligned) -> Associations:
+    """The associations of the columns; whether a number is missing is no column of its own."""
+    numbers = tables.original.number_names
+    categories = [name for name in tables.original.code_names if name not in numbers]
+    matrices = [
+        (_with_gaps(records), records.only(categories).codes)
+        for records in (tables.original, tables.release)
+    ]
+    return Associations(
+        (*numbers, *categories),
+        association(*matrices[0]),
+        association(*matrices[1]),
+        spread_behind(*matrices[0]),
+    )
+
+
+def _with_gaps(records: Records) -> Floats:
+    """The numbers, NaN where they are missing."""
+    numbers = records.numbers.copy()
+    for place, name in enumerate(records.number_names):
+        if name in records.code_names:
+            gone = records.codes[:, records.code_names.index(name)] != 0
+            numbers[gone, place] = np.nan
+    return numbers
+
+
+def structure(tables: Aligned, found: Associations) -> dict[str, float]:
+    """Covariances and associations."""
+    design = Design(tables.original)
+    pairs = np.triu_indices(len(found.names), 1)
+    gaps = np.abs(found.original - found.release)[pairs]
+    gaps = np.round(gaps[~np.isnan(gaps)], 12)  # what another order of the records leaves
+    figures = {
+        "covariance_compatibility": agreement(
+            *(design.moments(records)[1] for records in (tables.original, tables.release))
+        )
+    }
+    if len(gaps):
+        figures["correlation_difference"] = float(gaps.mean())
+        figures["correlation_difference_max"] = float(gaps.max())
+    return figures
+
+
+def marginals(tables: Aligned) -> dict[str, dict[str, Any]]:
+    """For each column its distance, and how often it is missing in original and release."""
+    return {name: _marginal(tables, name) for name in tables.columns}
+
+
+def _marginal(tables: Aligned, name: str) -> dict[str, Any]:
+    original, release = tables.original.only([name]), tables.release.only([name])
+    if not original.numbers.shape[1]:
+        return {
+            "distance": total_variation(original.codes[:, 0], release.codes[:, 0]),
+            "range": None,
+            "missing_original": float((original.codes[:, 0] == 0).mean()),
+            "missing_release": float((release.codes[:, 0] == 0).mean()),
+        }
+    gone = [records.codes.any(axis=1) for records in (original, release)]
+    values = [records.numbers[~lost, 0] for records, lost in zip((original, release), gone)]
+    rates = [float(lost.mean()) for lost in gone]
+    known = all(len(part) for part in values)
+    return {
+        "distance": (wasserstein(*values) if known else 0.0) + abs(rates[0] - rates[1]),
+        "range": range_coverage(*values) if known else None,
+        "missing_original": rates[0],
+        "missing_release": rates[1],
+    }
+
+
+def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[str, float]:
+    """How far people are from the nearest released record."""
+    people = tables.original.take(chosen(len(tables.original), attempts, rng))
+    found = nearest(people, tables.release)
+    counterparts = tables.release.take(found.rows[:, 0])
+    spread = _total_spread(tables.original)
+    figures = {
+        "information_loss": 100 * float((found.distances**2).mean()) / spread if spread else 0.0,
+        "closest_original": float(np.median(found.distances)),
+    }
+    if people.numbers.shape[1] and len(people) > 1:
+        figures["interval_width"] = interval_width(
+            _with_gaps(people),
+            _with_gaps(counterparts),
+            extent=np.ptp(tables.original.numbers, axis=0),
+        )
+    if tables.control is not None:
+        outside = closest_distances(tables.control, tables.release, rng, attempts=attempts)
+        figures["closest_control"] = float(np.median(outside))
+    return {name: value for name, value in figures.items() if not math.isnan(value)}
+
+
+def _total_spread(records: Records) -> float:
+    """The mean squared distance to the middle, in the distance that attacks use."""
+    spread = float(records.numbers.var(axis=0).sum())
+    for place in range(records.codes.shape[1]):
+        shares = np.unique(records.codes[:, place], return_counts=True)[1] / len(records)
+        spread += MISMATCH * (1 - float(shares @ shares)) / 2
+    return spread
+
+
+def mining(
+    tables: Aligned, target: str, estimator: Any, rng: np.random.Generator
+) -> tuple[dict[str, float], int]:
+    """Scores of a model trained on the original and on the release; how many records tested it."""
+    known = tables.original.without(target)
+    design = Design(known)
+    columns, targets = [], []
+    for records in (*_split(tables, rng), tables.release):
+        rows = _target_known(records, target)
+        kept = records.take(rows[chosen(len(rows), _MOST_TRAINED, rng)])
+        if not len(kept):
+            raise DataError(f"the target '{target}' is missing in every record of a table")
+        others, wanted = kept.without(target), kept.only([target])
+        columns.append(ranked(others, known) if estimator is None else design.matrix(others))
+        targets.append(wanted.numbers[:, 0] if wanted.numbers.shape[1] else wanted.codes[:, 0])
+    classes = _is_class(tables, target)
+    _check_estimator(estimator, target, classes)
+    training, test, released = zip(columns, _numbered(targets) if classes else targets)
+    scores = train_on_release(
+        training,
+        released,
+        test,
+        estimator=estimator,
+        classes=classes,
+        seed=int(rng.integers(2**31)),
+    )
+    found = {
+        "accuracy_original": scores.original,
+        "accuracy_release": scores.release,
+        "accuracy_ratio": scores.ratio,
+    }
+    return {n: v for n, v in found.items() if math.isfinite(v)}, len(test[1])
+
+
+def _is_class(tables: Aligned, target: str) -> bool:
+    """Whether a target is a class: a category, or a whole number with few values."""
+    if target not in tables.original.number_names:
+        return True
+    distinct = len(np.unique(tables.original.only([target]).numbers))
+    few = distinct <= _FEW_CLASSES and few_enough(distinct, len(tables.original))
+    return tables.kinds[target] is Kind.INTEGER and few
+
+
+def _numbered(targets: list[Any]) -> list[NDArray[np.int64]]:
+    """Classes as 0, 1, ..., alike in all tables."""
+    _, numbers = np.unique(np.concatenate(targets), return_inverse=True)
+    ends = np.cumsum([len(part) for part in targets])[:-1]
+    return np.split(numbers.ravel().astype(np.int64), ends)
+
+
+def _check_estimator(estimator: Any, target: str, classes: bool) -> None:
+    from sklearn.base import is_classifier, is_regressor
+
+    wrong = is_regressor if classes else is_classifier
+    if estimator is not None and wrong(estimator):
+        need = "classes: give a classifier" if classes else "numbers: give a regressor"
+        raise ParameterError(
+            f"The 'estimator' of audit does not fit the target '{target}', which holds {need}."
+        )
+
+
+def _split(tables: Aligned, rng: np.random.Generator) -> tuple[Records, Records]:
+    """Originals to train on and to test on: the control, or three tenths that are kept apart."""
+    if tables.control is not None:
+        return tables.original, tables.control
+    order = rng.permutation(len(tables.original))
+    cut = max(1, round(0.3 * len(order)))
+    return tables.original.take(order[cut:]), tables.original.take(order[:cut])
+
+
+def _target_known(records: Records, target: str) -> NDArray[np.int64]:
+    wanted = records.only([target])
+    gone = wanted.codes.any(axis=1) if wanted.numbers.shape[1] else wanted.codes[:, 0] == 0
+    return np.flatnonzero(~gone)
+
+
+def distinguishability(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
+    """Whether a classifier tells released records from original ones."""
+    original, release = (ranked(r, tables.original) for r in (tables.original, tables.release))
+    found = propensity(original, release, rng)
+    return {"propensity_auc": found.auc, "propensity_pmse": found.pmse}

@@ -1,0 +1,356 @@
+"""The audit of a table: every measure and attack that (original, release, control) allow.
+
+Attempts are sampled where there are many records, the data that are attacked never are. Each
+measure has a generator of its own, so that leaving one out does not change another.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tulle import _report as report
+from tulle._attacks.copies import exact_copies, near_copies
+from tulle._attacks.inference import inference
+from tulle._attacks.linkage import linkage, linkage_one_to_one
+from tulle._attacks.membership import LEAST, membership
+from tulle._attacks.result import AttackResult
+from tulle._attacks.singling_out import singling_out
+from tulle._checks import check_int
+from tulle._progress import bar
+from tulle._random import RandomState, as_generator, spawn
+from tulle._report.verdict import verdict
+from tulle.auditing import _measures as measures
+from tulle.auditing._coding import Aligned, align
+from tulle.auditing._pictures import column_section, extreme_section, structure_section
+from tulle.errors import ParameterError, nearest_name
+from tulle.table.schema import Role
+
+# The result of an audit: figures that can be read, shown, written and gated.
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What an audit found; made by :func:`tulle.audit`.
+
+    What may leave
+    --------------
+    ``html(edition="public")``, ``json("public")`` and ``markdown("public")`` hold aggregates of
+    at least ``k`` records only. The owner's edition and ``to_dict()`` are for the owner.
+    """
+
+    result: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain words and numbers; the shape is that of :mod:`tulle._report`."""
+        whole: dict[str, Any] = copy.deepcopy(dict(self.result))
+        return {**whole, "verdict": verdict(whole)}
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """``level`` (good, caution, bad), ``text`` and ``reasons``."""
+        return verdict(self.result)
+
+    def html(self, edition: str = "owner") -> str:
+        """One self-contained page; ``edition`` is owner or public."""
+        return report.render(self.result, edition)
+
+    def json(self, edition: str = "owner") -> str:
+        """The same as JSON."""
+        return report.to_json(self.result, edition)
+
+    def markdown(self, edition: str = "owner") -> str:
+        """The same as Markdown."""
+        return report.markdown(self.result, edition)
+
+    def save(
+        self, path: str | os.PathLike[str], *, edition: str = "owner", force: bool = False
+    ) -> Path:
+        """Writes .html, .json or .md, by the ending of ``path``; whole or not at all."""
+        return report.save(self.result, path, edition=edition, force=force)
+
+    def extended(self, **parts: Any) -> Audit:
+        """A copy in which a workflow says more: title, guarantee, k, command, gates ...
+
+        Metrics and attacks are joined, sections and limits of the workflow come first, everything
+        else is replaced.
+        """
+        whole: dict[str, Any] = copy.deepcopy(dict(self.result))
+        for name, part in parts.items():
+            if name in ("metrics", "attacks", "provenance"):
+                whole[name] = {**whole.get(name, {}), **part}
+            elif name in ("sections", "limits"):
+                whole[name] = [*part, *whole.get(name, [])]
+            else:
+                whole[name] = part
+        return Audit(whole)
+
+    def _repr_html_(self) -> str:
+        # a page in a page: its style and its content policy stay its own
+        from html import escape
+
+        page = escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width:100%;height:40rem;border:0"></iframe>'
+
+    def __repr__(self) -> str:
+        found = self.verdict
+        return f"Audit({found['level']}: {found['text']})"
+
+
+_MOST, _FEWEST, _LARGE = 1000, 200, 40_000  # attempts, and the records from which they fall
+_OF_EACH_COLUMN = (  # measures from which that of a single column could be had
+    *("marginal_distance", "marginal_distance_max"),
+    *("correlation_difference", "correlation_difference_max"),
+)
+_MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
+LIMITS = (
+    "Attackers who know more than is assumed here: other columns, another release of the same "
+    "people, or who took part in making it.",
+    "Facts about groups: what is true of most people like somebody is learnt from any useful "
+    "release, whether they are in it or not.",
+    "A failed attack is no evidence of safety: a better one may come.",
+)
+
+
+def audit(
+    original: Any,
+    release: Any,
+    control: Any = None,
+    policy: Any = None,
+    random_state: RandomState = None,
+    *,
+    target: str | None = None,
+    sensitive: Sequence[str] | None = None,
+    estimator: Any = None,
+    k: int = 10,
+    attempts: int | None = None,
+    title: str = "Audit of a release",
+) -> Audit:
+    """What a release loses, and what it tells about people.
+
+    Parameters
+    ----------
+    original, release, control
+        Tables of any kind with the same columns, in any order. The control are records like the
+        original's that were kept out of the release: without it attacks are compared with
+        guessing only, and membership is not tried.
+    policy
+        Roles of the columns. Identifiers, levels and ignored columns are left out; intruders know
+        the quasi-identifiers; sensitive columns and the target are inferred. Without roles,
+        intruders know everything and each column is inferred in turn.
+    random_state
+        Draws the attempts; the same seed gives the same figures.
+    target
+        The column that a miner wants to predict; the policy's, unless given.
+    sensitive
+        The columns that are inferred; those of the policy, unless given.
+    estimator
+        Any scikit-learn estimator to train on release and original; gradient boosting by default.
+    k
+        The least number of records behind an aggregate in pictures and in the public edition.
+    attempts
+        How many people each attack is tried on, if there are more; 1,000 unless said, fewer (but
+        200 at least) for tables of more than 40,000 records. All records of original, release
+        and control are always searched.
+    title
+        The title of the report.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> people = rng.normal(size=(300, 3))
+    >>> leak = audit(people[:200], people[:200], control=people[200:], random_state=0)
+    >>> leak.verdict["level"], leak.to_dict()["attacks"]["linkage"]["rate"]
+    ('bad', 1.0)
+    """
+    check_int("audit", "k", k, 2)
+    if estimator is not None and not hasattr(estimator, "get_params"):
+        raise ParameterError(
+            f"The 'estimator' of audit is one of scikit-learn's. Got a {type(estimator).__name__}."
+        )
+    tables = align(original, release, control, policy)
+    attempts = (
+        _attempts(tables) if attempts is None else check_int("audit", "attempts", attempts, 1)
+    )
+    target = _target(tables, target)
+    hidden = _secrets(tables, sensitive, target)
+    seed, generator = _seeded(random_state)
+
+    attacks = _attacks(tables, hidden, attempts, generator)
+    distances = measures.marginals(tables)
+    found = measures.associations(tables)
+    metrics, behind = _metrics(tables, distances, found, target, estimator, attempts, generator)
+    return Audit(
+        {
+            "title": title,
+            "summary": _summary(tables, k),
+            "guarantee": None,
+            "k": k,
+            "records": min(map(len, tables.present)),
+            "metrics": metrics,
+            "behind": behind,
+            "attacks": {result.name: result.to_dict() for result in attacks},
+            "sections": [
+                column_section(tables, distances, found.behind_each, k),
+                structure_section(tables, found, k),
+                extreme_section(distances),
+            ],
+            "limits": list(LIMITS),
+            "gates": [],
+            "command": "",
+            "provenance": {
+                "audit seed": seed,
+                "attempts": f"at most {attempts:,} people an attack; all records are searched",
+                **_left_out(tables, hidden, sensitive),
+            },
+        }
+    )
+
+
+def _attacks(
+    tables: Aligned, columns: list[str], attempts: int, generator: np.random.Generator
+) -> list[AttackResult]:
+    work = list(_planned(tables, columns, attempts))
+    found = []
+    with bar("attacks", len(work)) as advance:
+        for (name, attack), rng in zip(work, spawn(generator, len(work))):
+            result = attack(rng)
+            if result is not None:
+                found.append(result)
+            advance(1, note=name)
+    return found
+
+
+def _planned(
+    tables: Aligned, columns: list[str], attempts: int
+) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
+    """Each attack by name, waiting for its generator."""
+    original, release, control = tables.original, tables.release, tables.control
+    known = tables.of_role(Role.QUASI) or None
+    tried: dict[str, Any] = {"control": control, "attempts": attempts}
+    yield "exact copies", partial(exact_copies, original, release, control=control)
+    yield "near copies", partial(near_copies, original, release, **tried)
+    yield "linkage", partial(linkage, original, release, known=known, **tried)
+    yield "one to one", partial(linkage_one_to_one, original, release, known=known, **tried)
+    yield "singling out", partial(singling_out, original, release, **tried)
+    for column in columns:
+        beside = _known_beside(column, known)
+        yield column, partial(inference, original, release, column, known=beside, **tried)
+    if control is not None and len(control) >= LEAST:
+        yield "membership", partial(membership, original, release, control, attempts=attempts)
+
+
+def _known_beside(column: str, known: list[str] | None) -> list[str] | None:
+    """What is known when a column is the secret; everything else, if nothing is left."""
+    others = [name for name in known or [] if name != column]
+    return others or None
+
+
+def _metrics(
+    tables: Aligned,
+    distances: dict[str, dict[str, Any]],
+    associations: measures.Associations,
+    target: str | None,
+    estimator: Any,
+    attempts: int,
+    generator: np.random.Generator,
+) -> tuple[dict[str, float], dict[str, int]]:
+    """The measures, and how many records are behind those that do not look at all of them."""
+    near, model, tell = spawn(generator, 3)
+    moved = [row["distance"] for row in distances.values()]
+    nearness = measures.nearness(tables, near, attempts)
+    found = {
+        **measures.structure(tables, associations),
+        "marginal_distance": float(np.mean(moved)),
+        "marginal_distance_max": float(np.max(moved)),
+        **nearness,
+        **measures.distinguishability(tables, tell),
+    }
+    behind = {
+        **dict.fromkeys(nearness, min(attempts, *map(len, tables.present))),
+        **dict.fromkeys(_OF_EACH_COLUMN, min(associations.behind_each.values())),
+    }
+    if target is not None:
+        scores, tested = measures.mining(tables, target, estimator, model)
+        found |= scores
+        behind |= dict.fromkeys(scores, tested)
+    return {name: value for name, value in found.items() if math.isfinite(value)}, behind
+
+
+def _target(tables: Aligned, target: str | None) -> str | None:
+    if target is None:
+        return next(iter(tables.of_role(Role.TARGET)), None)
+    _check_column(tables, "target", target)
+    if len(tables.columns) < 2:
+        raise ParameterError("The 'target' of audit needs another column to be predicted from.")
+    return target
+
+
+def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | None) -> list[str]:
+    """The columns to infer; one alone has nothing to be inferred from."""
+    if isinstance(sensitive, str):
+        raise ParameterError(f"The 'sensitive' of audit is a list of columns: ['{sensitive}'].")
+    if len(tables.columns) < 2:
+        return []
+    if sensitive is not None:
+        for name in sensitive:
+            _check_column(tables, "sensitive", name)
+        return list(dict.fromkeys(sensitive))
+    named = tables.of_role(Role.SENSITIVE, Role.TARGET)
+    aim = [] if target is None else [target]
+    if named:
+        return list(dict.fromkeys([*named, *aim]))
+    shown = set(list(dict.fromkeys([*aim, *tables.columns]))[:_MOST_SECRETS])
+    return [name for name in tables.columns if name in shown]
+
+
+def _left_out(
+    tables: Aligned, hidden: Sequence[str], sensitive: Sequence[str] | None
+) -> dict[str, str]:
+    """A word on columns that are not inferred because there are so many."""
+    total = len(tables.columns)
+    if sensitive is not None or len(hidden) < _MOST_SECRETS or total == len(hidden):
+        return {}
+    return {"columns inferred": f"{len(hidden)} of {total}: name the sensitive ones to choose"}
+
+
+def _check_column(tables: Aligned, option: str, name: str) -> None:
+    if name not in tables.columns:
+        hint = nearest_name(str(name), tables.columns)
+        raise ParameterError(f"The '{option}' of audit is no column that is compared: {hint}")
+
+
+def _attempts(tables: Aligned) -> int:
+    """So many that a search through all records stays a matter of seconds."""
+    largest = max(len(tables.original), len(tables.release))
+    return max(_FEWEST, min(_MOST, _MOST * _LARGE // largest))
+
+
+def _seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:
+    """A generator, and the seed to repeat the audit with."""
+    if random_state is None:
+        random_state = secrets.randbits(32)
+    seed = int(random_state) if isinstance(random_state, Integral) else "a generator was given"
+    return seed, as_generator(random_state)
+
+
+def _summary(tables: Aligned, k: int) -> str:
+    control = "no control"
+    if tables.control is not None:
+        count = len(tables.control)
+        control = f"{count:,} in the control" if count >= k else f"fewer than {k} in the control"
+    return (
+        f"{len(tables.original):,} original records, {len(tables.release):,} released ones, "
+        f"{control}; {len(tables.columns)} columns."
+    )

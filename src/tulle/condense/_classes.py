@@ -1,0 +1,225 @@
+"""Class labels, and which classes are condensed alone, together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tulle._checks import check_int
+from tulle._moments import Ints
+from tulle.condense._levels import count_infeasible, feasible
+from tulle.errors import DataError, PrivacyError
+from tulle.table._codecs import family_of
+from tulle.table._frames import Columns, Container, as_series, open_column
+
+NO_CLASSES = "requires y to be passed, but the target y is None: give the classes"
+_MANY = 50  # from here on, mostly different labels are no classes
+
+
+@dataclass(frozen=True)
+class LabelSchema:
+    """The labels that there are, and the container to write them in."""
+
+    name: str
+    domain: pl.Series
+    container: Container
+    as_array: bool
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return np.asarray(self.domain.to_list()) if self._plain else self.domain.to_numpy()
+
+    @property
+    def _plain(self) -> bool:
+        return self.domain.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+
+    def restore(self, codes: Ints) -> Any:
+        """Labels in the container that they came in."""
+        labels = self.domain.gather(pl.Series(codes))
+        return self.container.restore({self.name: labels.to_numpy() if self.as_array else labels})
+
+    def of(self, classes: Sequence[Any]) -> LabelSchema:
+        """The same for other classes of this type, in this order."""
+        return replace(self, domain=pl.Series(self.name, classes, dtype=self.domain.dtype))
+
+    def converted(self, classes: pl.Series) -> pl.Series:
+        """Classes that came later, in the type of the first ones; refuses those of another."""
+        fits = family_of(classes.dtype) == family_of(self.domain.dtype)
+        try:
+            converted = classes.cast(self.domain.dtype, strict=True)
+            fits = fits and bool((converted.cast(classes.dtype, strict=True) == classes).all())
+        except pl.exceptions.PolarsError:
+            fits = False
+        if not fits:
+            raise DataError(
+                f"y holds classes of another type ({classes.dtype.base_type()}), or other "
+                f"categories, than the first ones ({self.domain.dtype.base_type()}): convert it "
+                "to the same type"
+            )
+        return converted
+
+
+class Labels(NamedTuple):
+    """The class of each record, as its place in the schema."""
+
+    codes: Ints
+    schema: LabelSchema
+
+
+def read_labels(y: Any, n_records: int | None = None) -> Labels:
+    """All the labels of a table: numbers, text, categories, truth values; none may be missing."""
+    if y is None:
+        raise DataError(NO_CLASSES)
+    labels = open_labels(*open_column(y, "y"))
+    if n_records is not None and len(labels.codes) != n_records:
+        raise DataError(
+            f"y has {len(labels.codes)} entries, but X has {n_records} records: inconsistent "
+            "numbers of samples"
+        )
+    refuse_quantity(len(labels.schema.domain), len(labels.codes))
+    return labels
+
+
+def open_labels(columns: Columns, container: Container) -> Labels:
+    """The labels of some records, from the column that holds them."""
+    (name, cells), *_ = columns.items()
+    series = as_series(name, cells)
+    floating = series.dtype.is_float()
+    missing = series.null_count() + (int(series.is_nan().sum()) if floating else 0)
+    if missing:
+        raise DataError(
+            f"y is missing (null or NaN) in {missing} records: every record needs a class"
+        )
+    if floating and not series.is_finite().all():
+        raise DataError("y holds infinity: classes must be finite numbers or words")
+    domain = series.unique().sort()
+    codes = (
+        series.replace_strict(
+            domain, pl.Series(np.arange(len(domain))), return_dtype=pl.Int64
+        ).to_numpy()
+        if len(domain)
+        else np.zeros(0, dtype=np.int64)
+    )
+    return Labels(codes, LabelSchema(name, domain, container, isinstance(cells, np.ndarray)))
+
+
+def few_enough(distinct: int, records: int) -> bool:
+    """Whether numbers name classes: few are different, and each comes three times on average."""
+    return distinct <= 2 or (distinct <= _MANY and 3 * distinct <= records)
+
+
+def are_quantity(classes: int, records: int) -> bool:
+    """Whether most values of a target are different, so that they are no classes."""
+    return classes >= _MANY and classes > records / 2
+
+
+def refuse_quantity(classes: int, records: int) -> None:
+    """Refuses a target of which most values are different."""
+    if are_quantity(classes, records):
+        raise DataError(
+            f"Unknown label type: y has {classes} different values in {records} records, "
+            "which are no classes; to condense a continuous target with the features, use "
+            "Condenser().fit(X, y), or StreamCondenser() for a stream"
+        )
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Records that are condensed together: a class, or the pool of small ones."""
+
+    classes: list[int]
+    rows: Ints
+
+
+def units_of(
+    labels: Labels, demands: Ints | int, small_classes: str, asked: str, *, partly: bool = False
+) -> list[Unit]:
+    """The classes that are large enough, and what becomes of the others.
+
+    ``demands`` is the smallest group, or the level of each record; a class is small if it has
+    fewer records than its highest demand. With ``partly``, the records that ask too much are
+    withheld, and a class is small if none is left.
+    """
+    levels = np.broadcast_to(np.asarray(demands), labels.codes.shape)
+
+    def short(unit: Unit) -> bool:
+        withheld = count_infeasible(levels[unit.rows])
+        return withheld == len(unit.rows) if partly else withheld > 0
+
+    units = [
+        Unit([place], np.flatnonzero(labels.codes == place))
+        for place in range(len(labels.schema.domain))
+    ]
+    small = [unit for unit in units if short(unit)]
+    large = [unit for unit in units if not short(unit)]
+    if small and (small_classes == "error" or (small_classes == "suppress" and not large)):
+        raise PrivacyError(_complaint(labels, small, len(units), asked))
+    if small and small_classes == "pool":
+        large = _pooled(small, large, short, labels, asked)
+    return [_without_infeasible(unit, levels) for unit in large]
+
+
+def _without_infeasible(unit: Unit, levels: Ints) -> Unit:
+    return Unit(unit.classes, unit.rows[feasible(levels[unit.rows], "suppress", "level")])
+
+
+def _pooled(
+    small: list[Unit],
+    large: list[Unit],
+    short: Callable[[Unit], bool],
+    labels: Labels,
+    asked: str,
+) -> list[Unit]:
+    """Small classes as one unit, joined by the smallest others until they are enough."""
+    pool = Unit(
+        [place for unit in small for place in unit.classes],
+        np.concatenate([unit.rows for unit in small]),
+    )
+    others = sorted(large, key=lambda unit: len(unit.rows))
+    while short(pool):
+        if not others:
+            raise PrivacyError(_complaint(labels, small, len(small) + len(large), asked))
+        joined = others.pop(0)
+        pool = Unit(pool.classes + joined.classes, np.concatenate([pool.rows, joined.rows]))
+    return [*sorted(others, key=lambda unit: unit.classes), pool]
+
+
+def _complaint(labels: Labels, small: list[Unit], total: int, asked: str) -> str:
+    """Counts only: the name of a class with few members is a fact about them."""
+    least = min(len(unit.rows) for unit in small)
+    return (
+        f"{len(small)} of {total} classes (n_samples={len(labels.codes)}) have fewer records than "
+        f"{asked} (the smallest has {least}): lower it, or withhold them with "
+        "small_classes='suppress', or condense them together with small_classes='pool'"
+    )
+
+
+# The group size that fits several classes at once ('approximate GCD', paper 001).
+
+
+def approximate_gcd(sizes: Iterable[int], t: int) -> int:
+    """The largest multiple of ``t`` that divides each class, counted in blocks of ``t``.
+
+    ``g * t`` with ``g`` the greatest common divisor of ``size // t`` over the classes: every
+    class is then filled by groups of that size, with fewer than ``t`` records to spare.
+
+    >>> approximate_gcd([15, 10], 5)
+    5
+    >>> approximate_gcd([1001, 501], 20)
+    500
+    """
+    check_int("approximate_gcd", "t", t, 1)
+    blocks = [int(size) // t for size in sizes]
+    short = sum(block == 0 for block in blocks)
+    if short or not blocks:
+        raise PrivacyError(
+            f"{short} of {len(blocks)} classes have fewer than t={t} records: lower t, or "
+            "suppress or pool those classes"
+        )
+    return gcd(*blocks) * t

@@ -1,0 +1,170 @@
+"""Pseudo-data: new records with the mean and covariance of each group.
+
+Along each eigenvector of a group's covariance, coordinates are drawn independently with the
+eigenvalue as variance (papers 000 and 001: uniformly), rotated back and added to the mean. All
+groups of one size are drawn together, some ten thousand at a time: no loop over groups, and
+memory beyond the result stays at a few megabytes. Cost: one ``d x d`` eigendecomposition a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tulle._checks import check_choice
+from tulle._moments import Floats, GroupMoments, Ints
+from tulle._threads import linear_algebra_on_one
+from tulle.errors import DataError, PrivacyError
+
+DISTRIBUTIONS = ("uniform", "normal", "mean")
+
+_CELLS = 2_000_000  # numbers drawn, or entries of covariances factored, at a time
+
+
+def synthesize(
+    moments: GroupMoments,
+    rng: np.random.Generator,
+    *,
+    distribution: str = "uniform",
+    exact: bool = False,
+    sizes: Ints | None = None,
+) -> tuple[Floats, Ints]:
+    """Draws records for every group.
+
+    Parameters
+    ----------
+    moments : GroupMoments
+    rng : numpy Generator
+    distribution : {"uniform", "normal", "mean"}
+        Of the coordinates along the eigenvectors; ``"mean"`` repeats the group's mean.
+    exact : bool
+        Give each group's records exactly its mean and covariance, not only on average. This
+        needs more records than the covariance's rank, which always holds for ``sizes=None``.
+        Groups of two are refused: no other two records have their mean and covariance.
+    sizes : ndarray (g,), optional
+        How many records each group emits; as many as it holds by default.
+
+    Returns
+    -------
+    matrix : ndarray (n, d)
+    groups : ndarray (n,)
+        The group of each row, in ascending order.
+    """
+    check_choice("synthesize", "distribution", distribution, DISTRIBUTIONS)
+    counts = moments.counts if sizes is None else np.asarray(sizes, dtype=np.int64)
+    groups = np.repeat(np.arange(len(counts)), counts)
+    if distribution == "mean":
+        return np.repeat(moments.means, counts, axis=0), groups
+
+    with linear_algebra_on_one:
+        return _drawn(moments, counts, rng, distribution, exact), groups
+
+
+def _drawn(
+    moments: GroupMoments, counts: Ints, rng: np.random.Generator, distribution: str, exact: bool
+) -> Floats:
+    """The records of all groups, one group after the other."""
+    matrix = np.empty((int(counts.sum()), moments.means.shape[1]))
+    starts = np.cumsum(counts) - counts
+    chunk = max(1, min(10_000, _CELLS // max(1, matrix.shape[1] ** 2)))
+    for first in range(0, len(counts), chunk):
+        part = slice(first, first + chunk)
+        factors = _factors(moments.scatters[part], moments.counts[part])
+        if exact:
+            _require_rank(factors, counts[part])
+            _refuse_copies(factors, moments.counts[part], counts[part])
+        for few in _batches(counts[part], matrix.shape[1]):
+            size = int(counts[part][few[0]])
+            drawn = _draw(factors[few], size, distribution, exact, rng)
+            drawn += moments.means[part][few][:, None, :]
+            _place(drawn, starts[part][few], matrix)
+    return matrix
+
+
+def count_degenerate(moments: GroupMoments) -> int:
+    """Groups of two or more records that are all alike: their records come out as they went in."""
+    variances = np.einsum("gii->gi", moments.scatters) / moments.counts[:, None]
+    rounding = (1e-12 * (1.0 + np.abs(moments.means))) ** 2
+    alike = (variances <= rounding).all(axis=1)
+    return int((alike & (moments.counts > 1)).sum())
+
+
+def _factors(scatters: Floats, counts: Ints) -> Floats:
+    """Matrices F with F'F = covariance, (g, d, d); rows are eigenvectors times deviations."""
+    values, vectors = np.linalg.eigh(scatters / counts[:, None, None])
+    dimensions = values.shape[1]
+    # n records span n - 1 dimensions: what eigh shows beyond that, or below its own rounding
+    # (negative values too), is zero
+    noise = 4 * dimensions * np.finfo(float).eps * np.maximum(values[:, -1:], 0.0)
+    beyond = np.arange(dimensions)[::-1] >= (counts - 1)[:, None]
+    values[(values <= noise) | beyond] = 0.0
+    return (vectors * np.sqrt(values)[:, None, :]).transpose(0, 2, 1)
+
+
+def _draw(
+    factors: Floats, size: int, distribution: str, exact: bool, rng: np.random.Generator
+) -> Floats:
+    """Deviations from the mean for groups of one size, (groups, size, d)."""
+    shape = (len(factors), size, factors.shape[2])
+    if distribution == "normal":
+        coordinates = rng.standard_normal(shape)
+    else:
+        coordinates = rng.random(shape)
+        coordinates -= 0.5
+        coordinates *= np.sqrt(12.0)
+    if exact:
+        coordinates = _standardised(coordinates, factors)
+    return coordinates @ factors
+
+
+def _place(drawn: Floats, starts: Ints, matrix: Floats) -> None:
+    """Writes the records of some groups where their rows begin."""
+    groups, size, dimensions = drawn.shape
+    if starts[-1] - starts[0] == (groups - 1) * size:  # neighbours: one block
+        matrix[starts[0] : starts[0] + groups * size] = drawn.reshape(-1, dimensions)
+    else:
+        matrix[starts[:, None] + np.arange(size)] = drawn
+
+
+def _standardised(coordinates: Floats, factors: Floats) -> Floats:
+    """The nearest coordinates whose mean is 0 and whose covariance is 1, in each group.
+
+    Nearest by the polar decomposition, over the dimensions that the group spans.
+    """
+    spanned = (factors != 0).any(axis=2)
+    coordinates = coordinates * spanned[:, None, :]
+    coordinates -= coordinates.mean(axis=1, keepdims=True)
+    left, _, right = np.linalg.svd(coordinates, full_matrices=False)
+    return np.sqrt(coordinates.shape[1]) * (left @ right)
+
+
+def _require_rank(factors: Floats, sizes: Ints) -> None:
+    ranks = (factors != 0).any(axis=2).sum(axis=1)
+    short = int(((sizes > 0) & (sizes <= ranks)).sum())
+    if short:
+        raise DataError(
+            f"exact moments need more records than dimensions spanned, but {short} groups would "
+            "emit fewer: draw as many records as were condensed (n_samples=None) or more, or "
+            "set exact_moments=False"
+        )
+
+
+def _refuse_copies(factors: Floats, held: Ints, sizes: Ints) -> None:
+    """Two different records are the only two with their mean and covariance."""
+    differ = (factors != 0).any(axis=(1, 2))
+    copied = int((differ & (held == 2) & (sizes == 2)).sum())
+    if copied:
+        raise PrivacyError(
+            f"{copied} groups have two records, and two records with exactly their mean and "
+            "covariance are these records themselves: ask for groups of at least 3, or set "
+            "exact_moments=False"
+        )
+
+
+def _batches(sizes: Ints, dimensions: int) -> Iterator[Ints]:
+    """Groups of equal size, as many at a time as fit the memory."""
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        same = np.flatnonzero(sizes == size)
+        step = max(1, _CELLS // (size * dimensions))
+        yield from (same[first : first + step] for first in range(0, len(same), step))

@@ -1,0 +1,191 @@
+"""Excel workbooks: one sheet in, one sheet out, in memory.
+
+Excel knows numbers, truth values, text and points in time, so a few types come back changed:
+whole numbers beyond 2**53, times finer than a millisecond, before 1900-03-01 or after 9999, and
+times with a zone are written as text; decimals that are all whole come back as integers, time
+stamps that are all at midnight as dates. Empty text and NaN come back as missing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import polars as pl
+
+from tulle.errors import DataError, missing_extra, nearest_name
+from tulle.io._formats import Format, Source, existing_file, readable_as, split_sheet
+from tulle.io._text import refuse_doubled, refuse_record
+from tulle.io._text_types import TEMPORAL, ColumnGuess
+
+_EXACT = 2**53
+_SOME = 1000  # records that are compared with the header
+_FIRST_DAY = datetime.date(1900, 3, 1)  # before it, Excel counts a day that never was
+_LAST_DAY = datetime.date(9999, 12, 31)
+_MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_575, 16_384, 32_767
+
+
+def read_excel(source: Source) -> pl.DataFrame:
+    """The table in the only sheet of a workbook, or in the sheet named after ``#``."""
+    name, sheet = split_sheet(source)
+    path = existing_file(name)
+    reader = _library("fastexcel")
+    with readable_as(source, Format.EXCEL), _quiet():
+        book = reader.read_excel(path)
+        chosen = _sheet(name, book.sheet_names, sheet)
+        header = book.load_sheet(chosen, header_row=None, n_rows=1, dtypes="string").to_polars()
+        if not header.width:
+            raise DataError(f"{name}: the sheet is empty: a table needs a header line")
+        frame = book.load_sheet(chosen, schema_sample_rows=None).to_polars()
+        names = [text or "" for text in header.row(0)] + [""] * (frame.width - header.width)
+        refuse_doubled(name, [text for text in names if text.strip()])
+        tidy = _tidy(name, frame, names)
+        refuse_record(name, tidy.head(_SOME))
+        return tidy
+
+
+def excel_book(frame: pl.DataFrame) -> bytes:
+    """A workbook with one sheet; made in memory, so that no plain copy lies on the disk."""
+    _refuse_too_large(frame)
+    packed = io.BytesIO()
+    book = _library("xlsxwriter").Workbook(
+        packed,
+        {
+            "in_memory": True,
+            # a cell is what it is: text that begins with = is not a formula
+            "strings_to_formulas": False,
+            "strings_to_numbers": False,
+            "strings_to_urls": False,
+        },
+    )
+    storable = frame.select(_storable(series) for series in frame)
+    _refuse_blank_records(storable)
+    storable.write_excel(book, "data", dtype_formats={pl.Datetime: "yyyy-mm-dd hh:mm:ss.000"})
+    book.close()
+    return packed.getvalue()
+
+
+def _sheet(name: str, sheets: list[str], wanted: str | None) -> str:
+    if wanted is None and len(sheets) == 1:
+        return sheets[0]
+    if wanted is None:
+        raise DataError(
+            f"{name}: has {len(sheets)} sheets: say which, such as '{name}#{sheets[0]}'"
+        )
+    if wanted not in sheets:
+        raise DataError(f"{name}: has no sheet '{wanted}': {nearest_name(wanted, sheets)}")
+    return wanted
+
+
+def _tidy(book: str, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Names and types that a table would have; what is wholly blank is no column or record."""
+    columns = []
+    for i, (series, name) in enumerate(zip(frame, names), 1):
+        filled = series.null_count() < len(series)
+        if filled and not name.strip() and i > 1:  # the first may be an index that pandas wrote
+            raise DataError(
+                f"{book}: column {i} of the sheet has values and no name: a table begins with one "
+                "row of names, without a title above it or merged cells in it"
+            )
+        if filled or name.strip():
+            columns.append(_typed(series).alias(name if name.strip() else f"column_{i}"))
+    tidy = pl.DataFrame(columns)
+    if tidy.width > 1:
+        tidy = tidy.filter(~pl.all_horizontal(pl.all().is_null()))
+    return tidy
+
+
+def _typed(series: pl.Series) -> pl.Series:
+    if series.dtype.is_float():
+        whole = series.drop_nulls()
+        fits = ((whole.floor() == whole) & (whole.abs() <= _EXACT)).all()
+        return series.cast(pl.Int64) if fits else series
+    if series.dtype == pl.Datetime:
+        return _typed_time(series)
+    if series.dtype == pl.String:
+        guess = ColumnGuess(TEMPORAL)
+        guess.update(series)
+        return series.to_frame().select(guess.expression(series.name)).to_series()
+    return series.cast(pl.String) if series.dtype == pl.Null else series
+
+
+def _typed_time(series: pl.Series) -> pl.Series:
+    days = series.dt.date()
+    if (days < datetime.date(1900, 1, 1)).all():
+        return series.dt.time()
+    return days if (series.dt.time() == datetime.time(0)).all() else series.cast(pl.Datetime("us"))
+
+
+def _storable(series: pl.Series) -> pl.Series:
+    """The values as Excel keeps them; what it would change becomes text."""
+    dtype = series.dtype
+    if dtype.is_integer():
+        extremes: list[Any] = [series.min() or 0, series.max() or 0]  # as Python's numbers
+        inside = all(-_EXACT <= extreme <= _EXACT for extreme in extremes)
+        return series.cast(pl.Int64 if inside else pl.String)
+    if dtype.is_float() or dtype == pl.Decimal:
+        numbers = series.cast(pl.Float64).fill_nan(None)
+        if numbers.is_infinite().any():
+            raise DataError(f"the column '{series.name}' holds infinities: Excel has none")
+        return numbers
+    if dtype == pl.Date:
+        known = series.is_between(_FIRST_DAY, _LAST_DAY).all()
+        return series if known else series.dt.to_string("iso")
+    if dtype == pl.Datetime:
+        fine = series.dt.nanosecond() % 1_000_000 != 0
+        known = series.dt.date().is_between(_FIRST_DAY, _LAST_DAY).all()
+        text = series.dtype.time_zone or fine.any() or not known  # type: ignore[attr-defined]
+        return series.dt.to_string("iso:strict") if text else series
+    if dtype == pl.Time:
+        return series.dt.to_string("iso")
+    return series
+
+
+def _refuse_too_large(frame: pl.DataFrame) -> None:
+    if frame.height > _MOST_ROWS or frame.width > _MOST_COLUMNS:
+        raise DataError(
+            f"the table has {frame.height} records and {frame.width} columns: Excel holds "
+            f"{_MOST_ROWS} and {_MOST_COLUMNS}; write Parquet or CSV"
+        )
+    for series in frame:
+        if series.dtype == pl.String and (series.str.len_chars() > _LONGEST_TEXT).any():
+            raise DataError(
+                f"the column '{series.name}' holds text of more than {_LONGEST_TEXT} characters: "
+                "Excel cannot; write Parquet or CSV"
+            )
+
+
+def _refuse_blank_records(frame: pl.DataFrame) -> None:
+    """A row without a value would not come back: to Excel it is no record."""
+    empty = [s.is_null() | (s == "") if s.dtype == pl.String else s.is_null() for s in frame]
+    blank = pl.DataFrame([s.alias(str(i)) for i, s in enumerate(empty)]).min_horizontal()
+    # between the values of a lone column a blank cell can be nothing but a missing value
+    lost = int((blank if frame.width > 1 else blank.tail(1)).sum())
+    if lost:
+        raise DataError(
+            f"{lost} records have no value in any column: Excel takes them for no records; write "
+            "Parquet or CSV"
+        )
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise missing_extra(name, "excel", "Excel") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the reader from writing to standard error about columns without a value."""
+    logger = logging.getLogger("fastexcel.types.dtype")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

@@ -1,0 +1,88 @@
+"""What is particular to PostgreSQL: types that Arrow has no like of are cast in the query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from tulle.errors import DataError
+from tulle.io._formats import Format
+from tulle.io._sql import Address, quoted, record_batches, refuse_long
+from tulle.io._text import refuse_doubled
+from tulle.io.write import flat
+
+_CASTS = {"numeric": "::double precision", "money": "::numeric::double precision"}
+_TEXT = "::text"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The expression that selects each column, and the type that it has then."""
+
+    address: Address
+    expressions: dict[str, str]
+    schema: pl.Schema
+
+    def batches(self, connection: Any, names: list[str]) -> Iterator[pl.DataFrame]:
+        return record_batches(connection, self.statement(names))
+
+    def statement(self, names: list[str]) -> str:
+        return (
+            f"SELECT {', '.join(self.expressions[n] for n in names)} FROM {self.address.subquery}"
+        )
+
+
+def plan(address: Address, connection: Any) -> Plan:
+    """Finds the types; they are declared, so that no record is read for it."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {address.subquery} LIMIT 0")
+        fields = list(cursor.fetch_arrow_table().schema)
+    refuse_doubled(address.shown, [field.name for field in fields])
+    expressions = {field.name: _selected(field) for field in fields}
+    untyped = Plan(address, expressions, pl.Schema())
+    with connection.cursor() as cursor:
+        cursor.execute(untyped.statement(list(expressions)) + " LIMIT 0")
+        empty = pl.from_arrow(cursor.fetch_arrow_table())
+    assert isinstance(empty, pl.DataFrame)
+    return Plan(address, expressions, empty.schema)
+
+
+def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:
+    """Creates the table and fills it; the caller commits."""
+    schema, name = address.table
+    mode = "create"
+    for frame in frames:
+        refuse_long(frame.columns)
+        simple = flat(frame, Format.SQL)
+        with connection.cursor() as cursor:
+            table = simple.select(_storable(series) for series in simple).to_arrow()
+            cursor.adbc_ingest(name, table, mode=mode, db_schema_name=schema)
+        mode = "append"
+
+
+def _storable(series: pl.Series) -> pl.Series:
+    """The values, unless they are times of which PostgreSQL would cut off nanoseconds."""
+    fine = series.dtype == pl.Time or getattr(series.dtype, "time_unit", None) == "ns"
+    if fine and (series.to_physical() % 1000 != 0).any():
+        raise DataError(
+            f"the column '{series.name}' holds times finer than a microsecond: PostgreSQL cannot; "
+            "round them, or write Parquet"
+        )
+    return series
+
+
+def _selected(field: Any) -> str:
+    name = quoted(field.name)
+    metadata = field.metadata or {}
+    declared = metadata.get(b"POSTGRESQL:type", b"").decode()
+    foreign = hasattr(field.type, "extension_name") or str(field.type).endswith("_interval")
+    if declared in _CASTS:
+        cast = _CASTS[declared]
+    elif foreign or declared == "bpchar":  # padded with spaces
+        cast = _TEXT
+    else:
+        return name
+    return f"{name}{cast} AS {name}"

@@ -1,0 +1,272 @@
+"""Database tables and queries, through ADBC: ``URI#table`` or ``URI#SELECT ...``.
+
+::
+
+    sqlite:///clinic.db#visits               a file beside you (four slashes: an absolute path)
+    postgresql://ann@db.example/clinic#visits
+    postgresql://db.example/clinic#SELECT age, sex FROM visits WHERE year = 2024
+
+A table is written in one transaction: it is there whole, or it is as it was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import polars as pl
+
+from tulle._files import OutputExists
+from tulle.errors import DataError, missing_extra, nearest_name
+from tulle.io._formats import Format, display_name, existing_file, is_query
+from tulle.io._text import stamp_of
+
+BATCH_ROWS = 50_000
+_LONGEST_NAME = 63  # bytes, of PostgreSQL
+
+
+@dataclass(frozen=True)
+class Address:
+    """Which database, and what of it."""
+
+    source: str
+    sqlite: bool
+    place: str  # the path of an SQLite file, or the URI of a PostgreSQL database
+    selection: str
+
+    @property
+    def shown(self) -> str:
+        return display_name(self.source)
+
+    @property
+    def is_query(self) -> bool:
+        return is_query(self.selection)
+
+    @property
+    def table(self) -> tuple[str | None, str]:
+        """Schema (PostgreSQL only) and name of the table."""
+        schema, dot, name = self.selection.partition(".")
+        return (schema, name) if dot and not self.sqlite else (None, self.selection)
+
+    @property
+    def subquery(self) -> str:
+        """What to select from."""
+        if self.is_query:
+            # on a line of its own the bracket is not part of a comment at the end of the query
+            return f"({self.selection.strip().rstrip(';')}\n) AS t"
+        schema, name = self.table
+        return quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}"
+
+
+@dataclass(frozen=True)
+class Query:
+    """A table or query whose types are known."""
+
+    schema: pl.Schema
+    frames: Callable[[list[str]], Iterator[pl.DataFrame]]
+
+
+def parse(source: str) -> Address:
+    """Takes a database URI apart."""
+    uri, _, selection = source.partition("#")
+    scheme, _, rest = uri.partition("://")
+    sqlite = scheme.lower() == "sqlite"
+    if sqlite and not rest.startswith("/"):
+        raise DataError(f"{display_name(source)}: write sqlite:///file.db#table (three slashes)")
+    place = rest[1:] if sqlite else uri
+    if sqlite and (not place or place.startswith((":", "file:"))):
+        # SQLite would take a database in memory, and what is written there is gone
+        raise DataError(f"{display_name(source)}: name a file: sqlite:///file.db#table")
+    return Address(source, sqlite, place, selection.strip())
+
+
+def open_query(source: str) -> Query:
+    """Finds the types of a table or query over all of its records."""
+    address = parse(source)
+    if address.sqlite:
+        existing_file(address.place)
+    stamps = _stamps(address)
+    with connected(address) as connection:
+        if not address.is_query:
+            _check_table(address, connection)
+        plan = _dialect(address).plan(address, connection)
+
+    def frames(names: list[str]) -> Iterator[pl.DataFrame]:
+        with connected(address) as connection:
+            if _stamps(address) != stamps:  # values of other types would be made fit in silence
+                raise DataError(f"{address.shown}: the database changed while it was read")
+            yield pl.DataFrame(schema={name: plan.schema[name] for name in names})
+            yield from plan.batches(connection, names)
+
+    return Query(plan.schema, frames)
+
+
+def write_rows(frames: Iterable[pl.DataFrame], target: str, *, force: bool = False) -> None:
+    """Writes frames of one schema as one table, in one transaction."""
+    address = writable(target)
+    with transaction(address) as connection:
+        put_rows(frames, address, connection, force=force)
+
+
+def writable(target: str) -> Address:
+    """The address of a table that can be written, if the database lets us."""
+    address = parse(target)
+    if address.is_query or not address.selection:
+        raise DataError(f"{address.shown}: name the table to write after a #")
+    if address.sqlite and not Path(address.place).parent.is_dir():
+        raise DataError(f"the folder {Path(address.place).parent} does not exist")
+    if not address.sqlite:
+        refuse_long([address.table[1]])
+    return address
+
+
+def refuse_long(names: Iterable[str]) -> None:
+    """Refuses names that PostgreSQL would cut off in silence."""
+    for name in names:
+        if len(name.encode()) > _LONGEST_NAME:
+            raise DataError(
+                f"the name '{name}' is too long for PostgreSQL, which keeps {_LONGEST_NAME} bytes "
+                "of it: choose a shorter one"
+            )
+
+
+@contextmanager
+def transaction(address: Address) -> Iterator[Any]:
+    """A connection for writing: all of it or nothing, and no new file for nothing."""
+    fresh = address.sqlite and not Path(address.place).exists()
+    try:
+        with connected(address, writing=True) as connection:
+            yield connection
+            connection.commit()
+    except BaseException:
+        if fresh:
+            with suppress(FileNotFoundError):
+                Path(address.place).unlink()
+        raise
+
+
+def put_rows(
+    frames: Iterable[pl.DataFrame], address: Address, connection: Any, *, force: bool
+) -> None:
+    """Writes a table within a transaction."""
+    if has_table(address, connection):
+        if not force:
+            raise OutputExists(
+                f"{address.shown} exists already: pass --force (force=True) to replace it"
+            )
+        execute(connection, f"DROP TABLE {address.subquery}")
+    _dialect(address).write(address, connection, frames)
+
+
+def get_rows(address: Address, connection: Any) -> Iterator[pl.DataFrame]:
+    """The records of a table as they are within a transaction."""
+    plan = _dialect(address).plan(address, connection)
+    yield plan.schema.to_frame()
+    yield from plan.batches(connection, list(plan.schema))
+
+
+def has_table(address: Address, connection: Any) -> bool:
+    """Whether the table is there."""
+    tables = _tables(address, connection)
+    if address.sqlite:  # to which capitals are the same
+        return address.selection.lower() in {name.lower() for _, name in tables}
+    return address.table in tables
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it literally."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def execute(connection: Any, statement: str) -> list[tuple[Any, ...]]:
+    """Runs a statement and gives its rows, if any."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def record_batches(
+    connection: Any, statement: str, options: dict[str, str] | None = None
+) -> Iterator[pl.DataFrame]:
+    """Runs a query and gives its records as they come."""
+    with connection.cursor(adbc_stmt_kwargs=options) as cursor:
+        cursor.execute(statement)
+        for batch in cursor.fetch_record_batch():
+            frame = pl.from_arrow(batch)
+            assert isinstance(frame, pl.DataFrame)
+            yield frame
+
+
+@contextmanager
+def connected(address: Address, *, writing: bool = False) -> Iterator[Any]:
+    """A connection; what the database says against it is passed on without its words.
+
+    They may quote a cell, the query or the password.
+    """
+    driver = "adbc_driver_sqlite" if address.sqlite else "adbc_driver_postgresql"
+    dbapi, arrow = _library(f"{driver}.dbapi"), _library("pyarrow")
+    theirs = (dbapi.Error, arrow.ArrowException, OSError, pl.exceptions.PolarsError)
+    place = address.place
+    if address.sqlite and not writing:
+        # what a killed writer left has to be taken back first, as any reader of SQLite does
+        mode = "rw" if Path(f"{place}-journal").exists() else "ro"
+        place = f"file:{quote(place)}?mode={mode}"
+    stage = "cannot connect: is the server there, are host, user and password right?"
+    try:
+        with dbapi.connect(place) as connection:
+            stage = "the database refused"
+            yield connection
+    except theirs as error:
+        state = getattr(error, "sqlstate", None)
+        code = f", SQLSTATE {state}" if state else ""
+        raise DataError(f"{address.shown}: {stage} ({type(error).__name__}{code})") from None
+
+
+def _stamps(address: Address) -> list[tuple[int, int]]:
+    """What tells whether an SQLite file was written; PostgreSQL declares its types."""
+    places = [Path(address.place + ending) for ending in ("", "-wal")] if address.sqlite else []
+    return [stamp_of(place) for place in places if place.exists() and place.stat().st_size]
+
+
+def _check_table(address: Address, connection: Any) -> None:
+    tables = _tables(address, connection)
+    if address.table in tables:
+        return
+    names = [name if schema is None else f"{schema}.{name}" for schema, name in tables]
+    if not address.selection:
+        raise DataError(f"{address.shown}: name a table after a #; {nearest_name('', names)}")
+    hint = nearest_name(address.selection, names)
+    raise DataError(f"{address.shown}: there is no such table: {hint}")
+
+
+def _tables(address: Address, connection: Any) -> list[tuple[str | None, str]]:
+    """Tables and views; those that need no schema first."""
+    if address.sqlite:
+        kinds = "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+        statement = f"SELECT name FROM sqlite_master WHERE {kinds} ORDER BY name"
+        return [(None, name) for (name,) in execute(connection, statement)]
+    statement = (
+        "SELECT n.nspname::text, c.relname::text, pg_table_is_visible(c.oid) "
+        "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg\\_%' "
+        "AND n.nspname <> 'information_schema' ORDER BY 2"
+    )
+    found = execute(connection, statement)
+    visible: list[tuple[str | None, str]] = [(None, name) for _, name, seen in found if seen]
+    return visible + [(schema, name) for schema, name, _ in found]
+
+
+def _dialect(address: Address) -> Any:
+    return import_module(f"tulle.io._{'sqlite' if address.sqlite else 'postgres'}")
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise missing_extra(name.partition(".")[0], "db", Format.SQL) from None

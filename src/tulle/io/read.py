@@ -1,0 +1,229 @@
+"""Reading tables: any format, whole or in batches of one schema with bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tulle._checks import check_int
+from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.io._formats import Format, Source, display_name, existing_file, format_of, readable_as
+from tulle.io._ndjson import NdjsonPlan, ndjson_frames, plan_ndjson
+from tulle.io._text import CsvPlan, csv_frames, plan_csv
+from tulle.io._text_types import ColumnGuess, TextType, clean, named
+from tulle.table._frames import refuse_patterns
+
+BATCH_ROWS = 50_000
+
+
+def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """A whole table.
+
+    Parameters
+    ----------
+    source : a file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first
+        two) or a database URI (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``)
+    columns : the columns to read, in this order; all if None
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("zip,age\\n01234,40\\n98765,41\\n")
+    >>> dict(read_table(path).schema)
+    {'zip': String, 'age': Int64}
+    """
+    opened = _open(source, hold=True)
+    return pl.concat(opened.frames(_chosen(source, opened.schema, columns)), rechunk=True)
+
+
+def read_batches(
+    source: Source, rows: int = BATCH_ROWS, columns: Sequence[str] | None = None
+) -> Iterator[pl.DataFrame]:
+    """A table in batches of ``rows`` records (the last may be shorter), all of one schema.
+
+    Gives at least one batch, which is empty if the table has no record. Excel is read whole.
+    """
+    check_int("read_batches", "rows", rows, 1)
+    opened = _open(source)
+    names = _chosen(source, opened.schema, columns)
+    return rebatched(opened.frames(names), rows)
+
+
+def read_schema(source: Source) -> pl.Schema:
+    """Names and types of the columns."""
+    return _open(source).schema
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A table whose types are known; ``frames`` gives the named columns, at least one frame."""
+
+    schema: pl.Schema
+    frames: Callable[[list[str]], Iterator[pl.DataFrame]]
+
+
+def _open(source: Source, *, hold: bool = False) -> _Opened:
+    """Finds the types; ``hold``: there is memory for the whole table meanwhile."""
+    kind = format_of(source)
+    if kind is Format.SQL:
+        from tulle.io._sql import open_query
+
+        query = open_query(str(source))
+        return _Opened(query.schema, query.frames)
+    if kind is Format.EXCEL:
+        from tulle.io._excel import read_excel
+
+        frame = read_excel(source)
+        return _Opened(frame.schema, lambda names: iter([frame.select(names)]))
+    path = existing_file(source)
+    if kind is Format.CSV:
+        from tulle.io._text import csv_frames, plan_csv
+
+        csv = plan_csv(path, hold=hold)
+        return _Opened(csv.schema, lambda names: csv_frames(csv, names))
+    if kind is Format.NDJSON:
+        from tulle.io._ndjson import ndjson_frames, plan_ndjson
+
+        lines = plan_ndjson(path)
+        return _Opened(lines.schema, lambda names: ndjson_frames(lines, names))
+    scan = pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc
+    with readable_as(source, kind):
+        lazy = scan(path, glob=False)
+        schema = lazy.collect_schema()
+    return _Opened(schema, lambda names: _streamed(source, kind, lazy.select(names)))
+
+
+def _streamed(source: Source, kind: Format, lazy: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """The frames of a lazy query, in order; the one place that uses the unstable method."""
+    with readable_as(source, kind):
+        yield pl.DataFrame(schema=lazy.collect_schema())
+        yield from lazy.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, lazy=True)
+
+
+def _chosen(source: Source, schema: pl.Schema, columns: Sequence[str] | None) -> list[str]:
+    refuse_patterns(schema)
+    if columns is None:
+        return list(schema)
+    if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
+        raise ParameterError("'columns' must be a list of names, each of them once, or None")
+    for name in columns:
+        if name not in schema:
+            hint = nearest_name(name, schema)
+            raise DataError(f"{display_name(source)}: has no column '{name}': {hint}")
+    return list(columns)
+
+
+def rebatched(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
+    """The same records in frames of exactly ``rows``, the last one excepted."""
+    held: list[pl.DataFrame] = []
+    count, given = 0, False
+    for frame in frames:
+        held.append(frame)
+        count += frame.height
+        if count < rows:
+            continue
+        whole = pl.concat(held, rechunk=False)
+        for start in range(0, count - rows + 1, rows):
+            yield whole.slice(start, rows)
+            given = True
+        held, count = [whole.slice(count - count % rows)], count % rows
+    if held and (count or not given):
+        yield pl.concat(held)
+
+
+# A file read in the types of another table. Text has no types: a column of post codes is read as
+# whole numbers where by chance none begins with a zero, and days of a small file may be months.
+# Where two tables belong together, the first says what the columns of the second are, as far as
+# the values of the second allow it.
+
+_WORDS = (pl.String, pl.Categorical, pl.Enum)
+_DAYS = (pl.Date, pl.Datetime)
+_WITHOUT_TYPES = (Format.CSV, Format.NDJSON)  # NDJSON has no dates
+
+
+def read_like(
+    source: Source, model: pl.DataFrame, origin: Source, columns: list[str] | None = None
+) -> pl.DataFrame:
+    """A whole table, its columns in the types of those of ``model``, which was read from
+    ``origin``; columns whose values do not allow it keep the type they were read in.
+    """
+    table = read_table(source, columns)
+    odd = [
+        name
+        for name in table.columns
+        if name in model.columns and _differ(table.schema[name], model.schema[name])
+    ]
+    if not odd or format_of(source) not in _WITHOUT_TYPES:
+        return table
+    texts, forms = _texts(source, odd), _forms(origin)
+    found = [_taken(texts[name], model.schema[name], forms.get(name)) for name in odd]
+    return table.with_columns(series for series in found if series is not None)
+
+
+def codes_as_text(
+    tables: list[pl.DataFrame], sources: Iterable[Source], names: Iterable[str]
+) -> list[pl.DataFrame]:
+    """The tables, with the named columns as text where one of the tables has them as text.
+
+    Only whole numbers from CSV are told as they were written; others stay what they are.
+    """
+    typed = any(format_of(source) is not Format.CSV for source in sources)
+    mixed = [
+        name
+        for name in names
+        if not typed and any(table.schema.get(name) == pl.String for table in tables)
+    ]
+    return [
+        table.with_columns(
+            table[name].cast(pl.String)
+            for name in mixed
+            if name in table.columns and table.schema[name].is_integer()
+        )
+        for table in tables
+    ]
+
+
+def _differ(a: pl.DataType, b: pl.DataType) -> bool:
+    """Whether two types are of different sorts: numbers are one sort, so are days and moments."""
+    alike = (a.is_numeric() and b.is_numeric()) or any(
+        isinstance(a, sort) and isinstance(b, sort) for sort in (_WORDS, _DAYS)
+    )
+    return not alike and a.base_type() != b.base_type()
+
+
+def _texts(source: Source, names: list[str]) -> pl.DataFrame:
+    """Columns as they are written."""
+    plan = _plan(source)
+    for name in names:
+        plan.guesses[name] = ColumnGuess(())
+    if isinstance(plan, CsvPlan):
+        return pl.concat(csv_frames(plan, names))
+    return pl.concat(ndjson_frames(plan, names))
+
+
+def _forms(origin: Source) -> dict[str, TextType | None]:
+    """How the texts of the model were read."""
+    if format_of(origin) not in _WITHOUT_TYPES:
+        return {}
+    return {name: guess.result for name, guess in _plan(origin).guesses.items()}
+
+
+def _plan(source: Source) -> CsvPlan | NdjsonPlan:
+    plan = plan_csv if format_of(source) is Format.CSV else plan_ndjson
+    return plan(existing_file(source))
+
+
+def _taken(texts: pl.Series, dtype: pl.DataType, form: TextType | None) -> pl.Series | None:
+    """The texts in the type of the model; None if they do not allow it."""
+    if isinstance(dtype, _WORDS):
+        return texts
+    if form is None or texts.dtype != pl.String:
+        return None
+    column = clean(named(texts.name))
+    written = texts.to_frame().select(column).to_series().drop_nulls()
+    if not form.fits(written.alias("")):
+        return None
+    return texts.to_frame().select(form.read(column)).to_series()

@@ -1,0 +1,217 @@
+"""Writing tables: any format, whole or batch by batch, all or nothing.
+
+``put_table`` and ``put_batches`` write into an open binary file, for releases that appear
+atomically; ``write_table`` and ``write_batches`` do that for a name, or for a database table in
+one transaction.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import PurePath
+from typing import Any, BinaryIO, cast
+
+import polars as pl
+
+from tulle._files import atomic_write
+from tulle.errors import DataError, TulleError
+from tulle.io._formats import Format, Source, display_name, format_of, is_compressed
+from tulle.table._frames import to_polars
+
+
+def write_table(frame: Any, target: Source, *, force: bool = False) -> None:
+    """Writes a table of any kind to a file or database table, in the format that the name says.
+
+    Examples
+    --------
+    >>> import polars as pl, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.parquet"
+    >>> write_table(pl.DataFrame({"age": [40, 41]}), path)
+    >>> write_table(pl.DataFrame({"age": [42]}), path)
+    Traceback (most recent call last):
+    ...
+    tulle._files.OutputExists: ... exists already: pass --force (force=True) to replace it
+    """
+    write_batches([to_polars(frame)], target, force=force)
+
+
+def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool = False) -> None:
+    """Writes frames of one schema as one table, holding one of them at a time."""
+    if format_of(target) is Format.SQL:
+        from tulle.io._sql import write_rows
+
+        write_rows(_one_schema(frames)[1], str(target), force=force)
+        return
+    with atomic_write(target, force=force) as file:
+        put_batches(frames, file, target)
+
+
+def put_table(frame: pl.DataFrame, file: BinaryIO, name: Source) -> None:
+    """Writes a table into an open file, in the format of ``name``."""
+    put_batches([frame], file, name)
+
+
+def put_batches(
+    frames: Iterable[pl.DataFrame],
+    file: BinaryIO,
+    name: Source,
+    *,
+    words: dict[str, str] | None = None,
+) -> None:
+    """Writes frames of one schema into an open file, in the format of ``name``.
+
+    What is on its way into a database goes as Arrow. ``words`` go into the metadata of Parquet,
+    the format that has a place for them.
+    """
+    kind = format_of(name)
+    first, checked = _one_schema(frames)
+    with _writing(name, kind):
+        if kind is Format.EXCEL:
+            from tulle.io._excel import excel_book
+
+            refuse_alike(first.columns, kind)
+            file.write(excel_book(flat(pl.concat(checked), kind)))
+        elif kind in (Format.CSV, Format.NDJSON):
+            with _packed(file, is_compressed(name)) as stream:
+                _put_lines(checked, stream, kind, _separator(name))
+        else:
+            _put_binary(first, checked, file, kind, words)
+        file.flush()
+
+
+def flat(frame: pl.DataFrame, kind: Format) -> pl.DataFrame:
+    """The columns with types that a format of flat values knows."""
+    return frame.with_columns(_flat(series, kind) for series in frame)
+
+
+def refuse_alike(names: Iterable[str], kind: Format) -> None:
+    """Refuses names that differ in capitals only, or are blank, where a format cannot."""
+    seen: dict[str, str] = {}
+    for name in names:
+        first = seen.setdefault(name.lower(), name)
+        if first is not name:
+            raise DataError(
+                f"{kind} takes the column names '{first}' and '{name}' for one: rename one, or "
+                "write Parquet or CSV"
+            )
+        if not name.strip():
+            raise DataError(f"a column has no name: {kind} needs one; rename it")
+
+
+def _flat(series: pl.Series, kind: Format) -> pl.Series:
+    dtype = series.dtype
+    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+        raise DataError(
+            f"the column '{series.name}' holds lists, objects or bytes: {kind} cannot; "
+            "write Parquet or Arrow"
+        )
+    if dtype == pl.Duration:
+        return series.dt.to_string("iso")
+    if dtype in (pl.Categorical, pl.Enum, pl.Null):
+        return series.cast(pl.String)
+    if kind is Format.SQL and dtype in (pl.UInt64, pl.Int128, pl.UInt128):
+        return _whole_of_64_bits(series)
+    if kind is Format.NDJSON and (dtype.is_float() or dtype.is_decimal()):
+        if dtype.is_float() and series.is_infinite().any():
+            raise DataError(f"the column '{series.name}' holds infinities: JSON has none")
+        return series.cast(pl.Float64) if dtype.is_decimal() else series
+    return series
+
+
+def _whole_of_64_bits(series: pl.Series) -> pl.Series:
+    signed = series.cast(pl.Int64, strict=False)
+    if signed.null_count() > series.null_count():
+        raise DataError(
+            f"the column '{series.name}' holds whole numbers beyond 64 bits with a sign: a "
+            "database cannot; write Parquet, or convert it to text"
+        )
+    return signed
+
+
+def _one_schema(frames: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, Iterator[pl.DataFrame]]:
+    rest = iter(frames)
+    first = next(rest, None)
+    if first is None or not first.width:
+        raise DataError("a table without columns cannot be written")
+
+    def checked() -> Iterator[pl.DataFrame]:
+        for frame in chain([first], rest):
+            if frame.schema != first.schema:
+                raise DataError("the batches of a table differ in their columns or types")
+            yield frame
+
+    return first, checked()
+
+
+def _put_lines(
+    frames: Iterable[pl.DataFrame], stream: BinaryIO, kind: Format, separator: str
+) -> None:
+    for i, frame in enumerate(frames):
+        simple = flat(frame, kind)
+        if kind is Format.CSV:
+            header = "" if i else _header(simple.columns, separator)
+            lines = simple.write_csv(include_header=False, separator=separator)
+            stream.write((header + lines).encode())
+        elif simple.height:
+            stream.write(simple.write_ndjson().encode())
+
+
+def _separator(name: Source) -> str:
+    return "\t" if ".tsv" in PurePath(str(name).lower()).suffixes[-2:] else ","
+
+
+def _header(names: list[str], separator: str) -> str:
+    """Names with anything in them that readers take for a separator are quoted."""
+    plain = (bool(re.fullmatch(r"[^,;|\t\r\n\"]+", name)) for name in names)
+    quoted = ('"' + name.replace('"', '""') + '"' for name in names)
+    return separator.join(n if bare else q for n, bare, q in zip(names, plain, quoted)) + "\n"
+
+
+def _put_binary(
+    first: pl.DataFrame,
+    frames: Iterator[pl.DataFrame],
+    file: BinaryIO,
+    kind: Format,
+    words: dict[str, str] | None,
+) -> None:
+    from polars.io.plugins import register_io_source
+
+    def source(*_: Any) -> Iterator[pl.DataFrame]:
+        yield from frames
+
+    lazy = register_io_source(source, schema=first.schema)
+    if kind is Format.PARQUET:
+        lazy.sink_parquet(file, metadata=words)
+    else:
+        lazy.sink_ipc(file)
+
+
+@contextmanager
+def _writing(name: Source, kind: Format) -> Iterator[None]:
+    """Says in plain words that a file cannot be written; writers quote cells in theirs."""
+    try:
+        yield
+    except TulleError:
+        raise
+    except (OSError, pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        disk = (
+            ": is the disk full?" if isinstance(error, OSError | pl.exceptions.PolarsError) else ""
+        )
+        raise DataError(
+            f"{display_name(name)}: cannot be written as {kind} ({reason}){disk}"
+        ) from None
+
+
+@contextmanager
+def _packed(file: BinaryIO, compressed: bool) -> Iterator[BinaryIO]:
+    if not compressed:
+        yield file
+        return
+    # neither name nor time: the same table gives the same bytes
+    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as stream:
+        yield cast(BinaryIO, stream)

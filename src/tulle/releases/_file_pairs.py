@@ -1,0 +1,114 @@
+"""A release as two files.
+
+``release.parquet`` has its manifest beside it, ``release.parquet.manifest.json``. The manifest is
+put down first under the name ``.next``, then the data takes its name (this is the moment at which
+the release exists), then the manifest takes its own. A run that is killed in between is completed
+or undone by :func:`settle`, which reading, verifying and writing call first: what there is
+afterwards is the old release or the new one, never a mixture. Meanwhile the folder is locked, so
+that nobody undoes what a living run is about to complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from tulle._files import (
+    alone_in,
+    atomic_write,
+    digest,
+    refuse_existing,
+    refuse_same,
+    remove_leftovers,
+)
+from tulle._files import digest_of as digest_of_file
+from tulle.errors import DataError
+from tulle.releases.manifest import Manifest
+
+
+def manifest_path(release: str | os.PathLike[str]) -> Path:
+    """Where the manifest of a release is."""
+    path = Path(release)
+    if not path.name:
+        raise DataError(f"'{release}' is no file: name the file of a release")
+    return path.with_name(path.name + ".manifest.json")
+
+
+def check_target(
+    path: str | os.PathLike[str],
+    *,
+    sources: tuple[str | os.PathLike[str], ...] = (),
+    force: bool = False,
+) -> None:
+    """Refuses a source as the output, and what exists unless ``force``."""
+    for source in sources:
+        refuse_same(source, path)
+        refuse_same(source, manifest_path(path))
+    refuse_existing(path, force=force)
+    refuse_existing(manifest_path(path), force=force)
+
+
+def write(
+    path: str | os.PathLike[str],
+    put: Callable[[BinaryIO], None],
+    manifest: Manifest,
+    *,
+    force: bool = False,
+) -> Manifest:
+    """Writes both files, or none."""
+    target, beside = Path(path), manifest_path(path)
+    settle(target)
+    with ExitStack() as until_both_are_named:
+        with atomic_write(target, force=force) as file:
+            put(file)
+            file.flush()
+            file.seek(0)
+            complete = manifest.completed(file=target.name, sha256=digest_of_file(file))
+            until_both_are_named.enter_context(alone_in(target.parent))
+            with atomic_write(_next(beside), force=True) as staged:
+                staged.write(complete.to_json().encode())
+        os.replace(_next(beside), beside)
+    return complete
+
+
+def settle(path: str | os.PathLike[str]) -> None:
+    """Completes or undoes what a killed run left between its two steps."""
+    beside = manifest_path(path)
+    staged = _next(beside)
+    for file in (path, beside, staged):
+        remove_leftovers(file)
+    if not staged.exists():
+        return
+    with alone_in(staged.parent):  # a living run has completed it by then
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if json.loads(staged.read_bytes())["output"]["sha256"] == digest(path):
+                os.replace(staged, beside)
+        staged.unlink(missing_ok=True)
+
+
+def has_manifest(path: str | os.PathLike[str]) -> bool:
+    settle(path)
+    return manifest_path(path).is_file()
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    settle(path)
+    beside = manifest_path(path)
+    try:
+        return Manifest.from_json(beside.read_bytes(), str(beside))
+    except FileNotFoundError:
+        raise DataError(f"{path} has no manifest ({beside.name}): it is not a release") from None
+
+
+def digest_of(path: str | os.PathLike[str]) -> str:
+    if not Path(path).is_file():
+        raise DataError(f"{path} does not exist, though its manifest does")
+    return digest(path)
+
+
+def _next(beside: Path) -> Path:
+    return beside.with_name(beside.name + ".next")

@@ -1,0 +1,90 @@
+"""What hiding cost: rules mined before and after at the same thresholds, compared.
+
+Rules are those with one item in the consequent. 0/0 is 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.rules._sensitive import Sensitive
+from tulle.rules._window import Mask
+from tulle.rules.mine import Implications, hash_words, implications, mine
+from tulle.transactions import Transactions
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Mined:
+    """The rules of baskets at some thresholds, each with a key that other baskets share."""
+
+    rules: Implications
+    keys: Words
+    minimum: int
+    confidence: Fraction
+
+    @classmethod
+    def of(cls, baskets: Transactions, minimum: int, confidence: Fraction) -> Mined:
+        """Mines the rules with one item in the consequent."""
+        found = implications(mine(baskets, minimum), confidence, 1)
+        hashes = found.itemsets.hashes
+        keys = _mixed(hashes[found.whole], hashes[found.antecedent])
+        return cls(found, keys, minimum, confidence)
+
+    def sensitive(self, sensitive: Sensitive) -> Mask:
+        """Which of the rules are sensitive ones."""
+        words = hash_words(len(sensitive.baskets.names))
+        whole = np.array([_xor(words, items) for items in sensitive.whole])
+        left = np.array([_xor(words, items) for items in sensitive.antecedent])
+        return np.isin(self.keys, _mixed(whole, left))
+
+    def containing(self, sensitive: Sensitive) -> Mask:
+        """Which of the rules are on a set that contains a sensitive one: they may fall with it."""
+        itemsets = self.rules.itemsets
+        indptr, codes = itemsets.rows
+        owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
+        contains = np.zeros(len(itemsets), dtype=bool)
+        for items in sensitive.whole:
+            held = np.bincount(owner[np.isin(codes, items)], minlength=len(itemsets))
+            contains |= held == len(items)
+        return contains[self.rules.whole]
+
+
+def side_effects(before: Mined, after: Mined, sensitive: Sensitive) -> dict[str, float]:
+    """Misses cost (of all rules, and of those that need not fall) and artifactual patterns."""
+    spared = ~before.sensitive(sensitive)
+    avoidable = spared & ~before.containing(sensitive)
+    lost = ~np.isin(before.keys, after.keys)
+    new = ~np.isin(after.keys, before.keys)
+    return {
+        "misses_cost": _share(lost & spared, spared),
+        "misses_cost_avoidable": _share(lost & avoidable, avoidable),
+        "artifactual": _share(new, np.ones_like(new)),
+    }
+
+
+def changed_share(before: Transactions, after: Transactions) -> float:
+    """dif: item occurrences that differ, as a share of all there were; open cells count."""
+    width = max(len(before.names), 1)
+    old = before.row_of * width + before.items
+    new = after.row_of * width + after.items
+    return len(np.setxor1d(old, new, assume_unique=True)) / len(old)
+
+
+def _share(part: Mask, whole: Mask) -> float:
+    total = int(np.count_nonzero(whole))
+    return int(np.count_nonzero(part)) / total if total else 0.0
+
+
+def _xor(words: Words, items: tuple[int, ...]) -> np.uint64:
+    return np.bitwise_xor.reduce(words[list(items)])
+
+
+def _mixed(whole: Words, antecedent: Words) -> Words:
+    with np.errstate(over="ignore"):
+        return whole * np.uint64(0x9E3779B97F4A7C15) + antecedent

@@ -1,0 +1,681 @@
+"""``best``: hides all rules with the fewest other rules lost.
+
+1. Every removal has a cost: the rules near their end that lose a basket by it. A linear program
+   (``covering``) chooses removals, each rule falling by support or by confidence, what looks
+   cheaper. A rule that is lost costs nothing more, so a plan is made in steps: a part of the
+   removals is made, costs are taken afresh from what is left of every rule's margin, and the rest
+   is chosen again. Other plans come from costs near the plan before, and from the methods of the
+   literature, so that none of them loses fewer rules.
+2. The plan with the fewest lost rules is improved: some baskets, any or those of some sensitive
+   rules, get their items back, and that part is planned again; the change stays if it loses no
+   more rules.
+3. Every plan is repaired until each rule is hidden by count.
+
+The number of improvements follows from the size of the work and not from a clock: the same seed
+gives the same release on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle._progress import bar
+from tulle.rules._classic import (
+    algo1b,
+    algo2a,
+    algo2b,
+    iga,
+    maxfia,
+    minfia,
+    naive,
+    ra,
+    removals_needed,
+    rra,
+    swa,
+)
+from tulle.rules._sensitive import Edits, Sensitive
+from tulle.rules._window import Mask
+from tulle.rules.mine import Implications, Itemsets, Longs
+from tulle.rules.patterns import Classes
+from tulle.transactions import Transactions
+
+# What removals do to the rules that should stay. The rules are those mined before, with one item
+# in the consequent. A rule is lost when its support or its confidence falls below the thresholds;
+# its margin is how many baskets it can still lose.
+
+Floats = npt.NDArray[np.float64]
+_PRECIOUS = 10_000  # rules that an itemset to be kept is worth
+_FEW_SETS = 2_000
+_SMALL = 20_000_000  # sets times baskets: below, a matrix of truth values serves
+
+
+class Impact:
+    """Counts how itemsets and rules fare when cells are taken out of baskets.
+
+    Parameters
+    ----------
+    rules
+        The rules mined before.
+    minimum, confidence
+        The thresholds that they were mined with.
+    spare
+        Rules that may be lost: the sensitive ones.
+    precious
+        Nodes of itemsets that the user wants to stay frequent: each weighs like many rules.
+    """
+
+    def __init__(
+        self,
+        baskets: Transactions,
+        rules: Implications,
+        minimum: int,
+        confidence: Fraction,
+        spare: Mask,
+        precious: Longs | None = None,
+    ) -> None:
+        self.baskets = baskets
+        self.minimum = minimum
+        self.confidence = confidence
+        self.spare = spare
+        n_sets = len(rules.itemsets)
+        small = n_sets <= _FEW_SETS and n_sets * len(baskets) <= _SMALL
+        self.tree: _Tree = (
+            _Matrix(baskets, rules.itemsets) if small else _Walk(baskets, rules.itemsets)
+        )
+        self.whole = self.tree.place[rules.whole]
+        self.antecedent = self.tree.place[rules.antecedent]
+        self.support = rules.itemsets.support[self.tree.order].astype(np.int64)
+        chosen = np.empty(0, dtype=np.int64) if precious is None else precious
+        self.precious = self.tree.place[chosen]
+        self.itemsets = rules.itemsets
+        self.classes: Classes | None = None
+
+    def expect(self, rows: Longs, items: Longs) -> None:
+        """Prepares for costs of these items in these baskets, many times over."""
+        self.classes = Classes.of(self.baskets, self.itemsets, rows, items)
+
+    def lost(self, kept: Mask, rows: Longs) -> Longs:
+        """How many of some baskets no longer support each set."""
+        return self.tree.lost(kept, rows)
+
+    def costs(self, kept: Mask, rows: Longs, weight: Floats, items: Longs) -> Floats:
+        """For each of some baskets and items: the weight of the sets that go with the item."""
+        if self.classes is None:
+            return self.tree.costs(kept, rows, weight, items)
+        gone = np.concatenate(([0], np.cumsum(~kept)))
+        starts = self.baskets.indptr
+        edited = gone[starts[rows + 1]] > gone[starts[rows]]
+        costs = np.empty((len(rows), len(items)))
+        costs[edited] = self.tree.costs(kept, rows[edited], weight, items)
+        costs[~edited] = self.classes.costs(rows[~edited], weight[self.tree.place])
+        return costs
+
+    def n_lost(self, support: Longs) -> int:
+        """Number of rules, sensitive ones aside, that supports like these lose."""
+        broken = int(np.count_nonzero(support[self.precious] < self.minimum))
+        lost = np.count_nonzero((self._margin(support)[0] < 0) & ~self.spare)
+        return int(lost) + _PRECIOUS * broken
+
+    def weight(self, support: Longs, reference: Longs, sharpness: float, dying: str) -> Floats:
+        """What one basket less of each set costs, near a reference solution.
+
+        A rule that survives the reference weighs more the less it can lose. One that dies there
+        is given up (``give up``: weighs nothing), weighs like the others (``save``), or the
+        cost of its death is spread over what it lost (``spread``). A basket less in the
+        antecedent is a gain if confidence is what is short.
+        """
+        margin, by_confidence = self._margin(support)
+        left, _ = self._margin(reference)
+        length = np.maximum(margin, 0) + 1.0
+        if dying == "spread":
+            length = np.maximum(length, margin - left)
+        weight = 1.0 / length**sharpness
+        if dying == "give up":
+            weight[left < 0] = 0.0
+        weight[self.spare | (margin < 0)] = 0.0
+        n_sets = len(self.support)
+        total: Floats = np.bincount(self.whole, weight, n_sets).astype(np.float64)
+        gain = float(self.confidence) * weight[by_confidence]
+        total -= np.bincount(self.antecedent[by_confidence], gain, n_sets)
+        room = np.maximum(support[self.precious] - self.minimum, 0)
+        np.add.at(total, self.precious, _PRECIOUS / (room + 1.0))
+        return total
+
+    def _margin(self, support: Longs) -> tuple[Floats, Mask]:
+        over, under = self.confidence.numerator, self.confidence.denominator
+        by_support = support[self.whole] - self.minimum
+        by_confidence: Floats = (
+            support[self.whole] * under - over * support[self.antecedent]
+        ) / under
+        margin = np.minimum(by_confidence, by_support.astype(np.float64))
+        return margin, by_confidence < by_support
+
+
+class _Walk:
+    """Walks over the tree of itemsets, basket by basket (kernels)."""
+
+    def __init__(self, baskets: Transactions, itemsets: Itemsets) -> None:
+        from tulle.rules._impact_kernels import preorder
+
+        self.baskets = baskets
+        self.order, self.after = preorder(itemsets.parent)
+        self.place = np.empty(len(itemsets), dtype=np.int64)
+        self.place[self.order] = np.arange(len(itemsets))
+        self.item = itemsets.item[self.order].astype(np.int64)
+        roots = self.place[np.flatnonzero(itemsets.parent == 0)]
+        self.single = np.full(len(baskets.names), -1, dtype=np.int64)
+        self.single[self.item[roots]] = roots
+
+    def lost(self, kept: Mask, rows: Longs) -> Longs:
+        from tulle.rules._impact_kernels import lost_supports
+
+        b = self.baskets
+        return lost_supports(
+            b.indptr, b.items, kept, rows, self.item, self.after, self.single, len(b.names)
+        ).astype(np.int64)
+
+    def costs(self, kept: Mask, rows: Longs, weight: Floats, items: Longs) -> Floats:
+        from tulle.rules._impact_kernels import removal_costs
+
+        b = self.baskets
+        column = np.full(len(b.names), -1, dtype=np.int64)
+        column[items] = np.arange(len(items))
+        return removal_costs(
+            b.indptr, b.items, kept, rows, self.item, self.after, self.single, len(b.names),
+            weight, column, len(items),
+        )  # fmt: skip
+
+
+class _Matrix:
+    """The same by a truth value for each itemset and basket: for small data, and the oracle."""
+
+    def __init__(self, baskets: Transactions, itemsets: Itemsets) -> None:
+        self.baskets = baskets
+        self.itemsets = itemsets
+        self.order = self.place = np.arange(len(itemsets))
+        indptr, codes = itemsets.rows
+        owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
+        self.members = np.zeros((len(itemsets), len(baskets.names)), dtype=bool)
+        self.members[owner, codes] = True
+
+    def lost(self, kept: Mask, rows: Longs) -> Longs:
+        before = self._holds(np.ones_like(kept), rows)
+        return np.count_nonzero(before & ~self._holds(kept, rows), axis=1)
+
+    def costs(self, kept: Mask, rows: Longs, weight: Floats, items: Longs) -> Floats:
+        holds = self._holds(kept, rows)
+        return holds.T.astype(np.float64) @ (weight[:, None] * self.members[:, items])
+
+    def _holds(self, kept: Mask, rows: Longs) -> Mask:
+        """Which set (rows of the result) each basket (columns) holds."""
+        place = np.full(len(self.baskets), -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        cells = np.flatnonzero(kept & (place[self.baskets.row_of] >= 0))
+        has = np.zeros((len(self.baskets.names), len(rows)), dtype=bool)
+        has[self.baskets.items[cells], place[self.baskets.row_of[cells]]] = True
+        holds = np.ones((len(self.itemsets), len(rows)), dtype=bool)
+        for node in range(1, len(self.itemsets)):
+            holds[node] = holds[self.itemsets.parent[node]] & has[self.itemsets.item[node]]
+        return holds
+
+
+_Tree = _Walk | _Matrix
+
+
+# Hiding as a covering problem: which removals hide all rules at the least cost. A rule that falls
+# by support needs so many of its baskets broken. A rule that falls by confidence c needs
+# ``support - c * antecedent`` below zero, so a removal counts 1 if it takes an item of the
+# consequent, 1 - c if it takes one of the antecedent, and -c if it takes one of the antecedent
+# from a basket that does not hold the consequent. Both are linear: a linear program chooses. Its
+# basic solutions have at most as many fractional removals as there are rules; they are rounded
+# up.
+
+_PARCELS = 50
+
+
+@dataclass(eq=False)
+class Candidates:
+    """Baskets from which items of sensitive rules may go, as small matrices of truth values.
+
+    Matrices over (basket, item) speak of ``rows`` and ``items``, the items of all rules.
+    ``antecedents`` is the support of each rule's antecedent in all baskets, as they came.
+    """
+
+    sensitive: Sensitive
+    rows: Longs
+    items: Longs
+    cell: Longs  # place of each (basket, item) among the cells, -1 if the basket lacks the item
+    in_rule: Mask  # [rule, item]
+    in_antecedent: Mask
+    antecedents: Longs
+
+    @classmethod
+    def of(cls, sensitive: Sensitive, most: int = 60_000) -> Candidates:
+        """All supporting baskets; of very many, the shortest, which take least with them."""
+        rows = _supporting(sensitive, most)
+        items = np.array(sorted({item for whole in sensitive.whole for item in whole}))
+        baskets = sensitive.baskets
+        cell = np.full((len(rows), len(items)), -1, dtype=np.int64)
+        for column, item in enumerate(items.tolist()):
+            cells = baskets.cells(item)
+            place = np.searchsorted(rows, baskets.row_of[cells])
+            inside = np.minimum(place, len(rows) - 1)
+            found = rows[inside] == baskets.row_of[cells]
+            cell[inside[found], column] = cells[found]
+        return cls(
+            sensitive,
+            rows,
+            items,
+            cell,
+            np.array([np.isin(items, whole) for whole in sensitive.whole]),
+            np.array([np.isin(items, left) for left in sensitive.antecedent]),
+            np.array([len(baskets.rows_with(left)) for left in sensitive.antecedent]),
+        )
+
+    @cached_property
+    def has(self) -> Mask:
+        """Which basket holds which item, as they came."""
+        return self.cell >= 0
+
+    def count(self, left: Mask, r: int) -> tuple[int, int]:
+        """Supports of a rule and of its antecedent, given which items are left in the baskets."""
+        whole = left[:, self.in_rule[r]].all(axis=1)
+        head = left[:, self.in_antecedent[r]].all(axis=1)
+        return (
+            int(self._outside[0][r] + np.count_nonzero(whole)),
+            int(self._outside[1][r] + np.count_nonzero(head)),
+        )
+
+    @cached_property
+    def _outside(self) -> tuple[Longs, Longs]:
+        """Supports of rules and antecedents among all baskets that are no candidates."""
+        inside = np.count_nonzero(holds(self.has, self.in_rule), axis=0)
+        heads = np.count_nonzero(holds(self.has, self.in_antecedent), axis=0)
+        return self.supports - inside, self.antecedents - heads
+
+    @cached_property
+    def supports(self) -> Longs:
+        """Support of each rule, as the baskets came."""
+        return np.array([len(rows) for rows in self.sensitive.rows], dtype=np.int64)
+
+
+def holds(left: Mask, members: Mask) -> Mask:
+    """Which basket holds all items of which set."""
+    return np.stack([left[:, wanted].all(axis=1) for wanted in members], axis=1)
+
+
+def cheaper_modes(candidates: Candidates, costs: Floats) -> Mask:
+    """For each rule, whether falling by confidence costs less than falling by support."""
+    sensitive = candidates.sensitive
+    modes = np.zeros(len(sensitive), dtype=bool)
+    whole = holds(candidates.has, candidates.in_rule)
+    for r in range(len(sensitive)):
+        sure = sensitive.confidence[r]
+        if sure is None:
+            continue
+        own = costs[whole[:, r]]
+        tail = candidates.in_rule[r] & ~candidates.in_antecedent[r]
+        need = max(0, int(candidates.supports[r] - sure * int(candidates.antecedents[r])) + 1)
+        by_support = np.sort(own[:, candidates.in_rule[r]].min(axis=1))[: sensitive.quota[r]]
+        by_confidence = np.sort(own[:, tail].min(axis=1))[:need]
+        modes[r] = by_confidence.sum() < by_support.sum()
+    return modes
+
+
+def cover(
+    candidates: Candidates, left: Mask, part: Longs, costs: Floats, modes: Mask, needs: Floats
+) -> tuple[Longs, Longs]:
+    """The removals (basket, column) that meet all needs at least cost.
+
+    Baskets are places among the candidates' rows, of which only those of ``part`` may change;
+    ``costs`` has a row for each of them. Needs that they cannot meet are met as far as they
+    can; whoever calls repairs the rest.
+    """
+    whole = holds(left[part], candidates.in_rule)
+    useful = whole[:, needs > 0].astype(np.int32) @ candidates.in_rule[needs > 0].astype(np.int32)
+    place, column = np.nonzero(useful)
+    if len(place) == 0:
+        return place, column
+    effect = _effects(candidates, left[part], whole, place, column, modes)
+    cost = np.maximum(costs[place, column], 0.0) + 1e-6
+    kind = _kinds(effect)
+    first = _cheapest_of_equal(place, kind, cost)
+    open_ = np.flatnonzero(needs > 0)
+    chosen = first[_solve(cost[first], effect[np.ix_(first, open_)], kind[first], needs[open_])]
+    return part[place[chosen]], column[chosen]
+
+
+def _effects(
+    candidates: Candidates, left: Mask, whole: Mask, place: Longs, column: Longs, modes: Mask
+) -> Floats:
+    """How far each removal brings each rule; see the head of this file."""
+    effect = (whole[place] & candidates.in_rule[:, column].T).astype(np.float64)
+    head = holds(left, candidates.in_antecedent)[place] & candidates.in_antecedent[:, column].T
+    for r in np.flatnonzero(modes).tolist():
+        effect[head[:, r], r] -= float(candidates.sensitive.confidence[r] or 0)
+    return effect
+
+
+def _cheapest_of_equal(place: Longs, kind: Longs, cost: Floats) -> Longs:
+    """Of removals from the same basket with the same effect, only the cheapest is of use."""
+    order = np.lexsort((cost, kind, place))
+    same = (place[order][1:] == place[order][:-1]) & (kind[order][1:] == kind[order][:-1])
+    return order[np.concatenate(([True], ~same))] if len(order) else order
+
+
+def _kinds(effect: Floats) -> Longs:
+    """Numbers the different effects."""
+    mixed = effect @ np.random.default_rng(0).standard_normal(effect.shape[1])
+    return np.unique(mixed, return_inverse=True)[1].reshape(-1)
+
+
+def _solve(cost: Floats, effect: Floats, kind: Longs, needs: Floats) -> Longs:
+    """Which removals to choose.
+
+    Removals of one effect differ in cost only, so the cheapest go first; the program need not
+    see each of them, only some dozen parcels of about equal cost for each effect.
+    """
+    order = np.lexsort((cost, kind))
+    parcel = _parcels(kind[order])
+    sizes = np.bincount(parcel)
+    starts = np.cumsum(sizes) - sizes
+    mean = np.bincount(parcel, cost[order]) / sizes
+    taken = _program(mean * sizes, effect[order][starts] * sizes[:, None], needs)
+    wanted = np.ceil(taken * sizes - 1e-7).astype(np.int64)
+    rank = np.arange(len(order)) - starts[parcel]
+    return order[rank < wanted[parcel]]
+
+
+def _parcels(kind: Longs) -> Longs:
+    """Cuts each run of one kind into at most so many parcels; numbers them in order."""
+    counts = np.bincount(kind)
+    rank = np.arange(len(kind)) - np.repeat(np.cumsum(counts) - counts, counts)
+    pieces = np.minimum(counts, _PARCELS)
+    within = rank * pieces[kind] // counts[kind]
+    return (np.cumsum(pieces) - pieces)[kind] + within
+
+
+def _program(cost: Floats, effect: Floats, needs: Floats) -> Floats:
+    """The share of each parcel to take: least cost such that all needs are met."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    most = np.maximum(effect, 0).sum(axis=0)
+    found = linprog(
+        cost,
+        A_ub=csr_array(-effect.T),
+        b_ub=-np.minimum(needs, most),
+        bounds=(0, 1),
+        method="highs",
+    )
+    # negative effects may stand in the way of any solution: then repair does all
+    return np.zeros(len(cost)) if found.x is None else np.asarray(found.x)
+
+
+def _supporting(sensitive: Sensitive, most: int) -> Longs:
+    rows = np.unique(np.concatenate(sensitive.rows))
+    if len(rows) <= most:
+        return rows
+    lengths = sensitive.baskets.lengths
+    share = most // len(sensitive)
+    few = []
+    for own, quota in zip(sensitive.rows, sensitive.quota):
+        order = np.argsort(lengths[own], kind="stable")
+        few.append(own[order][: max(share, 2 * int(quota))])
+    return np.unique(np.concatenate(few))
+
+
+# Plans: which items are left in which baskets, and what each plan costs in other rules.
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is left of the candidates' baskets, and what it costs."""
+
+    left: Mask  # which items of sensitive rules are left in the candidates' baskets
+    lost: Longs  # how many baskets each itemset lost
+    n_lost: int  # how many rules are lost
+    n_left: int  # how many cells are left: fewer edits break ties
+
+    @property
+    def badness(self) -> tuple[int, int]:
+        """Fewest lost rules first, then fewest edits."""
+        return self.n_lost, -self.n_left
+
+
+class Planner:
+    """Makes plans that hide all rules, and counts exactly what they lose."""
+
+    def __init__(self, sensitive: Sensitive, impact: Impact) -> None:
+        self.sensitive = sensitive
+        self.impact = impact
+        self.candidates = Candidates.of(sensitive)
+        self.everywhere = np.arange(len(self.candidates.rows))
+        impact.expect(self.candidates.rows, self.candidates.items)
+        has = self.candidates.has
+        self.untouched = Plan(has, np.zeros_like(impact.support), 0, int(np.count_nonzero(has)))
+
+    def solved(self, base: Plan, part: Longs, costs: Floats, modes: Mask) -> Plan:
+        """The plan that hides all rules by the cheapest removals from a part of the baskets."""
+        left = base.left.copy()
+        left[self.chosen(base, part, costs, modes)] = False
+        self._repair(left, part, costs)
+        return self.measured(left, base)
+
+    def chosen(self, base: Plan, part: Longs, costs: Floats, modes: Mask) -> tuple[Longs, Longs]:
+        """The cheapest removals, as places and columns, that bring all rules down."""
+        needs = self._needs(base.left, modes)
+        return cover(self.candidates, base.left, part, costs, modes, needs)
+
+    def measured(self, left: Mask, near: Plan) -> Plan:
+        """Counts what is lost, from a plan that differs in some baskets only."""
+        changed = self.candidates.rows[(left != near.left).any(axis=1)]
+        lost = near.lost - self.impact.lost(self.kept(near.left), changed)
+        lost += self.impact.lost(self.kept(left), changed)
+        n_lost = self.impact.n_lost(self.impact.support - lost)
+        return Plan(left, lost, n_lost, int(np.count_nonzero(left)))
+
+    def costs(self, base: Plan, near: Plan, part: Longs, sharpness: float, dying: str) -> Floats:
+        """What each removal from a part of the baskets costs, near another plan."""
+        support = self.impact.support
+        weight = self.impact.weight(support - base.lost, support - near.lost, sharpness, dying)
+        rows = self.candidates.rows[part]
+        return self.impact.costs(self.kept(base.left), rows, weight, self.candidates.items)
+
+    def by_confidence(self, left: Mask) -> Mask:
+        """Which rules are hidden by confidence and not by support."""
+        support = [self.candidates.count(left, r)[0] for r in range(len(self.sensitive))]
+        return np.array(support) >= self.sensitive.limit
+
+    def kept(self, left: Mask) -> Mask:
+        """The same as a mask over all cells of the baskets."""
+        kept = np.ones(len(self.sensitive.baskets.items), dtype=bool)
+        kept[self.candidates.cell[self.candidates.has & ~left]] = False
+        return kept
+
+    def _needs(self, left: Mask, modes: Mask) -> Floats:
+        """How far each rule still is from being hidden in its way."""
+        needs = np.zeros(len(self.sensitive))
+        for r in range(len(self.sensitive)):
+            support, antecedent = self.candidates.count(left, r)
+            sure = self.sensitive.confidence[r]
+            if self.sensitive.hidden(r, support, antecedent):
+                continue
+            if modes[r] and sure is not None:
+                needs[r] = float(support - sure * antecedent) + 1 / sure.denominator
+            else:
+                needs[r] = support - self.sensitive.limit[r] + 1
+        return needs
+
+    def _repair(self, left: Mask, part: Longs, costs: Floats) -> None:
+        """Takes an item of the consequent away, cheapest first, until every rule is hidden."""
+        price = np.full(left.shape, np.inf)
+        price[part] = costs
+        while visible := self._visible(left):
+            for r in visible:
+                need = removals_needed(
+                    *self.candidates.count(left, r),
+                    int(self.sensitive.limit[r]),
+                    self.sensitive.confidence[r],
+                    lowers_antecedent=False,
+                )
+                column = int(self.candidates.items.searchsorted(self.sensitive.consequent[r][0]))
+                holders = np.flatnonzero(left[:, self.candidates.in_rule[r]].all(axis=1))
+                order = np.argsort(price[holders, column], kind="stable")
+                left[holders[order][:need], column] = False
+
+    def _visible(self, left: Mask) -> list[int]:
+        counts = [self.candidates.count(left, r) for r in range(len(self.sensitive))]
+        return [r for r, pair in enumerate(counts) if not self.sensitive.hidden(r, *pair)]
+
+
+_SHARPNESS = (1.0, 2.0)
+_TILTS = (0.0, 0.2, 0.5)
+_DYING = ("give up", "spread", "save")
+_STEPS = 20
+_CLASSICAL = (algo1b, algo2a, algo2b, minfia, maxfia, iga, naive, rra, ra, swa)
+_PATIENCE = 60  # improvements without success
+_WORK = 4e10  # nanoseconds, about, of a whole search: less than a minute
+
+
+def best(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> Edits:
+    """Edits that hide all rules and lose as few others as the search finds."""
+    search = Search(sensitive, impact, rng)
+    starts, rounds = search.plan()
+    return search.run(starts, rounds)
+
+
+class Search:
+    """The search for the removals that lose the fewest rules."""
+
+    def __init__(self, sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> None:
+        self.sensitive = sensitive
+        self.planner = Planner(sensitive, impact)
+        self.candidates = self.planner.candidates
+        self.rng = rng
+
+    def plan(self) -> tuple[int, int]:
+        """Numbers of starts and of improvements, from the work that one evaluation takes."""
+        impact = self.planner.impact
+        share = len(self.candidates.rows) / len(self.sensitive.baskets)
+        walk = float(impact.support.sum()) * share
+        program = 500.0 * np.count_nonzero(self.candidates.has)
+        once = walk + program + 25.0 * len(impact.whole) + 2e7
+        starts = int(np.clip(0.55 * _WORK / (_STEPS * once), 3, 4))
+        return starts, int(np.clip(0.45 * _WORK / (1.6 * once), 80, 400))
+
+    def run(self, starts: int, rounds: int) -> Edits:
+        """The best edits after so many starts and improvements of the best of both kinds."""
+        with bar("hiding rules", starts + rounds) as advance:
+            stepwise = self._classical()
+            for number in range(starts):
+                stepwise.append(self._stepwise(number))
+                advance(1)
+            near = [self._near(sharpness) for sharpness in (*_SHARPNESS, 0.5)]
+            best = min(
+                (self._improved(plans, rounds // 2, advance) for plans in (stepwise, near)),
+                key=lambda plan: plan.badness,
+            )
+        return Edits(self.planner.kept(best.left))
+
+    def _improved(self, plans: list[Plan], rounds: int, advance: Callable[..., None]) -> Plan:
+        """The best of some plans, improved until nothing more is found."""
+        best = min(plans, key=lambda plan: plan.badness)
+        idle = 0
+        for _ in range(rounds):
+            if idle == _PATIENCE or best.n_left == self.planner.untouched.n_left:
+                break  # nothing more is found, or nothing need be done
+            other = self._improve(best)
+            idle = 0 if other.badness < best.badness else idle + 1
+            best = other if other.badness <= best.badness else best
+            advance(1, note=f"{best.n_lost} rules lost")
+        return best
+
+    def _near(self, sharpness: float) -> Plan:
+        """A plan from nothing: three times at once, each with costs near the one before."""
+        everywhere, untouched, found = self.planner.everywhere, self.planner.untouched, []
+        reference = untouched
+        for dying in ("save", "spread", "give up"):
+            costs = self.planner.costs(untouched, reference, everywhere, sharpness, dying)
+            modes = cheaper_modes(self.candidates, costs)
+            reference = self.planner.solved(untouched, everywhere, costs, modes)
+            found.append(reference)
+        return min(found, key=lambda plan: plan.badness)
+
+    def _stepwise(self, number: int) -> Plan:
+        """A plan from nothing in steps."""
+        everywhere, untouched = self.planner.everywhere, self.planner.untouched
+        sharpness = _SHARPNESS[number % len(_SHARPNESS)]
+        tilt = self._tilt(0.0 if number < 2 * len(_SHARPNESS) else 0.3)
+        costs = self.planner.costs(untouched, untouched, everywhere, sharpness, "save") * tilt
+        modes = cheaper_modes(self.candidates, costs)
+        return self._steps(untouched, everywhere, modes, _STEPS, sharpness, tilt)
+
+    def _steps(
+        self, base: Plan, part: Longs, modes: Mask, steps: int, sharpness: float, tilt: Floats
+    ) -> Plan:
+        """Chooses all removals, makes some, and chooses the rest anew, until all is done."""
+        for step in range(steps, 1, -1):
+            costs = self.planner.costs(base, base, part, sharpness, "save") * tilt
+            place, column = self.planner.chosen(base, part, costs, modes)
+            some = self.rng.permutation(len(place))[: -(-len(place) // step)]
+            left = base.left.copy()
+            left[place[some], column[some]] = False
+            base = self.planner.measured(left, base)
+        costs = self.planner.costs(base, base, part, sharpness, "save") * tilt
+        return self.planner.solved(base, part, costs, modes)
+
+    def _classical(self) -> list[Plan]:
+        """The plans of the literature, as far as they touch candidates only."""
+        found = []
+        for method in _CLASSICAL:
+            kept = method(self.sensitive, self.rng).kept
+            left = self.candidates.has & kept[self.candidates.cell]
+            if np.array_equal(self.planner.kept(left), kept):
+                found.append(self.planner.measured(left, self.planner.untouched))
+        return found
+
+    def _improve(self, best: Plan) -> Plan:
+        """Gives a part of the baskets their items back and plans it again."""
+        modes = self.planner.by_confidence(best.left)
+        tilt = self._tilt(float(self.rng.choice(_TILTS)))
+        if self.rng.random() < 0.3:
+            part = self._some(np.ones(len(best.left), dtype=bool), (0.1, 0.2, 0.4))
+        else:
+            part, modes, tilt = self._around_rules(modes, tilt)
+        left = best.left.copy()
+        left[part] = self.candidates.has[part]
+        freed = self.planner.measured(left, best)
+        sharpness = float(self.rng.choice(_SHARPNESS))
+        if self.rng.random() < 0.3:
+            return self._steps(freed, part, modes, 3, sharpness, tilt)
+        dying = str(self.rng.choice(_DYING))
+        costs = self.planner.costs(freed, best, part, sharpness, dying) * tilt
+        return self.planner.solved(freed, part, costs, modes)
+
+    def _around_rules(self, modes: Mask, tilt: Floats) -> tuple[Longs, Mask, Floats]:
+        """Baskets of one to three rules, perhaps to fall in the other way or by other items."""
+        count = min(len(self.sensitive), int(self.rng.integers(1, 4)))
+        rules = self.rng.choice(len(self.sensitive), size=count, replace=False)
+        supporting: Mask = np.any(
+            holds(self.candidates.has, self.candidates.in_rule[rules]), axis=1
+        )
+        if self.rng.random() < 0.3:
+            modes[rules] = ~modes[rules]
+        if self.rng.random() < 0.5:
+            own = self.candidates.in_rule[rules].any(axis=0)
+            tilt = np.where(own, self._tilt(2.0), tilt)
+        return self._some(supporting, (0.2, 0.5, 1.0)), modes, tilt
+
+    def _some(self, which: Mask, shares: tuple[float, ...]) -> Longs:
+        return np.flatnonzero(which & (self.rng.random(len(which)) < self.rng.choice(shares)))
+
+    def _tilt(self, strength: float) -> Floats:
+        """Random factors for the items: whole items are given up or spared together."""
+        return np.exp(strength * self.rng.standard_normal(len(self.candidates.items)))

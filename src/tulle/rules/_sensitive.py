@@ -1,0 +1,326 @@
+"""The rules to hide, in codes, with the baskets that support them and how far each must fall.
+
+All ways to say how much must go end in one form: rule r is hidden when its support is below
+``limit[r]`` baskets or its confidence below ``confidence[r]`` (None: by support only).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.rules._window import Mask
+from tulle.rules.mine import Longs
+from tulle.rules.rule import Rule, confidence_if_any, exact_share, support_count
+from tulle.transactions import Transactions
+from tulle.transactions.baskets import _among
+
+Codes = tuple[int, ...]
+
+
+class Limit(NamedTuple):
+    """Where a rule is hidden, and which share of any of its baskets SWA has to break for it."""
+
+    support: int  # hidden below so many baskets,
+    confidence: Fraction | None  # or below this confidence (None: by support only)
+    leaving: Fraction
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """How far rules must fall: a share that may stay (way a), or mining thresholds (way b)."""
+
+    owner: str
+    min_support: Any = None
+    min_confidence: Any = None
+    margin: float = 0.0
+    disclosure: Any = None
+
+    def of(self, rule: Rule, support: int, n_baskets: int) -> Limit:
+        """The limits of one rule that so many of so many baskets support.
+
+        What the rule says itself comes first, then disclosure, then the common thresholds.
+        """
+        stays = self.disclosure if rule.disclosure is None else rule.disclosure
+        if stays is not None and not rule.has_thresholds:
+            psi = exact_share(self.owner, "disclosure", stays)
+            return Limit(support - math.ceil(support * (1 - psi)) + 1, None, 1 - psi)
+        least = self.min_support if rule.min_support is None else rule.min_support
+        sure = self.min_confidence if rule.min_confidence is None else rule.min_confidence
+        if least is None:
+            raise ParameterError(
+                f"nothing says how far '{rule}' must fall: give min_support (and min_confidence) "
+                "or disclosure, for all rules or for this one"
+            )
+        margin = exact_share(self.owner, "margin", self.margin)
+        limit = support_count(self.owner, least, n_baskets, margin)
+        if limit < 1:
+            raise DataError("margin=1 leaves no support at all: choose a smaller margin")
+        confidence = confidence_if_any(self.owner, sure) * (1 - margin)
+        return Limit(limit, confidence or None, Fraction(max(0, support - limit + 1), support))
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitive:
+    """Sensitive rules on one set of baskets."""
+
+    baskets: Transactions
+    rules: tuple[Rule, ...]
+    antecedent: tuple[Codes, ...]
+    consequent: tuple[Codes, ...]
+    limits: tuple[Limit, ...]
+
+    @classmethod
+    def find(
+        cls, baskets: Transactions, rules: Sequence[Rule], thresholds: Thresholds
+    ) -> Sensitive:
+        """Looks the rules up in the data; unknown items and absent rules are named.
+
+        A share is one of the baskets that hold anything: whoever leaves the empty ones out does
+        not find the rules either.
+        """
+        codes = _Lookup(baskets)
+        sides = [(codes.of(rule.antecedent), codes.of(rule.consequent)) for rule in rules]
+        codes.refuse_unknown()
+        left, right = tuple(zip(*sides))
+        supports = [len(baskets.rows_with(a + b)) for a, b in zip(left, right)]
+        refuse_impossible(rules, supports, len(baskets))
+        filled = baskets.n_filled
+        limits = tuple(thresholds.of(rule, n, filled) for rule, n in zip(rules, supports))
+        return cls(baskets, tuple(rules), left, right, limits)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def only(self, some: Sequence[int]) -> Sensitive:
+        """Some of the rules."""
+        return Sensitive(
+            self.baskets,
+            tuple(self.rules[r] for r in some),
+            tuple(self.antecedent[r] for r in some),
+            tuple(self.consequent[r] for r in some),
+            tuple(self.limits[r] for r in some),
+        )
+
+    @cached_property
+    def limit(self) -> Longs:
+        """The support below which each rule is hidden."""
+        return np.array([limit.support for limit in self.limits], dtype=np.int64)
+
+    @cached_property
+    def confidence(self) -> tuple[Fraction | None, ...]:
+        """The confidence below which each rule is hidden too."""
+        return tuple(limit.confidence for limit in self.limits)
+
+    @cached_property
+    def whole(self) -> tuple[Codes, ...]:
+        """All items of each rule, ascending."""
+        return tuple(tuple(sorted(a + b)) for a, b in zip(self.antecedent, self.consequent))
+
+    @cached_property
+    def rows(self) -> tuple[Longs, ...]:
+        """The baskets that support each rule."""
+        return tuple(self.baskets.rows_with(items) for items in self.whole)
+
+    @cached_property
+    def quota(self) -> Longs:
+        """How many supporting baskets must lose each rule if it falls by support alone."""
+        support = np.array([len(rows) for rows in self.rows], dtype=np.int64)
+        return np.maximum(0, support - self.limit + 1)
+
+    @cached_property
+    def degree(self) -> Longs:
+        """Conflict degree: number of sensitive rules that each basket supports."""
+        degree = np.zeros(len(self.baskets), dtype=np.int64)
+        for rows in self.rows:
+            degree[rows] += 1
+        return degree
+
+    def hidden(self, r: int, support: int, antecedent_support: int) -> bool:
+        """Whether rule r is hidden at these counts."""
+        return is_hidden(support, antecedent_support, self.limits[r])
+
+
+def is_hidden(support: int, antecedent: int, limit: Limit) -> bool:
+    """Whether a rule is below its support limit or its confidence."""
+    sure = limit.confidence
+    if support < limit.support:
+        return True
+    return sure is not None and support * sure.denominator < sure.numerator * antecedent
+
+
+class _Lookup:
+    """Codes of the user's items, by value or by text; collects what it does not know."""
+
+    def __init__(self, baskets: Transactions) -> None:
+        self.index = baskets.index
+        self.texts: dict[str, int] | None = None
+        self.unknown: dict[str, None] = {}
+
+    def of(self, items: Sequence[Any]) -> Codes:
+        return tuple(self._code(item) for item in items)
+
+    def _code(self, item: Any) -> int:
+        found = self.index.get(item)
+        if found is None:
+            if self.texts is None:
+                self.texts = {str(name): code for name, code in self.index.items()}
+            found = self.texts.get(str(item))
+        if found is None:
+            self.unknown[str(item)] = None
+            return -1
+        return found
+
+    def refuse_unknown(self) -> None:
+        if self.unknown:
+            names = ", ".join(f"'{name}'" for name in self.unknown)
+            hint = nearest_name(next(iter(self.unknown)), map(str, self.index))
+            raise DataError(
+                f"the rules name {len(self.unknown)} items that no basket holds: {names}"
+                + (f" ({hint})" if hint.startswith("did") else "")
+            )
+
+
+def refuse_impossible(rules: Sequence[Rule], supports: Sequence[int], n_baskets: int) -> None:
+    """Names rules that no basket supports, and rules that every basket supports."""
+    absent = [str(rule) for rule, support in zip(rules, supports) if support == 0]
+    if absent:
+        raise DataError(
+            f"{len(absent)} rules are not in the data (no basket holds all their items): "
+            + "; ".join(absent)
+        )
+    universal = [str(rule) for rule, support in zip(rules, supports) if support == n_baskets]
+    if universal:
+        raise DataError(
+            f"{len(universal)} rules hold in every basket: {'; '.join(universal)}. Whoever knows "
+            "one basket knows such a rule: leave one of its items out of the data instead"
+        )
+
+
+def lookup(baskets: Transactions, itemsets: Sequence[Sequence[Any]]) -> list[Codes]:
+    """The codes of the user's itemsets; unknown items are named."""
+    codes = _Lookup(baskets)
+    found = [codes.of(tuple(items)) for items in itemsets]
+    codes.refuse_unknown()
+    return found
+
+
+# What a hiding method decided: cells that go, cells that come, cells left open.
+
+
+def _none() -> Longs:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(eq=False)
+class Edits:
+    """Edits of baskets: lives only while a release is made, and is never written.
+
+    ``kept`` and ``blocked`` are masks over the cells of the baskets (blocked ones become
+    unknown); the added cells are pairs of row and item, as are the blocked cells where the
+    basket did not hold the item.
+    """
+
+    kept: Mask
+    added_rows: Longs = field(default_factory=_none)
+    added_items: Longs = field(default_factory=_none)
+    blocked: Mask | None = None
+    open_rows: Longs = field(default_factory=_none)
+    open_items: Longs = field(default_factory=_none)
+
+    @classmethod
+    def none(cls, baskets: Transactions) -> Edits:
+        """No edit yet."""
+        return cls(np.ones(len(baskets.items), dtype=bool))
+
+    def apply(self, baskets: Transactions) -> Transactions:
+        """The edited baskets."""
+        if self.blocked is not None:
+            return self._with_unknown(baskets)
+        released = baskets.keeping(self.kept)
+        if len(self.added_rows):
+            released = released.adding(self.added_rows, self.added_items)
+        return released
+
+    def _with_unknown(self, baskets: Transactions) -> Transactions:
+        assert self.blocked is not None
+        sure = baskets.keeping(self.kept & ~self.blocked)
+        unknown = baskets.keeping(self.blocked).adding(self.open_rows, self.open_items)
+        return Transactions(sure.indptr, sure.items, sure.names, unknown)
+
+    def n_touched(self, baskets: Transactions) -> int:
+        """Baskets in which any cell changed."""
+        touched = np.zeros(len(baskets), dtype=bool)
+        changed = ~self.kept if self.blocked is None else ~self.kept | self.blocked
+        touched[baskets.row_of[changed]] = True
+        touched[self.added_rows] = True
+        touched[self.open_rows] = True
+        return int(np.count_nonzero(touched))
+
+
+# Supports of sensitive rules in edited baskets, kept up to date from the inverted file.
+
+
+class EditedCounts:
+    """Counts sets in baskets of which some cells are gone or were added."""
+
+    def __init__(self, sensitive: Sensitive, edits: Edits) -> None:
+        self.baskets = sensitive.baskets
+        self.edits = edits
+
+    def rows(self, items: Iterable[int]) -> Longs:
+        """Baskets that hold all of some items, ascending."""
+        lists = sorted((self._rows_of(item) for item in items), key=len)
+        found = lists[0]
+        for other in lists[1:]:
+            found = found[_among(found, other)]
+        return found
+
+    def _rows_of(self, item: int) -> Longs:
+        cells = self.baskets.cells(item)
+        rows = self.baskets.row_of[cells[self.edits.kept[cells]]]
+        more = self.edits.added_rows[self.edits.added_items == item]
+        return np.union1d(rows, more) if len(more) else rows
+
+    def visible(self, sensitive: Sensitive, r: int) -> bool:
+        """Whether a rule can still be mined."""
+        support = len(self.rows(sensitive.whole[r]))
+        return not sensitive.hidden(r, support, len(self.rows(sensitive.antecedent[r])))
+
+
+def count_sets(baskets: Transactions, itemsets: Sequence[Sequence[int]]) -> list[int]:
+    """Supports of some itemsets, counted afresh on the rows; one pass over the cells."""
+    wanted = sorted({item for items in itemsets for item in items})
+    wide = len(wanted) >= 2**16  # 16 bits are sorted by counting
+    table: Any = np.full(len(baskets.names), len(wanted), dtype=np.int64 if wide else np.uint16)
+    table[wanted] = np.arange(len(wanted))
+    local = table[baskets.items]
+    cells = np.flatnonzero(local < len(wanted))
+    rows = baskets.row_of[cells]
+    order = np.argsort(local[cells], kind="stable")
+    borders = np.searchsorted(local[cells[order]], np.arange(len(wanted) + 1))
+    held: list[npt.NDArray[np.uint8]] = []
+    for begin, end in pairwise(borders.tolist()):
+        mask = np.zeros(len(baskets), dtype=bool)
+        mask[rows[order[begin:end]]] = True
+        held.append(np.packbits(mask))
+    return [
+        int(np.bitwise_count(_common(held, table[list(items)].tolist())).sum())
+        for items in itemsets
+    ]
+
+
+def _common(held: list[npt.NDArray[np.uint8]], places: list[int]) -> npt.NDArray[np.uint8]:
+    common = held[places[0]]
+    for place in places[1:]:
+        common = common & held[place]
+    return common

@@ -1,0 +1,169 @@
+"""SWA, the sliding window algorithm: one pass, each window of baskets on its own.
+
+In a window, for each sensitive rule, the shortest baskets that support it lose one item of it,
+the victim: the item that most of the sensitive rules in the basket share. So windows can be
+worked on in parallel and streamed; a release from blocks equals the release of the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tulle.rules.mine import Longs
+from tulle.transactions import Transactions
+
+_FEW_CELLS = 200_000
+_FEW_PAIRS = 5_000
+Mask = npt.NDArray[np.bool_]
+
+
+def slide(
+    baskets: Transactions,
+    rules: Sequence[tuple[int, ...]],
+    leaving: Sequence[Fraction],
+    *,
+    window: int,
+    victim: str = "transaction",
+    seed: int = 0,
+    first_row: int = 0,
+) -> Mask:
+    """Which cells stay after SWA.
+
+    Parameters
+    ----------
+    rules
+        Items of each sensitive rule, ascending codes; an item that the baskets do not have is -1.
+    leaving
+        Share of each rule's baskets, in each window, that must lose it, rounded up: 1 - psi.
+    first_row
+        Number of the first basket in the whole file, so that random victims do not depend on
+        the blocks.
+    """
+    kept = np.ones(len(baskets.items), dtype=bool)
+    present = [r for r, items in enumerate(rules) if min(items) >= 0]
+    if not present:
+        return kept
+    flat, ends = _flat([rules[r] for r in present])
+    pairs = supporters(baskets, flat, ends)
+    lengths = baskets.lengths
+    step = min(window, len(baskets))
+    borders = np.searchsorted(pairs[:, 0], np.arange(0, len(baskets) + step, step))
+    for begin, end in pairwise(borders):
+        if begin == end:
+            continue
+        rows, own = pairs[begin:end, 0], pairs[begin:end, 1]
+        numbers = np.array(present)[own]
+        victims = choose_victims(rows, own, numbers, flat, ends, victim, seed, first_row)
+        order = _by_rule_then_length(own, lengths[rows])
+        rows, own, victims = rows[order], own[order], victims[order]
+        heads = np.searchsorted(own, np.arange(len(present) + 1))
+        shares = zip(np.diff(heads).tolist(), present)
+        quotas = np.array([math.ceil(n * leaving[r]) for n, r in shares], dtype=np.int64)
+        _remove(baskets, kept, rows, own, victims, heads, quotas, ends, flat)
+    return kept
+
+
+def supporters(baskets: Transactions, flat: Longs, ends: Longs) -> Longs:
+    """Pairs (row, rule), in the order of rows, then rules."""
+    if len(baskets.items) <= _FEW_CELLS:
+        lists = [baskets.rows_with(flat[a:b].tolist()) for a, b in pairwise(ends)]
+        numbers = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
+        pairs = np.column_stack((np.concatenate(lists), numbers))
+        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    from tulle.rules._window_kernels import find_supporters
+
+    rarest = np.array([flat[a:b][np.argmin(baskets.counts[flat[a:b]])] for a, b in pairwise(ends)])
+    counts = np.bincount(rarest, minlength=len(baskets.names))
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    anchored = np.argsort(rarest, kind="stable")
+    return find_supporters(baskets.indptr, baskets.items, starts, anchored, ends, flat)
+
+
+def choose_victims(
+    rows: Longs,
+    own: Longs,
+    numbers: Longs,
+    flat: Longs,
+    ends: Longs,
+    scope: str,
+    seed: int,
+    first_row: int,
+) -> Longs:
+    """The victim of each (row, rule): the rule's most shared item; if none is shared, any.
+
+    Sharing is counted among the sensitive rules that the same basket supports (``transaction``)
+    or over all pairs of the window (``window``).
+    """
+    sizes = np.diff(ends)[own]
+    chance = offset_by_chance(rows + first_row, numbers, sizes, seed)
+    if len(rows) > _FEW_PAIRS:
+        from tulle.rules._window_kernels import pick_victims
+
+        return pick_victims(rows, own, chance, flat, ends, scope == "window", int(flat.max()) + 1)
+    pair = np.repeat(np.arange(len(rows)), sizes)
+    offset = np.arange(len(pair)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    item = flat[ends[own][pair] + offset]
+    group = rows[pair] if scope == "transaction" else np.zeros(len(pair), dtype=np.int64)
+    keys = group * (int(flat.max()) + 1) + item
+    _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    shared = counts[inverse]
+    order = np.lexsort((offset, -shared, pair))
+    first = order[np.searchsorted(pair[order], np.arange(len(rows)))]
+    return np.where(shared[first] > 1, item[first], flat[ends[own] + chance])
+
+
+def offset_by_chance(rows: Longs, rules: Longs, sizes: Longs, seed: int) -> Longs:
+    """A random place in each rule, from (seed, row, rule) alone: no order of work changes it."""
+    with np.errstate(over="ignore"):
+        mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed += rules.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return (mixed % sizes.astype(np.uint64)).astype(np.int64)
+
+
+def _by_rule_then_length(own: Longs, length: Longs) -> Longs:
+    """A stable order; short numbers are sorted by counting."""
+    most = max(int(length.max()), int(own.max()))
+    kind = np.uint16 if most < 2**16 else np.int64
+    order = np.argsort(length.astype(kind), kind="stable")
+    return order[np.argsort(own[order].astype(kind), kind="stable")]
+
+
+def _flat(rules: Sequence[tuple[int, ...]]) -> tuple[Longs, Longs]:
+    ends = np.cumsum([0] + [len(items) for items in rules])
+    return np.array([item for items in rules for item in items], dtype=np.int64), ends
+
+
+def _remove(
+    baskets: Transactions, kept: Mask, rows: Any, own: Any, victims: Any, heads: Any,
+    quotas: Any, ends: Any, flat: Any,
+) -> None:  # fmt: skip
+    if len(rows) > _FEW_PAIRS:
+        from tulle.rules._window_kernels import remove_victims
+
+        remove_victims(
+            baskets.indptr, baskets.items, kept, rows, own, victims, heads, quotas, ends, flat
+        )
+        return
+    for rule, quota in enumerate(quotas.tolist()):
+        items = flat[ends[rule] : ends[rule + 1]].tolist()
+        need = quota
+        whole = []
+        for pair in range(heads[rule], heads[rule + 1]):
+            begin, end = baskets.indptr[rows[pair]], baskets.indptr[rows[pair] + 1]
+            left = set(baskets.items[begin:end][kept[begin:end]].tolist())
+            if left.issuperset(items):
+                whole.append((int(begin), int(end), int(victims[pair])))
+            else:
+                need -= 1
+        for begin, end, item in whole[: max(need, 0)]:
+            kept[begin + np.searchsorted(baskets.items[begin:end], item)] = False

@@ -1,0 +1,432 @@
+"""What users call to mine: frames of itemsets and rules."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tulle._checks import check_choice, check_int
+from tulle.errors import DataError
+from tulle.rules._containers import named, open_baskets
+from tulle.rules.rule import Share, confidence_share, support_count
+from tulle.transactions import Transactions
+
+# Frequent itemsets as a tree of nodes, and the two ways to mine them.
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+_FEW_CELLS = 100_000
+_FEW_SETS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Itemsets:
+    """Frequent itemsets: node i is the set of its parent and one item more.
+
+    Node 0 is the empty set; parents come before their children.
+    """
+
+    parent: Ints
+    item: Ints
+    support: Ints
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @cached_property
+    def sizes(self) -> Longs:
+        """Number of items in each set."""
+        if kernels_are_loaded():
+            from tulle.rules._mining_kernels import set_sizes
+
+            return set_sizes(self.parent)
+        sizes = np.zeros(len(self), dtype=np.int64)
+        ancestor = np.arange(len(self))
+        while (ancestor > 0).any():
+            sizes += ancestor > 0
+            ancestor = np.maximum(self.parent[ancestor], 0)
+        return sizes
+
+    @cached_property
+    def rows(self) -> tuple[Longs, Ints]:
+        """All sets as compressed rows of ascending codes."""
+        indptr = np.concatenate(([0], np.cumsum(self.sizes)))
+        if len(self) > _FEW_SETS or kernels_are_loaded():
+            from tulle.rules._mining_kernels import fill_rows
+
+            codes = np.empty(indptr[-1], dtype=np.int32)
+            fill_rows(self.parent, self.item, indptr, codes)
+            return indptr, codes
+        return indptr, self._rows_small(indptr)
+
+    def _rows_small(self, indptr: Longs) -> Ints:
+        """The twin of the kernel."""
+        owner = np.repeat(np.arange(len(self)), self.sizes)
+        flat = np.empty(indptr[-1], dtype=np.int64)
+        nodes = np.flatnonzero(self.sizes)
+        place = indptr[nodes]
+        while len(nodes):
+            flat[place] = self.item[nodes]
+            above = self.parent[nodes].astype(np.int64)
+            nodes, place = above[above > 0], place[above > 0] + 1
+        width = int(flat.max(initial=0)) + 1
+        return (np.sort(owner * width + flat) % width).astype(np.int32)
+
+    @cached_property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """A hash of each set: the exclusive or of its items' words."""
+        indptr, codes = self.rows
+        if len(codes) == 0:
+            return np.zeros(len(self), dtype=np.uint64)
+        words = hash_words(int(codes.max()) + 1)
+        hashes = np.bitwise_xor.reduceat(words[codes], np.minimum(indptr[:-1], len(codes) - 1))
+        hashes[self.sizes == 0] = 0
+        return hashes
+
+    def codes(self, node: int) -> Ints:
+        """The items of one set, ascending."""
+        indptr, flat = self.rows
+        return flat[indptr[node] : indptr[node + 1]]
+
+
+def mine(baskets: Transactions, minimum: int) -> Itemsets:
+    """All itemsets in at least ``minimum`` baskets, the empty set among them.
+
+    Small data do not wait for a compiler, but use the kernels if they are there already; so that
+    this makes no difference, few sets are put into one order.
+    """
+    if len(baskets.items) > _FEW_CELLS:
+        return mine_large(baskets, minimum)
+    found = None
+    if not kernels_are_loaded():
+        found = mine_small(baskets, minimum, most=_FEW_SETS)
+    if found is None:
+        found = mine_large(baskets, minimum)
+    return canonical(found) if len(found) <= _FEW_SETS else found
+
+
+def kernels_are_loaded() -> bool:
+    """Whether this process has paid for the compiler already."""
+    return "tulle.rules._mining_kernels" in sys.modules
+
+
+def canonical(found: Itemsets) -> Itemsets:
+    """The same sets in an order, and with parents, that depend on nothing but the sets.
+
+    Small sets come first; a set's parent is the set without its last item.
+    """
+    indptr, codes = found.rows
+    hashes = found.hashes
+    order = np.argsort(hashes)
+    order = order[np.argsort(found.sizes[order], kind="stable")]
+    item = np.append(codes, -1)[indptr[1:] - 1].astype(np.int32)
+    item[0] = -1
+    by_hash = np.argsort(hashes[order])
+    words = hash_words(int(codes.max(initial=0)) + 1)
+    wanted = hashes[order][1:] ^ words[item[order][1:]]
+    above = by_hash[np.searchsorted(hashes[order], wanted, sorter=by_hash)]
+    parent = np.concatenate(([-1], above)).astype(np.int32)
+    return Itemsets(parent, item[order], found.support[order])
+
+
+def hash_words(n_items: int) -> npt.NDArray[np.uint64]:
+    """Random words for the items, to hash sets; always the same ones, they hide nothing."""
+    return np.random.default_rng(0x7E11E).integers(0, 2**64, size=n_items, dtype=np.uint64)
+
+
+def mine_large(baskets: Transactions, minimum: int) -> Itemsets:
+    """By the kernels: bit sets over all baskets, or over each item's own baskets."""
+    from tulle.rules import _mining_kernels as kernels
+
+    order = _frequent_ascending(baskets, minimum)
+    rank = np.full(len(baskets.names), -1, dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    heads = np.concatenate(([0], np.cumsum(baskets.counts[order])))
+    dense = 24 * heads[-1] > len(order) * len(baskets)
+    work = kernels.mine_dense if dense else kernels.mine_sparse
+    try:
+        nodes = work(baskets.indptr, baskets.items, rank, heads, minimum)
+    except MemoryError:
+        raise DataError(
+            f"more than {kernels.MOST_SETS:,} itemsets are frequent: raise min_support"
+        ) from None
+    item = np.append(order, -1)[nodes[:, 1]].astype(np.int32)  # -1 of the root finds the end
+    return Itemsets(nodes[:, 0], item, nodes[:, 2])
+
+
+def mine_small(baskets: Transactions, minimum: int, most: int | None = None) -> Itemsets | None:
+    """By Python's long integers as bit sets; None as soon as there are too many sets."""
+    order = _frequent_ascending(baskets, minimum)
+    level = []
+    for code in order.tolist():
+        held = np.zeros(len(baskets), dtype=bool)
+        held[baskets.row_of[baskets.cells(code)]] = True
+        level.append((code, int.from_bytes(np.packbits(held).tobytes())))
+    nodes = [(-1, -1, len(baskets))]
+    pending = [(0, level)]
+    while pending:
+        parent, extensions = pending.pop()
+        for place, (code, bits) in enumerate(extensions):
+            nodes.append((parent, code, bits.bit_count()))
+            both = ((other, bits & more) for other, more in extensions[place + 1 :])
+            longer = [(other, common) for other, common in both if common.bit_count() >= minimum]
+            if longer:
+                pending.append((len(nodes) - 1, longer))
+        if most is not None and len(nodes) > most:
+            return None
+    table = np.array(nodes, dtype=np.int32)
+    return Itemsets(table[:, 0], table[:, 1], table[:, 2])
+
+
+def _frequent_ascending(baskets: Transactions, minimum: int) -> Longs:
+    frequent = np.flatnonzero(baskets.counts >= minimum)
+    return frequent[np.argsort(baskets.counts[frequent], kind="stable")]
+
+
+# Association rules as rows of node numbers: set, antecedent, consequent.
+
+_FEW_IMPLYING = 5_000
+_SHORT = 8
+MOST_RULES = 1 << 27  # 1.6 GB of nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Implications:
+    """Rules antecedent -> consequent; each row is three nodes of the itemsets."""
+
+    itemsets: Itemsets
+    nodes: Ints
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def whole(self) -> Ints:
+        """Node of antecedent and consequent together."""
+        return self.nodes[:, 0]
+
+    @property
+    def antecedent(self) -> Ints:
+        """Node of the antecedent."""
+        return self.nodes[:, 1]
+
+    @property
+    def consequent(self) -> Ints:
+        """Node of the consequent."""
+        return self.nodes[:, 2]
+
+
+def implications(
+    itemsets: Itemsets, confidence: Fraction, longest_consequent: int | None = None
+) -> Implications:
+    """All rules of frequent itemsets with enough confidence."""
+    longest = longest_consequent or len(itemsets)
+    few = len(itemsets) <= _FEW_IMPLYING and itemsets.sizes.max(initial=0) <= _SHORT
+    if not few:
+        return rules_large(itemsets, confidence, longest)
+    found = (rules_large if kernels_are_loaded() else rules_small)(itemsets, confidence, longest)
+    keys = found.consequent.astype(np.int64) * len(itemsets) + found.antecedent
+    return Implications(itemsets, found.nodes[np.argsort(keys)])  # the same order from both
+
+
+def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
+    """By the kernel."""
+    from tulle.rules._implication_kernels import hash_sets
+    from tulle.rules._implication_kernels import implications as kernel
+
+    words = hash_words(int(itemsets.item.max(initial=0)) + 1)
+    hashes, table = hash_sets(itemsets.parent, itemsets.item, words)
+    try:
+        nodes = kernel(
+            itemsets.parent,
+            itemsets.item,
+            itemsets.support,
+            words,
+            hashes,
+            table,
+            confidence.numerator,
+            confidence.denominator,
+            longest,
+            MOST_RULES,
+        )
+    except MemoryError:
+        raise DataError(
+            f"there are more than {MOST_RULES:,} rules: raise min_support or min_confidence, or "
+            "bound max_consequent"
+        ) from None
+    return Implications(itemsets, nodes)
+
+
+def rules_small(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
+    """By a dictionary of all sets."""
+    indptr, flat = itemsets.rows
+    ends, codes = indptr.tolist(), flat.tolist()
+    sets = [tuple(codes[start:end]) for start, end in pairwise(ends)]
+    node_of = {itemset: node for node, itemset in enumerate(sets)}
+    support = itemsets.support.tolist()
+    found = []
+    for node, itemset in enumerate(sets):
+        for size in range(1, min(len(itemset), longest + 1)):
+            for consequent in combinations(itemset, size):
+                rest = tuple(code for code in itemset if code not in consequent)
+                antecedent = node_of[rest]
+                if (
+                    support[node] * confidence.denominator
+                    >= confidence.numerator * support[antecedent]
+                ):
+                    found.append((node, antecedent, node_of[consequent]))
+    return Implications(itemsets, np.array(found, dtype=np.int32).reshape(-1, 3))
+
+
+def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> Any:
+    """The itemsets that occur in enough baskets.
+
+    Parameters
+    ----------
+    data
+        Lists of items, a scipy sparse or NumPy 0/1 matrix, a wide 0/1 frame, a frame of two
+        columns (basket, item), :class:`~tulle.transactions.Transactions`, or the path of a FIMI
+        file or table.
+    min_support
+        Least support: a float in (0, 1] or ``"0.1%"`` is a share of the baskets, an int a count.
+    kind
+        ``"all"``; ``"closed"``: only sets that no larger set equals in support; ``"maximal"``:
+        only sets that no larger set is frequent.
+
+    Returns
+    -------
+    polars.DataFrame (pandas if pandas came in)
+        Columns ``itemset`` (list), ``count``, ``support``; most frequent first.
+
+    Examples
+    --------
+    >>> baskets = [["bread", "milk"], ["bread", "milk", "beer"], ["milk"]]
+    >>> frequent_itemsets(baskets, min_support=2)["itemset"].to_list()
+    [['milk'], ['bread'], ['bread', 'milk']]
+    """
+    check_choice("frequent_itemsets", "kind", kind, ("all", "closed", "maximal"))
+    source = open_baskets(data)
+    minimum = support_count("frequent_itemsets", min_support, len(source.baskets))
+    found = mine(source.baskets, minimum)
+    chosen = np.arange(1, len(found)) if kind == "all" else _border(found, kind)
+    order = np.argsort(-found.support[chosen], kind="stable")
+    chosen = chosen[order]
+    count = found.support[chosen].astype(np.int64)
+    frame = pl.DataFrame(
+        {
+            "itemset": _lists(found, source.baskets.names).gather(chosen),
+            "count": count,
+            "support": count / len(source.baskets),
+        }
+    )
+    return as_given(frame, pandas=source.pandas)
+
+
+def association_rules(
+    data: Any,
+    *,
+    min_support: Share,
+    min_confidence: Share,
+    max_consequent: int | None = None,
+) -> Any:
+    """The rules antecedent -> consequent with enough support and confidence.
+
+    Counts are whole numbers and thresholds exact fractions: a rule at exactly a threshold is in.
+
+    Parameters
+    ----------
+    data, min_support
+        As for :func:`frequent_itemsets`.
+    min_confidence
+        Least confidence: a float in [0, 1] or ``"60%"``.
+    max_consequent
+        Most items in a consequent; None for any number.
+
+    Returns
+    -------
+    polars.DataFrame (pandas if pandas came in)
+        Columns ``antecedent`` and ``consequent`` (lists), ``support``, ``confidence``, ``lift``,
+        ``conviction`` (infinite if the rule always holds) and ``count``, in no special order.
+
+    Examples
+    --------
+    >>> baskets = [["bread", "milk"], ["bread", "milk", "beer"], ["milk"]]
+    >>> rules = association_rules(baskets, min_support=2, min_confidence=0.6)
+    >>> rules.sort("confidence").select("antecedent", "consequent", "confidence").rows()
+    [(['milk'], ['bread'], 0.6666666666666666), (['bread'], ['milk'], 1.0)]
+    """
+    confidence = confidence_share("association_rules", min_confidence)
+    if max_consequent is not None:
+        check_int("association_rules", "max_consequent", max_consequent, 1)
+    source = open_baskets(data)
+    minimum = support_count("association_rules", min_support, len(source.baskets))
+    found = implications(mine(source.baskets, minimum), confidence, max_consequent)
+    frame = rules_frame(found, source.baskets.names, len(source.baskets))
+    return as_given(frame, pandas=source.pandas)
+
+
+def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame:
+    """Rules with their measures."""
+    support = rules.itemsets.support.astype(np.int64)
+    whole, antecedent, consequent = rules.nodes.T
+    confidence, share = support[whole] / support[antecedent], support[consequent] / n_baskets
+    sides = _lists(rules.itemsets, names).gather(np.concatenate((antecedent, consequent)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        conviction = np.where(confidence < 1, (1 - share) / (1 - confidence), np.inf)
+    return pl.DataFrame(
+        {
+            "antecedent": sides.head(len(rules)),
+            "consequent": sides.tail(len(rules)),
+            "support": support[whole] / n_baskets,
+            "confidence": confidence,
+            "lift": confidence / share,
+            "conviction": conviction,
+            "count": support[whole],
+        }
+    )
+
+
+def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
+    """The frame as pandas, if pandas came in."""
+    if not pandas:
+        return frame
+    import pandas as pd
+
+    return pd.DataFrame({column.name: column.to_list() for column in frame})
+
+
+def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
+    """The itemsets as a column of lists of names: all as long as the longest, then cut."""
+    codes = itemsets.rows[1]
+    if not len(codes):
+        return pl.Series("items", [[]] * len(itemsets), dtype=pl.List(named([], names).dtype))
+    padded = np.zeros((len(itemsets), int(itemsets.sizes.max())), dtype=np.int32)
+    padded[np.arange(padded.shape[1]) < itemsets.sizes[:, None]] = codes
+    flat = named(padded.ravel(), names)
+    whole = flat.reshape(padded.shape).cast(pl.List(flat.dtype))
+    frame = pl.DataFrame({"items": whole, "size": itemsets.sizes})
+    return frame.select(pl.col("items").list.head("size")).to_series()
+
+
+def _border(itemsets: Itemsets, kind: str) -> Longs:
+    """Nodes without a frequent superset (of the same support): one item more is enough to look."""
+    indptr, codes = itemsets.rows
+    words = hash_words(int(codes.max(initial=0)) + 1)
+    owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
+    hashes = itemsets.hashes
+    order = np.argsort(hashes)
+    below = order[np.searchsorted(hashes, hashes[owner] ^ words[codes], sorter=order)]
+    if kind == "closed":
+        below = below[itemsets.support[below] == itemsets.support[owner]]
+    inner = np.zeros(len(itemsets), dtype=bool)
+    inner[below] = True
+    inner[0] = True
+    return np.flatnonzero(~inner)

@@ -1,0 +1,291 @@
+"""Cells as the number that is graded, and back: numbers, dates, time stamps, times of day."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tulle.errors import DataError, ParameterError
+from tulle.sites._columns import CLOCKS, EXACT, WHOLE, Graded, ValueType
+
+Floats = NDArray[np.float64]
+DTYPES: dict[ValueType, Any] = {
+    ValueType.TEXT: pl.String,
+    ValueType.BOOLEAN: pl.Boolean,
+    ValueType.INTEGER: pl.Int64,
+    ValueType.DECIMAL: pl.Float64,
+    ValueType.DATE: pl.Date,
+    ValueType.TIMESTAMP: pl.Datetime("us"),
+    ValueType.TIME: pl.Time,
+}
+_DECIMALS = 12  # decoded numbers are tried with so many decimals, fewest first
+
+
+def numbers_of(series: pl.Series, column: Graded) -> Floats:
+    """The numbers that are graded; NaN where a value is missing."""
+    series = _typed(series, column)
+    if column.type in CLOCKS:
+        return _ticks(series, column)
+    if column.type is ValueType.DATE:
+        series = _local(series).cast(pl.Date).to_physical()
+    found = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    if column.type in WHOLE:
+        broken = int(np.count_nonzero(np.isfinite(found) & (found != np.round(found))))
+        if broken:
+            raise DataError(
+                f"column '{column.name}' holds {broken} values that are no {column.type}s: agree "
+                "on it as decimal"
+            )
+    return np.asarray(found, dtype=np.float64)
+
+
+def _ticks(series: pl.Series, column: Graded) -> Floats:
+    """Time stamps in whole ticks, counted in whole numbers so that nothing is rounded."""
+    unit = getattr(series.dtype, "time_unit", "ns")
+    fine = series.to_physical().cast(pl.Int64) * (1000 if unit == "ms" else 1)
+    tick = column.tick * (1000 if unit == "ns" else 1)
+    broken = int((fine % tick != 0).sum())
+    if broken:
+        raise DataError(
+            f"column '{column.name}' holds {broken} values finer than {column.tick:,} "
+            "microseconds, the finest that codes over its range can tell: truncate them, or agree "
+            "on a narrower range"
+        )
+    return np.asarray((fine // tick).cast(pl.Float64).fill_null(float("nan")).to_numpy())
+
+
+def from_numbers(
+    numbers: Floats, missing: pl.Series, column: Graded, dtype: Any = None
+) -> pl.Series:
+    """Decoded numbers as the type they had; null where ``missing`` is true.
+
+    ``dtype`` is the type of the site's own table, taken if it holds the values of all sites.
+    """
+    series = pl.Series(column.name, numbers)
+    if column.type in CLOCKS or column.type is ValueType.DATE:
+        decoded = _moments(series.fill_nan(None).cast(pl.Int64), column, dtype)
+    else:
+        if column.type is ValueType.DECIMAL:
+            series = pl.Series(column.name, snap(numbers, column.tolerance))
+        decoded = _numbers(series, column, dtype)
+    return decoded.zip_with(~missing, pl.Series([None], dtype=decoded.dtype)).alias(column.name)
+
+
+def _numbers(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
+    usual = DTYPES[column.type]
+    whole = column.type in WHOLE
+    room = 0.0 if whole else 2 * column.tolerance
+    if dtype is not None and dtype.is_numeric() and (room < EXACT or not dtype.is_integer()):
+        held = (series.round() if dtype.is_integer() else series).cast(dtype, strict=False)
+        moved = (held.cast(pl.Float64) - series).abs() > room
+        if not ((moved | held.is_null()) & series.is_not_nan()).any():
+            return held
+    return series.fill_nan(None).cast(usual) if whole else series
+
+
+def _moments(ticks: pl.Series, column: Graded, dtype: Any) -> pl.Series:
+    if column.type is ValueType.TIME:
+        return (ticks * (1000 * column.tick)).cast(pl.Time)
+    if column.type is ValueType.DATE:
+        days = ticks.cast(pl.Int32).cast(pl.Date)
+        return _midnights(days, dtype) if isinstance(dtype, pl.Datetime) else days
+    moments = (ticks * column.tick).cast(pl.Datetime("us"))
+    if not isinstance(dtype, pl.Datetime):
+        return moments
+    held = zoned(moments, dtype)
+    fine = held.dt.epoch("us") != moments.dt.epoch("us")
+    return zoned(moments, pl.Datetime("us", dtype.time_zone)) if fine.any() else held
+
+
+def _midnights(days: pl.Series, dtype: pl.Datetime) -> pl.Series:
+    """Dates as the time stamps of a site that keeps them so: midnight where it is."""
+    moments = days.cast(pl.Datetime("us"))
+    if dtype.time_zone is not None:
+        local = moments.dt.replace_time_zone(
+            dtype.time_zone, ambiguous="earliest", non_existent="null"
+        )
+        if local.null_count() > days.null_count():  # clocks were put forward at midnight
+            return days
+        moments = local
+    return moments.cast(dtype)
+
+
+def snap(numbers: Floats, tolerance: float) -> Floats:
+    """Numbers with the fewest decimals that floating point cannot tell from the given ones.
+
+    >>> snap(np.array([0.30000000000000016, 7.000000000000001]), 1e-15).tolist()
+    [0.3, 7.0]
+    """
+    result = numbers.copy()
+    left = np.flatnonzero(np.isfinite(numbers))
+    for decimals in range(_DECIMALS + 1):
+        if not left.size or tolerance * 20 >= 10.0**-decimals:
+            break
+        rounded = np.round(numbers[left], decimals)
+        near = np.abs(rounded - numbers[left]) <= tolerance
+        result[left[near]] = rounded[near]
+        left = left[~near]
+    return result
+
+
+def _typed(series: pl.Series, column: Graded) -> pl.Series:
+    """The column as numbers or moments of the agreed type."""
+    type, dtype = column.type, series.dtype
+    if dtype == pl.Null:
+        return series.cast(DTYPES[type])
+    if dtype == pl.String:
+        return _parsed(series, column)
+    if type in (ValueType.INTEGER, ValueType.DECIMAL):
+        fits = dtype.is_numeric()
+    elif type is ValueType.TIME:
+        fits = dtype == pl.Time
+    else:
+        fits = dtype == pl.Date or isinstance(dtype, pl.Datetime)
+    if not fits:
+        raise DataError(
+            f"column '{column.name}' was agreed on as {type}, and the table holds "
+            f"{dtype.base_type()}"
+        )
+    if type is ValueType.DATE and isinstance(dtype, pl.Datetime):
+        late = int((_local(series).dt.time() != dt.time(0)).sum())
+        if late:
+            raise DataError(
+                f"column '{column.name}' was agreed on as date, and {late} values have a time of "
+                "day: agree on a range with times (2020-01-01T00:00)"
+            )
+    return (
+        series.cast(pl.Datetime("us"))
+        if type is ValueType.TIMESTAMP and dtype == pl.Date
+        else series
+    )
+
+
+def _parsed(series: pl.Series, column: Graded) -> pl.Series:
+    type = column.type
+    if type is ValueType.DATE:
+        read = series.str.to_date("%Y-%m-%d", strict=False)
+    elif type is ValueType.TIMESTAMP:
+        read = _stamps(series)
+    elif type is ValueType.TIME:
+        read = series.str.to_time("%H:%M:%S%.f", strict=False)
+        read = read.zip_with(read.is_not_null(), series.str.to_time("%H:%M", strict=False))
+    else:
+        read = series.cast(pl.Float64, strict=False)
+    unread = read.null_count() - series.null_count()
+    if unread:
+        raise DataError(f"column '{column.name}': {unread} values cannot be read as {type}")
+    return read
+
+
+def _stamps(series: pl.Series) -> pl.Series:
+    try:
+        return series.str.to_datetime(strict=False, time_unit="us")
+    except pl.exceptions.ComputeError:  # not one of them looks like a time stamp
+        return pl.Series(series.name, [None] * len(series), dtype=pl.Datetime("us"))
+
+
+def _local(series: pl.Series) -> pl.Series:
+    """Time stamps as the clock on the wall shows them; anything else as it is."""
+    if isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone is not None:
+        return series.dt.replace_time_zone(None)
+    return series
+
+
+def zoned(moments: pl.Series, dtype: pl.Datetime) -> pl.Series:
+    """Moments in UTC as those of a type with or without a zone."""
+    if dtype.time_zone is not None:
+        moments = moments.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)
+    return moments.cast(dtype)
+
+
+# Dates, time stamps and times of day as numbers: days and microseconds.
+
+_EPOCH = dt.date(1970, 1, 1)
+_START = dt.datetime(1970, 1, 1)
+_MICROSECOND = dt.timedelta(microseconds=1)
+_HELD = {
+    ValueType.DATE: ((dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days),
+    ValueType.TIMESTAMP: (
+        (dt.datetime.min - _START) // _MICROSECOND,
+        (dt.datetime.max - _START) // _MICROSECOND,
+    ),
+    ValueType.TIME: (0, 24 * 60 * 60 * 1_000_000 - 1),
+}
+
+
+def type_of_end(value: Any) -> ValueType:
+    """What kind of moment the end of a public range is.
+
+    >>> type_of_end("2020-03-01"), type_of_end("2020-03-01 12:00"), type_of_end("08:30")
+    (<ValueType.DATE: 'date'>, <ValueType.TIMESTAMP: 'timestamp'>, <ValueType.TIME: 'time'>)
+    """
+    moment = _moment(value)
+    if isinstance(moment, dt.datetime):
+        return ValueType.TIMESTAMP
+    return ValueType.DATE if isinstance(moment, dt.date) else ValueType.TIME
+
+
+def type_of_ends(column: str, ends: Sequence[Any]) -> ValueType:
+    """The type that holds all ends: dates beside time stamps are midnights.
+
+    >>> type_of_ends("seen", ["2020-03-01", "2020-04-01 12:00"])
+    <ValueType.TIMESTAMP: 'timestamp'>
+    """
+    types = {type_of_end(end) for end in ends}
+    if len(types) > 1 and ValueType.TIME in types:
+        raise ParameterError(f"column '{column}': its range mixes times of day and dates")
+    return ValueType.TIMESTAMP if len(types) > 1 else types.pop()
+
+
+def as_number(value: Any, type: ValueType) -> int:
+    """Days since 1970 of a date, microseconds since 1970 (UTC) or midnight of a time.
+
+    >>> as_number("1970-01-03", ValueType.DATE), as_number("00:01", ValueType.TIME)
+    (2, 60000000)
+    """
+    moment = _moment(value)
+    if isinstance(moment, dt.time):
+        return (dt.datetime.combine(_EPOCH, moment) - _START) // _MICROSECOND
+    if type is ValueType.DATE:
+        return (_date(moment) - _EPOCH).days
+    if not isinstance(moment, dt.datetime):
+        moment = dt.datetime(moment.year, moment.month, moment.day)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return (moment - _START) // _MICROSECOND
+
+
+def as_moment(number: float, type: ValueType) -> dt.date | dt.datetime | dt.time:
+    """The way back; a date of a number with a fraction is the day it falls in.
+
+    >>> as_moment(2.5, ValueType.DATE), as_moment(60000000, ValueType.TIME)
+    (datetime.date(1970, 1, 3), datetime.time(0, 1))
+    """
+    lowest, highest = _HELD[type]
+    number = min(max(number, lowest), highest)  # secret margins reach beyond the calendar
+    if type is ValueType.DATE:
+        return _EPOCH + dt.timedelta(days=number // 1)
+    moment = _START + dt.timedelta(microseconds=number)
+    return moment.time() if type is ValueType.TIME else moment
+
+
+def _moment(value: Any) -> dt.date | dt.datetime | dt.time:
+    if isinstance(value, dt.date | dt.time):  # a datetime is a date
+        return value
+    text = str(value).strip()
+    for kind in (dt.date, dt.datetime, dt.time):
+        if kind is dt.time and ":" not in text:
+            continue  # 2020 is a year, and not twenty past eight
+        with suppress(ValueError):
+            return kind.fromisoformat(text)
+    raise ParameterError(f"{text!r} is not a date such as 2020-03-01 or 2020-03-01T12:00")
+
+
+def _date(moment: dt.date | dt.datetime) -> dt.date:
+    return moment.date() if isinstance(moment, dt.datetime) else moment

@@ -1,0 +1,165 @@
+"""Sealed files: a line of JSON that anybody may read, then bytes that only the key holder can.
+
+The line names the format, its version, what is inside, how the key is made and the nonce; it is
+authenticated together with the content (AES-256-GCM), so that no bit of either can be changed
+unnoticed. A passphrase is stretched by scrypt at a cost that this version fixes: a header that asks
+for another cost is refused before any work is done for it. The file gets mode 0600.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tulle._files import atomic_write
+from tulle.errors import KeyMaterialError
+from tulle.keys import SecretKey
+
+FORMAT, VERSION = "tulle-sealed", 1
+_SCRYPT = {"name": "scrypt", "n": 2**17, "r": 8, "p": 1}  # what SecretKey.from_passphrase does
+_KEY_FILE = {"name": "key file"}
+_LONGEST_HEADER = 2048
+_LONGEST_FILE = 2**30
+
+Lock = str | SecretKey  # a passphrase, or the key of a key file
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The readable first line."""
+
+    content: str
+    kdf: dict[str, Any]
+    salt: bytes
+    nonce: bytes
+    check: bytes  # tells a wrong key from a changed file; the tag would tell a guesser as much
+    length: int
+
+    def line(self) -> bytes:
+        entries = {
+            "format": FORMAT,
+            "version": VERSION,
+            "content": self.content,
+            "kdf": self.kdf,
+            "salt": self.salt.hex(),
+            "nonce": self.nonce.hex(),
+            "check": self.check.hex(),
+            "length": self.length,
+        }
+        return json.dumps(entries).encode("ascii") + b"\n"
+
+
+def seal(plain: bytes, content: str, lock: Lock) -> bytes:
+    """The bytes of a sealed file."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    salt, nonce = secrets.token_bytes(16), secrets.token_bytes(12)
+    kdf = _SCRYPT if isinstance(lock, str) else _KEY_FILE
+    key = _key(lock, salt)
+    check = key.derive("sites/seal/check", 8)
+    # the tag of AES-GCM takes 16 bytes
+    line = _Header(content, kdf, salt, nonce, check, len(plain) + 16).line()
+    return line + AESGCM(key.derive("sites/seal/aes")).encrypt(nonce, plain, line)
+
+
+def unseal(
+    sealed: bytes, content: str, lock: Lock, name: str = "the file", opener: str = "key file"
+) -> bytes:
+    """What is inside; a clear error for each thing that can be wrong.
+
+    ``opener`` is where a key comes from, in words.
+    """
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    line, _, hidden = sealed[: _LONGEST_HEADER + 1].partition(b"\n")
+    header = _read_header(line, content, name)
+    hidden = sealed[len(line) + 1 :]
+    _check_lock(header, lock, name)
+    if len(hidden) < header.length:
+        raise KeyMaterialError(
+            f"{name} is cut off: {len(hidden)} of {header.length} sealed bytes are there"
+        )
+    key = _key(lock, header.salt)
+    if not secrets.compare_digest(key.derive("sites/seal/check", 8), header.check):
+        what = "passphrase" if isinstance(lock, str) else opener
+        raise KeyMaterialError(f"the {what} does not open {name} (or its first line was changed)")
+    try:
+        plain = AESGCM(key.derive("sites/seal/aes")).decrypt(header.nonce, hidden, line + b"\n")
+    except InvalidTag:
+        raise KeyMaterialError(
+            f"{name} was changed after it was sealed: get a fresh copy from another site"
+        ) from None
+    return plain
+
+
+def write_sealed(
+    path: str | os.PathLike[str], plain: bytes, content: str, lock: Lock, *, force: bool = False
+) -> None:
+    """Writes a sealed file that only its owner can read."""
+    sealed = seal(plain, content, lock)
+    with atomic_write(path, force=force, mode=0o600) as file:
+        file.write(sealed)
+
+
+def read_sealed(
+    path: str | os.PathLike[str], content: str, lock: Lock, opener: str = "key file"
+) -> bytes:
+    """Reads a sealed file."""
+    try:
+        if Path(path).stat().st_size > _LONGEST_FILE:
+            raise KeyMaterialError(f"{path} is too large for a sealed file")
+        sealed = Path(path).read_bytes()
+    except OSError as error:
+        raise KeyMaterialError(f"cannot read {path}: {error.strerror}") from None
+    return unseal(sealed, content, lock, str(path), opener)
+
+
+def _read_header(line: bytes, content: str, name: str) -> _Header:
+    try:
+        entries = json.loads(line)
+        if entries["format"] != FORMAT:
+            raise ValueError
+        version = entries["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise KeyMaterialError(f"{name} is not a sealed file of Tulle") from None
+    if version != VERSION:
+        raise KeyMaterialError(
+            f"{name} has version {version}: this Tulle reads version {VERSION}. Use the Tulle that "
+            "wrote it, or a newer one"
+        )
+    try:
+        header = _Header(
+            str(entries["content"]),
+            dict(entries["kdf"]),
+            bytes.fromhex(entries["salt"]),
+            bytes.fromhex(entries["nonce"]),
+            bytes.fromhex(entries["check"]),
+            int(entries["length"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        raise KeyMaterialError(f"the first line of {name} is damaged") from None
+    if header.content != content:
+        raise KeyMaterialError(f"{name} holds a {header.content}, not a {content}")
+    if header.kdf not in (_SCRYPT, _KEY_FILE) or len(header.salt) != 16 or len(header.nonce) != 12:
+        raise KeyMaterialError(f"{name} asks for a way to make its key that Tulle does not use")
+    return header
+
+
+def _check_lock(header: _Header, lock: Lock, name: str) -> None:
+    if isinstance(lock, str) and header.kdf == _KEY_FILE:
+        raise KeyMaterialError(f"{name} is sealed with a key file, not with a passphrase")
+    if isinstance(lock, SecretKey) and header.kdf == _SCRYPT:
+        raise KeyMaterialError(f"{name} is sealed with a passphrase, not with a key file")
+
+
+def _key(lock: Lock, salt: bytes) -> SecretKey:
+    if isinstance(lock, str):
+        return SecretKey.from_passphrase(lock, salt)
+    if not isinstance(lock, SecretKey):
+        raise KeyMaterialError(f"pass a passphrase or a SecretKey. Got {type(lock).__name__}")
+    return SecretKey(lock.derive(f"sites/seal/{salt.hex()}"))

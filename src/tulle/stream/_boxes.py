@@ -1,0 +1,143 @@
+"""The upkeep of the index while means move: lanes, boxes, and their way upward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tulle._jit import borrowing, inlined
+from tulle.stream._groups import GroupArrays
+from tulle.stream._lanes import LANES
+from tulle.stream._tree import LEAVES, Tree
+
+RETIGHTEN = 32
+
+
+@inlined
+def move(tree: Tree, groups: GroupArrays, group: int) -> None:
+    """Takes over a group's new mean and size."""
+    leaf, lane = divmod(tree.home[group], LANES)
+    _write(tree, groups, group, leaf, lane)
+    tree.touched[leaf] += 1
+    if tree.touched[leaf] >= RETIGHTEN:
+        _tighten(tree, leaf)
+    else:
+        _widen(tree, leaf, lane)
+
+
+@inlined
+def _write(tree: Tree, groups: GroupArrays, group: int, leaf: int, lane: int) -> None:
+    tree.sizes[leaf, lane] = groups.counts[group]
+    for k in range(groups.means.shape[1]):
+        tree.points[leaf, k, lane] = np.float32(groups.means[group, k] - tree.origin[k])
+
+
+@inlined
+def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
+    """Gives a new group a lane beside the one that it came from; the leaf, if it is full now.
+
+    Both are still to be moved. But the lane is filled at once: the boxes may be tightened before.
+    """
+    leaf = tree.home[sibling] // LANES
+    lane = tree.used[leaf]
+    tree.used[leaf] += 1
+    _write(tree, groups, group, leaf, lane)
+    tree.ids[leaf, lane] = group
+    tree.home[group] = leaf * LANES + lane
+    return leaf if tree.used[leaf] == LANES else -1
+
+
+@borrowing
+def halve(tree: Tree, leaf: int, order: Any) -> None:
+    """Moves the second half of a full leaf's lanes, in this order, into a new leaf.
+
+    Their parent has a free slot.
+    """
+    new = tree.marks[LEAVES]
+    tree.marks[LEAVES] += 1
+    for rank in range(LANES // 2, LANES):
+        _carry(tree, leaf, order[rank], new, rank - LANES // 2)
+    # those that stay close the gaps: a lane in the lower half is free as soon as it was carried
+    free = 0
+    for rank in range(LANES // 2):
+        if order[rank] >= LANES // 2:
+            while tree.sizes[leaf, free] >= 0:
+                free += 1
+            _carry(tree, leaf, order[rank], leaf, free)
+    node = tree.leaf_parent[leaf, 0]
+    slot = tree.fill[node]
+    tree.fill[node] += 1
+    tree.children[node, slot] = ~new
+    tree.leaf_parent[new, 0] = node
+    tree.leaf_parent[new, 1] = slot
+    for half in (leaf, new):
+        tree.used[half] = LANES // 2
+        _tighten(tree, half)
+
+
+@inlined
+def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
+    """Takes a group to another lane."""
+    for k in range(tree.points.shape[1]):
+        tree.points[target, k, place] = tree.points[leaf, k, lane]
+    tree.ids[target, place] = tree.ids[leaf, lane]
+    tree.sizes[target, place] = tree.sizes[leaf, lane]
+    tree.sizes[leaf, lane] = -1
+    tree.home[tree.ids[target, place]] = target * LANES + place
+
+
+@inlined
+def _widen(tree: Tree, leaf: int, lane: int) -> None:
+    """Lets the boxes above a lane hold it, upward until nothing changes."""
+    node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
+    changed = True
+    while changed and node >= 0:
+        changed = False
+        for k in range(tree.points.shape[1]):
+            value = tree.points[leaf, k, lane]
+            if value < tree.low[node, k, slot]:
+                tree.low[node, k, slot] = value
+                changed = True
+            if value > tree.high[node, k, slot]:
+                tree.high[node, k, slot] = value
+                changed = True
+        if tree.sizes[leaf, lane] > tree.largest[node, slot]:
+            tree.largest[node, slot] = tree.sizes[leaf, lane]
+            changed = True
+        node, slot = tree.node_parent[node, 0], tree.node_parent[node, 1]
+
+
+@borrowing
+def _tighten(tree: Tree, leaf: int) -> None:
+    """Shrinks the boxes above a leaf to what they hold."""
+    tree.touched[leaf] = 0
+    node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
+    inside = tree.points, tree.points, tree.sizes, tree.ids
+    _enclose(tree, node, slot, inside, leaf, tree.used[leaf])
+    while tree.node_parent[node, 0] >= 0:
+        above, slot = tree.node_parent[node, 0], tree.node_parent[node, 1]
+        boxes = tree.low, tree.high, tree.largest, tree.oldest
+        _enclose(tree, above, slot, boxes, node, tree.fill[node])
+        node = above
+
+
+@inlined
+def _enclose(tree: Tree, node: int, slot: int, inside: Any, row: int, used: int) -> None:
+    """Fits one box to the first ``used`` columns of a leaf or of a node."""
+    lows, highs, sizes, ages = inside
+    for k in range(tree.points.shape[1]):
+        low = lows[row, k, 0]
+        high = highs[row, k, 0]
+        for column in range(1, used):
+            low = min(low, lows[row, k, column])
+            high = max(high, highs[row, k, column])
+        tree.low[node, k, slot] = low
+        tree.high[node, k, slot] = high
+    largest = sizes[row, 0]
+    oldest = ages[row, 0]
+    for column in range(1, used):
+        largest = max(largest, sizes[row, column])
+        oldest = min(oldest, ages[row, column])
+    tree.largest[node, slot] = largest
+    tree.oldest[node, slot] = oldest

@@ -1,0 +1,166 @@
+"""Checkpoints: one file ties the state of the groups to the position in the source.
+
+It appears whole or not at all. After a kill at any moment the last checkpoint says both what was
+counted and where to read on, so every record is counted exactly once. Records that wait are not in
+it: it says where in the source they are, and they are read again (with a key they are sealed in
+it, and on request written as they are).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from tulle._files import atomic_write
+from tulle._moments import Ints
+from tulle.errors import DataError, TulleError
+from tulle.keys import SecretKey
+from tulle.stream import StreamCondenser
+from tulle.stream._saved import state_from_bytes, state_to_bytes
+from tulle.stream.sources import Lines, Source
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keeps a second process away from the same state, whatever links lead to it."""
+    state = _resolved(path)
+    lock = state.with_name(f".{state.name}.lock")
+    if not lock.parent.is_dir():
+        raise DataError(f"the folder {lock.parent} does not exist")
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise TulleError(f"another tulle stream is using {path}") from None
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _resolved(path: str | os.PathLike[str]) -> Path:
+    """The file that a symbolic link leads to, which a write would otherwise replace."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+
+
+class Checkpoint:
+    """The file, and how waiting records are treated in it."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, key: SecretKey | None, plain_waiting: bool
+    ) -> None:
+        self.path = _resolved(path)
+        self.key = key
+        self.waiting = "plain" if plain_waiting else "seal" if key is not None else "omit"
+
+    def exists(self) -> bool:
+        if self.path.exists() and not self.path.is_file():
+            raise DataError(f"{self.path} is no regular file: name a file for the state")
+        return self.path.exists()
+
+    def write(self, condenser: StreamCondenser, extra: dict[str, Any]) -> None:
+        """Replaces the checkpoint; readable by its owner only."""
+        content = state_to_bytes(condenser, waiting=self.waiting, key=self.key, extra=extra)
+        with atomic_write(self.path, force=True, mode=0o600) as file:
+            file.write(content)
+
+    def read(self) -> tuple[StreamCondenser, dict[str, Any], list[dict[str, Any]]]:
+        """The condenser, what was saved beside it, and the waiting records owed to it."""
+        condenser, extra, owed = state_from_bytes(
+            StreamCondenser, self.path.read_bytes(), key=self.key, origin=str(self.path)
+        )
+        if "position" not in extra:
+            raise DataError(
+                f"{self.path} was saved by a program, without a place in a source: tulle stream "
+                "goes on from its own states only"
+            )
+        return condenser, extra, owed
+
+
+# Where the records are that wait, and whether they still read as they did.
+
+
+class Whereabouts:
+    """Of every waiting record, by its number, the place in the source and a checksum of its line.
+
+    A record that was edited while it waited would be condensed as it never came. The checksums are
+    keyed with a salt of this state; still, whoever holds the state can test guesses with them. So
+    it is for its owner only, and where waiting records are sealed it holds no checksum.
+    """
+
+    def __init__(self) -> None:
+        self.salt = secrets.token_bytes(16)
+        self.places: dict[int, Any] = {}
+        self.checks: dict[int, str] = {}
+
+    def check(self, text: bytes | None) -> str:
+        """The checksum of a line."""
+        return blake2b(text or b"", key=self.salt, digest_size=16).hexdigest()
+
+    def keep(self, waiting: Iterable[int], before: int, rows: Ints, lines: Lines) -> None:
+        """Keeps those that wait; the records from ``before`` on were these rows of the lines."""
+        places, checks = self.places, self.checks
+        self.places, self.checks = {}, {}
+        for number in waiting:
+            if number < before:
+                self.places[number] = places[number]
+                if number in checks:
+                    self.checks[number] = checks[number]
+                continue
+            row = int(rows[number - before])
+            self.places[number] = lines.places[row]
+            self.checks[number] = (
+                lines.checks[row] if lines.checks else self.check(lines.texts[row])
+            )
+
+    def read_again(self, owed: Sequence[Mapping[str, Any]], source: Source) -> list[bytes | None]:
+        """The lines of records that the state left out, if they are what they were."""
+        wanted = [self.places[waiter["number"]] for waiter in owed]
+        gone = len(wanted) if not source.goes_back else wanted.count(None)
+        if gone:
+            raise DataError(
+                f"{gone} records wait and {source.name} does not bring them again: pass the --key "
+                "that sealed them in the state, or begin a new state with one"
+            )
+        texts = source.again(wanted)
+        for waiter, text in zip(owed, texts, strict=True):
+            check = self.check(text)
+            if self.checks.setdefault(waiter["number"], check) != check:  # old states have none
+                raise changed(source)
+        if not source.goes_back:
+            self.places = dict.fromkeys(self.places)
+        return texts
+
+    def to_json(self, *, sealed: bool) -> dict[str, Any]:
+        """What :meth:`restore` needs."""
+        places = {"waiting": {str(number): place for number, place in self.places.items()}}
+        if sealed:
+            return places
+        checks = {str(number): check for number, check in self.checks.items()}
+        return places | {"waiting_checks": checks, "waiting_salt": self.salt.hex()}
+
+    def restore(self, entries: Mapping[str, Any]) -> None:
+        """Goes on with what a checkpoint says."""
+        self.places = {int(number): place for number, place in entries["waiting"].items()}
+        checks = entries.get("waiting_checks", {})
+        self.checks = {int(number): check for number, check in checks.items()}
+        if "waiting_salt" in entries:
+            self.salt = bytes.fromhex(entries["waiting_salt"])
+
+
+def changed(source: Source) -> DataError:
+    """A record that waits is not what it was."""
+    return DataError(
+        f"a record that waits reads differently now: the source changed. Put {source.name} back as "
+        "it was, or begin a new state, where --key keeps records that wait"
+    )

@@ -1,0 +1,259 @@
+"""Two ways to run the same steps: NumPy for small streams, compiled with an index for large ones.
+
+Both work on the same :class:`Groups` and give the same bits, so a stream may change from one to
+the other at any record.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+
+from tulle._moments import Floats, GroupMoments, Ints
+from tulle.stream._groups import GroupArrays, Groups, triangle, unpack
+
+# One step of the stream at a time, in NumPy: find the group, add the record, split the group.
+# Small streams run on these functions and never wait for a compiler; the kernels do the same
+# operations in the same order, so that both give the same bits. *Nearest* means: the smallest
+# squared distance between the record and a group's mean, in standardised units. Groups within
+# ``COINCIDENT * d`` of the record count as equally near, and the oldest of equally near groups
+# takes the record. Without that rule a stream with many identical records compares thousands of
+# equal distances, to no one's gain.
+
+COINCIDENT = 1e-8
+SQUARINGS = 32  # enough for eigenvalues that differ by a billionth
+CONVERGED = 1.0 - 1e-8  # the other eigenvalues are below 1e-8 now, 1e-16 after this squaring
+
+
+def nearest(groups: Groups, record: Floats, level: int) -> int:
+    """The closest group that may take a record of this level, or -1.
+
+    A record of level p may join a group of at least p - 1 members: with it they are p.
+    """
+    used = groups.view()
+    admissible = np.flatnonzero(used.counts >= level - 1)
+    if not len(admissible):
+        return -1
+    distances = np.zeros(len(admissible))
+    # dimension after dimension: the kernel adds in this order too
+    for dimension in range(groups.dimensions):
+        offsets = record[dimension] - used.means[admissible, dimension]
+        distances += offsets * offsets
+    distances[distances <= COINCIDENT * groups.dimensions] = 0.0
+    return int(admissible[np.argmin(distances)])
+
+
+def add(groups: Groups, group: int, record: Floats, level: int) -> None:
+    """Updates a group's statistics by one record (Welford)."""
+    arrays = groups.arrays
+    arrays.counts[group] += 1
+    count = float(arrays.counts[group])
+    offset = record - arrays.means[group]
+    arrays.means[group] += offset / count
+    rows, columns = triangle(groups.dimensions)
+    arrays.scatters[group] += offset[rows] * offset[columns] * ((count - 1.0) / count)
+    arrays.levels[group] = max(arrays.levels[group], level)
+    arrays.level_sums[group] += level
+
+
+def splits(arrays: GroupArrays, group: int, strict: bool) -> bool:
+    """Whether a group is due: n >= 2 Ps / n; strict: and both halves can hold its largest level."""
+    count = int(arrays.counts[group])
+    due = count * count >= 2 * int(arrays.level_sums[group])
+    return due and (not strict or count // 2 >= int(arrays.levels[group]))
+
+
+def split(groups: Groups, group: int) -> int:
+    """Halves a group along its longest axis, as if it were uniform there; the new group's number.
+
+    With fractions f and 1 - f, the parts are uniform on neighbouring intervals of length f a and
+    (1 - f) a, a = sqrt(12 lambda_1). Total n, Fs, Sc and Ps stay what they were; both parts keep
+    the largest level. The paper's case is f = 1/2.
+    """
+    groups.reserve(groups.size + 1)
+    arrays, new = groups.arrays, groups.size
+    groups.size += 1
+    count = int(arrays.counts[group])
+    larger = (count + 1) // 2
+    fraction = larger / count
+    covariance = arrays.scatters[group] / float(count)
+    variance, axis = longest_axis(covariance, groups.dimensions)
+    width = math.sqrt(12.0 * variance)
+    rows, columns = triangle(groups.dimensions)
+    outer = axis[rows] * axis[columns] * variance
+    rest = 1.0 - fraction
+    arrays.counts[new] = count - larger
+    arrays.counts[group] = larger
+    arrays.means[new] = arrays.means[group] + axis * (fraction * 0.5 * width)
+    arrays.means[group] -= axis * (rest * 0.5 * width)
+    arrays.scatters[new] = (covariance - outer * (1.0 - rest * rest)) * float(count - larger)
+    arrays.scatters[group] = (covariance - outer * (1.0 - fraction * fraction)) * float(larger)
+    arrays.levels[new] = arrays.levels[group]
+    total = int(arrays.level_sums[group])
+    share = (2 * total * larger + count) // (2 * count)  # to the nearest whole level
+    arrays.level_sums[group] = share
+    arrays.level_sums[new] = total - share
+    arrays.families[new] = arrays.families[group]
+    return new
+
+
+def longest_axis(covariance: Floats, dimensions: int) -> tuple[float, Floats]:
+    """The largest eigenvalue of a packed covariance, and its eigenvector with a settled sign.
+
+    A matrix that is squared again and again becomes the outer product of its first eigenvector
+    with itself. Only that vector is wanted, so this is quicker than all eigenvectors; and it
+    does not depend on whose linear algebra is installed: the kernel gives the same bits.
+    """
+    full = unpack(covariance, dimensions)
+    trace = _sum(np.diagonal(full))
+    if not trace > 0.0:
+        return 0.0, np.eye(dimensions)[0]
+    power = full / trace
+    for _ in range(SQUARINGS):
+        square = np.zeros_like(power)
+        for row in power:  # the order of the kernel
+            square += row[:, None] * row
+        trace = _sum(np.diagonal(square))
+        power = square / trace
+        if trace > CONVERGED:
+            break
+    axis = power[np.argmax(np.diagonal(power))]
+    axis = axis / math.sqrt(_sum(axis * axis))
+    along = np.cumsum(full * axis, axis=1)[:, -1]
+    return max(_sum(along * axis), 0.0), axis
+
+
+def _sum(values: Floats) -> float:
+    """Adds from first to last, as a loop does."""
+    return float(np.cumsum(values)[-1])
+
+
+NOBODY = 2**62  # no group ever gets that large: nobody waits
+
+
+class Event(Enum):
+    """Why an engine came back before the end of a batch."""
+
+    DONE = 0
+    WAIT = 2  # no group may take the next record
+    WAKE = 3  # a group has as many members as a waiting record needs
+
+
+class Engine(Protocol):
+    """What the state machine asks of an engine."""
+
+    def absorb(
+        self, records: Floats, levels: Ints, start: int, wake: int
+    ) -> tuple[int, Event, int]:
+        """Condenses from ``start`` on; the next record, why it stopped, the group concerned."""
+
+    def add(self, group: int, record: Floats, level: int) -> None:
+        """Adds a record to a group that is not settled yet."""
+
+    def settle(self, group: int) -> None:
+        """Splits a group if it is due."""
+
+    def append(self, moments: GroupMoments) -> None:
+        """Takes new groups."""
+
+
+class PlainEngine:
+    """A linear search in NumPy: quick to start, slow with many groups."""
+
+    def __init__(self, groups: Groups, *, strict: bool) -> None:
+        self.groups = groups
+        self.strict = strict
+
+    def absorb(
+        self, records: Floats, levels: Ints, start: int, wake: int
+    ) -> tuple[int, Event, int]:
+        for row in range(start, len(records)):
+            group = nearest(self.groups, records[row], int(levels[row]))
+            if group < 0:
+                return row, Event.WAIT, -1
+            self.add(group, records[row], int(levels[row]))
+            if self.groups.arrays.counts[group] >= wake:
+                return row + 1, Event.WAKE, group
+            self.settle(group)
+        return len(records), Event.DONE, -1
+
+    def add(self, group: int, record: Floats, level: int) -> None:
+        add(self.groups, group, record, level)
+
+    def settle(self, group: int) -> None:
+        if splits(self.groups.arrays, group, self.strict):
+            split(self.groups, group)
+
+    def append(self, moments: GroupMoments) -> None:
+        self.groups.append(moments)
+
+
+class TreeEngine:
+    """The kernels with their index."""
+
+    def __init__(self, groups: Groups, *, strict: bool) -> None:
+        from tulle.stream import _index as tree
+        from tulle.stream import _kernels
+
+        self.groups = groups
+        self.strict = strict
+        self.tie = COINCIDENT * groups.dimensions
+        self.kernels = _kernels
+        self.index = tree
+        self.work = tree.scratch(groups.dimensions)
+        self.tree = tree.build(groups)
+
+    def absorb(
+        self, records: Floats, levels: Ints, start: int, wake: int
+    ) -> tuple[int, Event, int]:
+        return self._absorb(records, levels, start, wake, unsettled=-1)
+
+    def add(self, group: int, record: Floats, level: int) -> None:
+        add(self.groups, group, record, level)  # rare, and the same bits
+
+    def settle(self, group: int) -> None:
+        if self.groups.size == len(self.tree.home):
+            self._grow()
+        nobody = np.empty((0, self.groups.dimensions)), np.empty(0, dtype=np.int64)
+        self._absorb(*nobody, start=0, wake=NOBODY, unsettled=group)
+
+    def _absorb(
+        self, records: Floats, levels: Ints, start: int, wake: int, unsettled: int
+    ) -> tuple[int, Event, int]:
+        while True:
+            start, self.groups.size, reason, concerned = self.kernels.absorb(
+                self.groups.arrays,
+                self.tree,
+                self.work,
+                records,
+                levels,
+                start,
+                self.groups.size,
+                unsettled,
+                wake,
+                self.strict,
+                self.tie,
+            )
+            unsettled = -1
+            if reason == self.kernels.FULL:
+                self._grow()
+            elif reason == self.kernels.CROWDED:
+                self._relieve(concerned)
+            else:
+                return start, Event(reason), concerned
+
+    def append(self, moments: GroupMoments) -> None:
+        self.groups.append(moments)
+        self.tree = self.index.build(self.groups)
+
+    def _relieve(self, leaf: int) -> None:
+        if not self.index.split_leaf(self.tree, leaf):
+            self._grow()
+
+    def _grow(self) -> None:
+        """Packs the index anew, with so much room that it will be worn before it is full."""
+        self.groups.reserve(self.groups.size + self.groups.size // 2 + 1)
+        self.tree = self.index.build(self.groups)

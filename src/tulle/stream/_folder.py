@@ -1,0 +1,286 @@
+"""A folder as a source: files that arrive, each complete when it appears."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from tulle.errors import DataError
+from tulle.stream.sources import (
+    BLOCK,
+    NO_LINES,
+    PAUSE,
+    FileSource,
+    Lines,
+    Position,
+    first_line,
+    lines_at,
+)
+
+_UNFINISHED = (".part", ".tmp", ".crdownload")
+_WRITTEN = (".rejects.ndjson", ".manifest.json")  # by tulle stream itself
+# so are states and reports, which have any name: a state is a zip that begins with header.json, and
+# the first line of a report is no record
+_STATE_OR_REPORT = re.compile(
+    rb'PK\x03\x04.{26}header\.json|\{\s*\n\s*"title": "Stream condensed from ', re.DOTALL
+)
+_MARKED = 4096  # bytes at either end of a file that tell it from another
+
+Mark = tuple[int, str]  # size and checksum of a file that was read
+
+
+class FolderSource:
+    """Files in the order of their names.
+
+    Hidden files and names that end in .part or .tmp are files still being written. A file that
+    was read may be taken away; its name is remembered, for a folder may come back as it was (a
+    disk that is mounted again). A mark of it is remembered too, so that another file of that name
+    is not passed over in silence.
+    """
+
+    goes_back = True
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        has_header: bool,
+        endings: Iterable[str],
+        follow: bool,
+        position: Position | None,
+    ) -> None:
+        self.name = os.path.basename(os.path.abspath(path))
+        self.folder = Path(path)
+        self.has_header = has_header
+        self.endings = tuple(endings)
+        self.follow = follow
+        start = position or {"done": [], "file": None}
+        self.done: set[str] = set(start["done"])
+        self.own: set[str] = set()  # what Tulle wrote itself, found by what is in it
+        self.salt = bytes.fromhex(start["salt"]) if "salt" in start else secrets.token_bytes(16)
+        marks = zip(start["done"], start.get("marks", []))  # older states have none
+        self.marks: dict[str, Mark] = {name: (mark[0], mark[1]) for name, mark in marks if mark}
+        self.names: list[str] = []  # of files to read, the next one last
+        self.current: FileSource | None = None
+        arrived = self._arrived()
+        if position is None and not follow and not arrived:
+            raise DataError(f"{path} holds no file to read: their names end in {self._endings()}")
+        self.compared = False  # files that were read with their marks; sizes are, by now
+        if start["file"] is not None:
+            self._go_on_with(start["file"], start["within"], start.get("ended"))
+        known = start.get("header")
+        self._header = None if known is None else known.encode("latin-1")
+        if known is None and start.get("first"):  # states before 0.2 named a file instead
+            self._header = first_line(self.folder / start["first"])
+
+    @property
+    def position(self) -> Position:
+        names = sorted(self.done)
+        at = {
+            "done": names,
+            "marks": [self.marks.get(name) for name in names],
+            "salt": self.salt.hex(),
+            "header": None if self._header is None else self._header.decode("latin-1"),
+            "file": None,
+        }
+        if self.current is None:
+            return at
+        # a file whose end was reached may be taken away, though nobody has looked beyond it yet
+        ended = self._mark_of(self.current) if _is_at_end(self.current) else None
+        return at | {
+            "file": self.current.name,
+            "within": self.current.position,
+            "ended": ended,
+        }
+
+    def read(self, most: int) -> Lines | None:
+        if not self.compared:
+            self._require_same()
+        parts: list[Lines] = []
+        size = 0
+        while most > 0 and size < BLOCK:
+            try:
+                if self.current is None and not self._open_next():
+                    break
+            except DataError:
+                if parts:
+                    break  # what was read comes first; the next call is refused
+                raise
+            assert self.current is not None
+            lines = self.current.read(most)
+            if lines is None:
+                self._finish(self.current)
+            else:
+                name = self.current.name
+                parts.append(replace(lines, places=[[name, place] for place in lines.places]))
+                most -= len(lines)
+                size += sum(len(text or b"") for text in lines.texts)
+        if parts:
+            return Lines.joined(parts)
+        if not self.follow:
+            return None
+        time.sleep(PAUSE)
+        return NO_LINES
+
+    def header(self) -> bytes | None:
+        while self.has_header and self._header is None:
+            first = (first_line(self.folder / name) for name in self._arrived())
+            self._header = next((line for line in first if line is not None), None)
+            if self._header is None and not self.follow:
+                break
+            if self._header is None:
+                time.sleep(PAUSE)
+        return self._header
+
+    def again(self, places: Sequence[Any]) -> list[bytes | None]:
+        try:
+            return [lines_at(self.folder / name, [place])[0] for name, place in places]
+        except FileNotFoundError as error:
+            raise DataError(
+                f"{os.path.basename(error.filename)} was taken away, and records of it wait: put "
+                "it back, or seal waiting records in the state with --key from the start"
+            ) from None
+
+    def notes(self) -> list[str]:
+        """Files that nobody reads are counted, so that none is missed in silence."""
+        others = [name for name in self._complete() if not name.endswith(self.endings)]
+        left = sum(not self._is_own(name) for name in others)
+        if not left:
+            return []
+        return [
+            f"Files of {self.name} that were left alone, because their names do not end in "
+            f"{self._endings()}: {left}"
+        ]
+
+    def close(self) -> None:
+        if self.current is not None:
+            self.current.close()
+
+    def _open_next(self) -> bool:
+        self.names = self.names or self._arrived()[::-1]
+        if not self.names:
+            return False
+        coming = self._open(self.names[-1], None)
+        if coming.header() is not None and coming.header() != self.header():
+            coming.close()
+            raise DataError(
+                f"{coming.name} has other columns than the files before: move it away and start "
+                "again; what was counted stays counted"
+            )
+        self.names.pop()
+        self.current = coming
+        return True
+
+    def _open(self, name: str, position: Position | None) -> FileSource:
+        path = str(self.folder / name)
+        return FileSource(
+            path, has_header=self.has_header, follow=False, position=position, complete=True
+        )
+
+    def _go_on_with(self, name: str, position: Position, ended: Sequence[Any] | None) -> None:
+        """The file at hand; ``ended`` is its mark if it was read to its end."""
+        if (self.folder / name).exists():
+            self.current = self._open(name, position)
+            if ended and _size_of_open(self.current) != ended[0]:
+                self.close()
+                raise _another(name)
+        elif ended:
+            self.done.add(name)
+            self.marks[name] = (ended[0], ended[1])
+        else:
+            raise DataError(
+                f"{name} was taken away before it was read to its end: put it back, or begin a "
+                "new state"
+            )
+
+    def _finish(self, file: FileSource) -> None:
+        self.done.add(file.name)
+        self.marks[file.name] = self._mark_of(file)
+        file.close()
+        self.current = None
+
+    def _arrived(self) -> list[str]:
+        """The files that were not read yet; those that were must be as long as they were."""
+        there = self._complete()
+        for name in there.keys() & self.marks.keys():
+            if _size_of(there[name]) not in (None, self.marks[name][0]):
+                raise _another(name)
+        unread = there.keys() - self.done - self.own
+        arrived = [name for name in unread if name.endswith(self.endings)]
+        self.own |= {name for name in arrived if self._is_own(name)}
+        return sorted(set(arrived) - self.own)
+
+    def _complete(self) -> dict[str, os.DirEntry[str]]:
+        """All files but those that are being written, and what Tulle wrote itself."""
+        return {
+            entry.name: entry
+            for entry in os.scandir(self.folder)
+            if entry.is_file()
+            and not entry.name.startswith(".")
+            and not entry.name.endswith(_UNFINISHED + _WRITTEN)
+        }
+
+    def _is_own(self, name: str) -> bool:
+        try:
+            with open(self.folder / name, "rb") as file:
+                return _STATE_OR_REPORT.match(file.read(80)) is not None
+        except OSError:
+            return False  # whoever reads it is told
+
+    def _endings(self) -> str:
+        *others, last = self.endings
+        return f"{', '.join(others)} or {last}"
+
+    # -- whether a file is the one that was read ---------------------------------------------------
+
+    def _require_same(self) -> None:
+        """Once a run, before anything new is read: it opens every file that is still there.
+
+        Not earlier, for where a record that waits was edited, that says more.
+        """
+        for name in sorted(self._complete().keys() & self.marks.keys()):
+            with suppress(OSError), open(self.folder / name, "rb") as file:
+                if self._mark(file.fileno(), self.marks[name][0]) != self.marks[name]:
+                    raise _another(name)
+        self.compared = True
+
+    def _mark_of(self, file: FileSource) -> Mark:
+        return self._mark(file.file.fileno(), file.lines.offset)
+
+    def _mark(self, descriptor: int, size: int) -> Mark:
+        """Keyed, and short: who holds the state can test guesses of a file, and gains little."""
+        ends = os.pread(descriptor, _MARKED, 0) + os.pread(
+            descriptor, _MARKED, max(0, size - _MARKED)
+        )
+        return size, blake2b(ends, key=self.salt, digest_size=4).hexdigest()
+
+
+def _is_at_end(file: FileSource) -> bool:
+    return file.lines.offset >= _size_of_open(file)
+
+
+def _size_of_open(file: FileSource) -> int:
+    return os.fstat(file.file.fileno()).st_size
+
+
+def _size_of(entry: os.DirEntry[str]) -> int | None:
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return None  # taken away this very moment
+
+
+def _another(name: str) -> DataError:
+    return DataError(
+        f"{name} is not the file that was read: this state has read another folder, or the file "
+        "was replaced. Put it back as it was and add what is new as another file, or begin a new "
+        "state"
+    )

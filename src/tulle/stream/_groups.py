@@ -1,0 +1,138 @@
+"""The groups of a stream: growing arrays of count, mean, scatter and levels.
+
+One row a group, in order of birth; a group's number never changes, which makes "the oldest of
+equally near groups" a definition that does not depend on any index. The scatter (sum of outer
+products about the mean) is symmetric, so only its upper triangle is kept, row by row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._moments import Floats, GroupMoments, Ints
+from tulle.table._encoder import Affine
+
+UNPUBLISHED = -1
+
+
+class GroupArrays(NamedTuple):
+    """The arrays themselves, as the kernels see them; rows beyond the size are spare."""
+
+    counts: Ints  # (capacity,)
+    means: Floats  # (capacity, d)
+    scatters: Floats  # (capacity, d (d + 1) / 2), upper triangles
+    levels: Ints  # (capacity,), the largest level that ever joined
+    level_sums: Ints  # (capacity,), the paper's Ps
+    families: Ints  # (capacity,), the published group a group descends from
+
+
+class Groups:
+    """A list of groups that grows by doubling; all statistics in standardised units."""
+
+    def __init__(self, dimensions: int, capacity: int = 64) -> None:
+        self.dimensions = dimensions
+        self.size = 0
+        self.arrays = _empty(dimensions, capacity)
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def capacity(self) -> int:
+        """How many groups fit before the arrays grow."""
+        return len(self.arrays.counts)
+
+    def reserve(self, wanted: int) -> None:
+        """Grows the arrays, at least twofold, until ``wanted`` groups fit."""
+        if wanted <= self.capacity:
+            return
+        larger = _empty(self.dimensions, max(wanted, 2 * self.capacity))
+        for new, old in zip(larger, self.arrays, strict=True):
+            new[: self.size] = old[: self.size]
+        self.arrays = larger
+
+    def append(self, moments: GroupMoments) -> None:
+        """Adds finished groups, not yet part of any published snapshot."""
+        first, last = self.size, self.size + len(moments.counts)
+        self.reserve(last)
+        self.arrays.counts[first:last] = moments.counts
+        self.arrays.means[first:last] = moments.means
+        self.arrays.scatters[first:last] = pack(moments.scatters)
+        self.arrays.levels[first:last] = moments.levels
+        self.arrays.level_sums[first:last] = moments.level_sums
+        self.arrays.families[first:last] = UNPUBLISHED
+        self.size = last
+
+    def taken(self, rows: Ints) -> Groups:
+        """A copy of some groups, of the same families."""
+        other = Groups(self.dimensions, capacity=max(1, len(rows)))
+        other.size = len(rows)
+        for new, old in zip(other.arrays, self.arrays, strict=True):
+            new[: len(rows)] = old[rows]
+        return other
+
+    def extend(self, other: Groups) -> None:
+        """Adds groups of another list, of the families that it says."""
+        first, last = self.size, self.size + len(other)
+        self.reserve(last)
+        for mine, theirs in zip(self.arrays, other.view(), strict=True):
+            mine[first:last] = theirs
+        self.size = last
+
+    def moved(self, way: Affine) -> Groups:
+        """The same groups in other dimensions, of the same families."""
+        moments = way.moved(self.moments())
+        other = Groups(len(way.shift), capacity=max(64, self.size))
+        other.append(moments)
+        other.view().families[:] = self.view().families
+        return other
+
+    def view(self) -> GroupArrays:
+        """The rows in use, without a copy."""
+        return GroupArrays._make(array[: self.size] for array in self.arrays)
+
+    def moments(self) -> GroupMoments:
+        """A copy with full scatter matrices."""
+        used = self.view()
+        return GroupMoments(
+            used.counts.copy(),
+            used.means.copy(),
+            unpack(used.scatters, self.dimensions),
+            used.levels.copy(),
+            used.level_sums.copy(),
+        )
+
+
+def pack(matrices: Floats) -> Floats:
+    """Upper triangles of symmetric matrices, (..., d, d) -> (..., d (d + 1) / 2)."""
+    rows, columns = triangle(matrices.shape[-1])
+    return matrices[..., rows, columns]
+
+
+def unpack(packed: Floats, dimensions: int) -> Floats:
+    """The symmetric matrices again."""
+    rows, columns = triangle(dimensions)
+    matrices = np.empty((*packed.shape[:-1], dimensions, dimensions))
+    matrices[..., rows, columns] = packed
+    matrices[..., columns, rows] = packed
+    return matrices
+
+
+def triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of each packed entry."""
+    return np.triu_indices(dimensions)
+
+
+def _empty(dimensions: int, capacity: int) -> GroupArrays:
+    entries = dimensions * (dimensions + 1) // 2
+    return GroupArrays(
+        np.zeros(capacity, dtype=np.int64),
+        np.zeros((capacity, dimensions)),
+        np.zeros((capacity, entries)),
+        np.zeros(capacity, dtype=np.int64),
+        np.zeros(capacity, dtype=np.int64),
+        np.full(capacity, UNPUBLISHED, dtype=np.int64),
+    )

@@ -1,0 +1,255 @@
+"""The owner of the index: builds it from the groups' means and splits what is full.
+
+These are rare events, so they are plain NumPy, but for cutting means into leaves. All leaves have
+the same depth, however the stream drifts, because a full node hands one half upward.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle.stream._boxes import halve
+from tulle.stream._groups import Groups
+from tulle.stream._lanes import CACHE_LINE, LANES
+from tulle.stream._packing import halve_all
+from tulle.stream._tree import LEAVES, NODES, PACKED, ROOT, Scratch, Tree
+
+LEAF_FILL = 24  # of 32 lanes at most: a new leaf has room to grow
+NODE_FILL = 28  # of 32 leaves at most, likewise
+WORN = 9 / 8  # times the leaves of a packed tree; then it is worth while to pack anew
+DEEPEST = 32  # more levels than memory could hold
+Numbers = NDArray[np.int64]
+Singles = NDArray[np.float32]
+
+
+def build(groups: Groups) -> Tree:
+    """A packed tree over all groups, with as much room as their arrays have.
+
+    When these are full, or many leaves were split, it is time to pack the groups anew: a new one
+    goes where that one is from which it came, and by and by boxes overlap.
+    """
+    used = groups.view()
+    origin = used.means.mean(axis=0)
+    points = (used.means - origin).astype(np.float32)
+    leaves = math.ceil(groups.size / LEAF_FILL)
+    nodes = 2 ** max(0, math.ceil(math.log2(leaves / NODE_FILL)))
+    fill = math.ceil(leaves / nodes)
+    order, edges = _halved(points, nodes * fill)
+    points, counts, starts = points[order], used.counts[order], edges[:-1]
+    tree = _empty(origin, groups.capacity)
+    _fill_leaves(tree, points, order, counts, edges)
+    _stack_nodes(
+        tree,
+        np.minimum.reduceat(points, starts),
+        np.maximum.reduceat(points, starts),
+        np.maximum.reduceat(counts, starts),
+        np.minimum.reduceat(order, starts),
+        fill,
+    )
+    return tree
+
+
+def scratch(dimensions: int) -> Scratch:
+    """Working memory for searches.
+
+    A node has eight children at least, so no tree has more than a dozen levels; each leaves no
+    more than ``LANES`` children on the stack.
+    """
+    return Scratch(
+        np.zeros(dimensions, dtype=np.float32),
+        _aligned(DEEPEST + 2, LANES, kind=np.float32),
+        np.zeros((DEEPEST, 2), dtype=np.int32),
+        np.zeros((DEEPEST * LANES, 2), dtype=np.int32),
+        np.zeros(DEEPEST * LANES, dtype=np.float32),
+        np.zeros((3, dimensions, dimensions)),
+        np.zeros(dimensions),
+    )
+
+
+def split_leaf(tree: Tree, leaf: int) -> bool:
+    """Moves half of a full leaf into a new one; False if it is time to pack the groups anew."""
+    worn = tree.marks[LEAVES] > WORN * tree.marks[PACKED] + LANES
+    if worn or tree.marks[LEAVES] == len(tree.used) or tree.marks[NODES] + DEEPEST > len(tree.fill):
+        return False
+    _make_room(tree, int(tree.leaf_parent[leaf, 0]))
+    widest = tree.points[leaf].var(axis=1, dtype=np.float64).argmax()
+    halve(tree, leaf, np.lexsort((tree.ids[leaf], tree.points[leaf, widest])))
+    return True
+
+
+def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
+    """The points in order of leaves, and where each leaf begins and ends."""
+    order = np.arange(len(points))
+    edges = np.zeros(leaves + 1, dtype=np.int64)
+    values, spare = np.empty(len(points), dtype=np.float32), np.empty_like(order)
+    sums, parts = np.empty((2, points.shape[1])), np.empty((2 * DEEPEST, 3), dtype=np.int64)
+    halve_all(points, order, edges, values, spare, sums, parts)
+    return order, edges
+
+
+def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edges: Numbers) -> None:
+    """Puts ordered points into leaves from one edge to the next."""
+    used = np.diff(edges)
+    leaf = np.repeat(np.arange(len(used)), used)
+    lane = np.arange(len(ids)) - edges[leaf]
+    tree.marks[LEAVES] = tree.marks[PACKED] = len(used)
+    tree.used[: len(used)] = used
+    tree.points[leaf, :, lane] = points
+    tree.ids[leaf, lane] = ids
+    tree.sizes[leaf, lane] = sizes
+    tree.home[ids] = leaf * LANES + lane
+
+
+def _stack_nodes(
+    tree: Tree, low: Singles, high: Singles, largest: Numbers, oldest: Numbers, fill: int
+) -> None:
+    """Builds level upon level of nodes over the boxes of all leaves, up to the root.
+
+    The lowest have ``fill`` leaves each; those above hold as many as they can.
+    """
+    children, parents = ~np.arange(len(low)), tree.leaf_parent
+    while True:
+        nodes = tree.marks[NODES] + np.arange(len(low) // fill)
+        tree.marks[NODES] += len(nodes)
+        parents[np.where(children < 0, ~children, children)] = np.stack(
+            [np.repeat(nodes, fill), np.tile(np.arange(fill), len(nodes))], axis=1
+        )
+        shape = (len(nodes), fill)
+        low, high = low.reshape(*shape, -1), high.reshape(*shape, -1)
+        largest, oldest = largest.reshape(shape), oldest.reshape(shape)
+        tree.fill[nodes] = fill
+        tree.low[nodes, :, :fill] = low.swapaxes(1, 2)
+        tree.high[nodes, :, :fill] = high.swapaxes(1, 2)
+        tree.largest[nodes, :fill] = largest
+        tree.oldest[nodes, :fill] = oldest
+        tree.children[nodes, :fill] = children.reshape(shape)
+        if len(nodes) == 1:
+            tree.marks[ROOT] = nodes[0]
+            return
+        low, high = low.min(axis=1), high.max(axis=1)
+        largest, oldest = largest.max(axis=1), oldest.min(axis=1)
+        children, parents = nodes, tree.node_parent
+        fill = min(len(nodes), LANES)
+
+
+def _make_room(tree: Tree, node: int) -> None:
+    """Splits the full nodes from above down to ``node``, so that it has a free slot."""
+    while tree.fill[node] == LANES:
+        top = node
+        while tree.node_parent[top, 0] >= 0 and tree.fill[tree.node_parent[top, 0]] == LANES:
+            top = int(tree.node_parent[top, 0])
+        _split_node(tree, top)
+
+
+def _split_node(tree: Tree, node: int) -> None:
+    """Moves some of a full node's children into a new node beside it."""
+    if tree.node_parent[node, 0] < 0:
+        tree.marks[ROOT] = _add_node(tree)
+        _adopt(tree, int(tree.marks[ROOT]), node)
+    ages = tree.oldest[node].argsort()
+    lower, upper = (
+        ages[part] for part in _parted(tree.low[node, :, ages], tree.high[node, :, ages])
+    )
+    new = _add_node(tree)
+    columns = [
+        array[node].copy()
+        for array in (tree.low, tree.high, tree.largest, tree.oldest, tree.children)
+    ]
+    for place, slots in ((node, lower), (new, upper)):
+        _hang(tree, place, [column[..., slots] for column in columns])
+    _fit(tree, node)
+    _adopt(tree, int(tree.node_parent[node, 0]), new)
+
+
+def _parted(low: Singles, high: Singles) -> tuple[Numbers, Numbers]:
+    """Two sets of boxes that overlap least along some axis, each a quarter of them or more.
+
+    Boxes come and stay in order of age where they are coincident, and are cut in the middle.
+    """
+    order = np.argsort(low + high, axis=0, kind="stable")
+    tops = np.maximum.accumulate(np.take_along_axis(high, order, axis=0))
+    bottoms = np.minimum.accumulate(np.take_along_axis(low, order, axis=0)[::-1])[::-1]
+    extent = np.maximum(tops[-1] - bottoms[0], np.finfo(np.float32).tiny)
+    cuts = np.arange(LANES // 4, LANES * 3 // 4 + 1)
+    cuts = cuts[np.abs(cuts - LANES // 2).argsort(kind="stable")]
+    overlaps = (tops[cuts - 1] - bottoms[cuts]) / extent
+    place, axis = np.unravel_index(overlaps.argmin(), overlaps.shape)
+    return order[: cuts[place], axis], order[cuts[place] :, axis]
+
+
+def _hang(tree: Tree, node: int, columns: list[NDArray[np.generic]]) -> None:
+    """Gives a node these children and no others."""
+    low, high, largest, oldest, children = columns
+    fill = len(children)
+    tree.fill[node] = fill
+    tree.low[node, :, :fill], tree.high[node, :, :fill] = low, high
+    tree.largest[node, :fill], tree.largest[node, fill:] = largest, -1
+    tree.oldest[node, :fill] = oldest
+    tree.children[node, :fill] = children
+    for slot, child in enumerate(children.tolist()):
+        parents = tree.leaf_parent if child < 0 else tree.node_parent
+        parents[~child if child < 0 else child] = node, slot
+
+
+def _add_node(tree: Tree) -> int:
+    node = int(tree.marks[NODES])
+    tree.marks[NODES] += 1
+    return node
+
+
+def _adopt(tree: Tree, above: int, node: int) -> None:
+    """Hangs a node below another, in its next slot."""
+    slot = tree.fill[above]
+    tree.fill[above] += 1
+    tree.children[above, slot] = node
+    tree.node_parent[node] = above, slot
+    _fit(tree, node)
+
+
+def _fit(tree: Tree, node: int) -> None:
+    """Fits the box of a node, in the slot of its parent."""
+    above, slot = tree.node_parent[node]
+    fill = tree.fill[node]
+    tree.low[above, :, slot] = tree.low[node, :, :fill].min(axis=1)
+    tree.high[above, :, slot] = tree.high[node, :, :fill].max(axis=1)
+    tree.largest[above, slot] = tree.largest[node, :fill].max()
+    tree.oldest[above, slot] = tree.oldest[node, :fill].min()
+
+
+def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
+    wide = len(origin)
+    leaves = 8 + capacity // 8  # a leaf in use holds 12 means or more, but for the first
+    nodes = 2 * DEEPEST + leaves // 8
+    return Tree(
+        np.zeros(4, dtype=np.int64),
+        origin,
+        np.zeros(capacity, dtype=np.int32),
+        _aligned(leaves, wide, LANES, kind=np.float32),
+        np.zeros((leaves, LANES), dtype=np.int32),
+        _aligned(leaves, LANES, kind=np.int32, value=-1),
+        np.zeros(leaves, dtype=np.int32),
+        np.zeros(leaves, dtype=np.int32),
+        np.full((leaves, 2), -1, dtype=np.int32),
+        _aligned(nodes, wide, LANES, kind=np.float32),
+        _aligned(nodes, wide, LANES, kind=np.float32),
+        np.zeros((nodes, LANES), dtype=np.int32),
+        _aligned(nodes, LANES, kind=np.int32, value=-1),
+        np.zeros((nodes, LANES), dtype=np.int32),
+        np.zeros(nodes, dtype=np.int32),
+        np.full((nodes, 2), -1, dtype=np.int32),
+    )
+
+
+def _aligned(*shape: int, kind: type[np.float32] | type[np.int32], value: int = 0) -> Any:
+    """An array that begins with a cache line, as vectors then do: read across two, they wait."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    memory = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    array = memory[start : start + size].view(kind).reshape(shape)
+    if value != 0:
+        array[...] = value
+    return array

@@ -1,0 +1,247 @@
+"""The stream as a state machine on standardised numbers: records in, groups maintained.
+
+It knows nothing of tables, files or seeds. The same records in the same order give the same
+groups, bit by bit, whether they come one by one or in batches, and whether the run was
+interrupted or not. Nothing is dropped: seen = condensed + waiting.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tulle._moments import Floats, GroupMoments, Ints
+from tulle.errors import DataError, PrivacyError
+from tulle.stream._batches import Waiting
+from tulle.stream._engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
+from tulle.stream._groups import Groups
+from tulle.stream._snapshots import Arrivals, Change, Published, publish
+from tulle.table._encoder import Affine
+
+# How a stream went: groups, waiting records and drift over time, in bounded memory.
+
+FIRST_INTERVAL = 1_000
+LONGEST = 256
+COARSE = 10.0  # standard deviations: the sum of all records is kept in steps of this
+
+
+@dataclass
+class History:
+    """One row every ``interval`` records; every other row goes, and the interval doubles, when
+    the rows become too many.
+
+    ``drift`` is how far the records of an interval lie from the very first, on average: the
+    distance between the two means in standard deviations, divided by the root of the number of
+    dimensions. It is a mean over half an interval of records at least, or there is no row yet;
+    and sums are kept so coarsely that no difference of two tells a record. An interval's mean is
+    right to a hundredth of a standard deviation all the same.
+    """
+
+    interval: int = FIRST_INTERVAL
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    condensed: int = 0
+    total: list[float] = field(default_factory=list)
+
+    def until_next(self, seen: int) -> int:
+        """How many records may come before the next row."""
+        return self.interval - seen % self.interval
+
+    def note(self, seen: int, counts: Any, means: Floats, waiting: int) -> None:
+        """Adds a row, unless most records wait; the first interval is the origin of the drift."""
+        condensed, total = int(counts.sum()), np.rint(counts @ means / COARSE) * COARSE
+        fresh = condensed - self.condensed
+        if fresh < self.interval / 2:
+            return
+        before = np.array(self.total) if self.total else np.zeros(len(total))
+        mean = (total - before) / fresh
+        first = np.array(self.rows[0]["mean"]) if self.rows else mean
+        drift = math.sqrt(float(((mean - first) ** 2).mean()))
+        self.rows.append(
+            {
+                "seen": seen,
+                "groups": len(counts),
+                "waiting": waiting,
+                "drift": drift,
+                "mean": mean.tolist(),
+            }
+        )
+        self.condensed, self.total = condensed, total.tolist()
+        if len(self.rows) > LONGEST:
+            self.rows = [self.rows[0], *self.rows[2::2]]
+            self.interval *= 2
+
+    def moved(self, way: Affine) -> History:
+        """The same history in other dimensions."""
+        rows = [
+            row | {"mean": (np.array(row["mean"]) @ way.linear + way.shift).tolist()}
+            for row in self.rows
+        ]
+        total = []
+        if self.total:
+            total = (np.array(self.total) @ way.linear + self.condensed * way.shift).tolist()
+        return History(self.interval, rows, self.condensed, total)
+
+    def add(self, other: History) -> None:
+        """Takes over what another stream has condensed, so that it does not look like drift."""
+        if other.total:
+            before = np.array(self.total) if self.total else np.zeros(len(other.total))
+            self.condensed += other.condensed
+            self.total = (before + np.array(other.total)).tolist()
+
+
+SMALL = 10_000  # records: below, NumPy takes no longer than loading compiled code
+WIDE = 50  # dimensions: above, splits take most of the time, and more the wider the records are
+FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
+
+
+def check_reach(records: Floats) -> None:
+    """Refuses records so far away that distances lose their meaning (and what is not finite)."""
+    far = int((~(np.abs(records) < FARTHEST)).any(axis=1).sum())
+    if far:
+        raise DataError(
+            f"{far} records lie more than 1e15 standard deviations from the initial ones: check "
+            "their units, or give the scales"
+        )
+
+
+class StreamState:
+    """Groups, waiting records and history of one stream (or of one class of it)."""
+
+    def __init__(self, dimensions: int, *, strict: bool = False) -> None:
+        self.strict = strict
+        self.groups = Groups(dimensions)
+        self.waiting = Waiting()
+        self.history = History()
+        self.published: Published | None = None
+        self.seen = 0
+        self._engine: Engine | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_engine": None}  # an index is quicker built than copied
+
+    @property
+    def condensed(self) -> int:
+        """Records that are part of some group."""
+        return int(self.groups.view().counts.sum())
+
+    def start(self, moments: GroupMoments) -> None:
+        """Begins with the groups of a static grouping."""
+        self.groups.append(moments)
+        self.seen += int(moments.counts.sum())
+        self._engine = None
+
+    def absorb(self, records: Floats, levels: Ints, numbers: Ints) -> None:
+        """Condenses standardised records; ``numbers`` are theirs in the whole stream."""
+        check_reach(records)
+        records = np.ascontiguousarray(records, dtype=np.float64)
+        levels = np.ascontiguousarray(levels, dtype=np.int64)
+        start = 0
+        while start < len(records):
+            # again and again: a class that is new has no group at first
+            self._choose_engine(max(self.seen + len(records) - start, int(numbers[-1]) + 1))
+            stop = min(len(records), start + self.history.until_next(self.seen))
+            self._run(records[start:stop], levels[start:stop], numbers[start:stop])
+            self.seen += stop - start
+            if self.seen % self.history.interval == 0:
+                used = self.groups.view()
+                self.history.note(self.seen, used.counts, used.means, len(self.waiting))
+            start = stop
+
+    def take_over(self, other: StreamState) -> None:
+        """Adds the groups and the waiting records of another stream in the same dimensions."""
+        known = len(self.groups)
+        families = other.groups.view().families.copy()
+        families[families >= 0] += 0 if self.published is None else len(self.published)
+        self.groups.append(other.groups.moments())
+        self.groups.view().families[known:] = families
+        if other.published is not None:
+            self.published = self.published or Published.nothing(self.groups.dimensions)
+            self.published.extend(other.published)
+        self.history.add(other.history)
+        self._engine = None
+        records, levels, numbers = self.waiting.arrays(self.groups.dimensions)
+        more = other.waiting.arrays(self.groups.dimensions)
+        self.waiting = Waiting()
+        self._choose_engine(self.seen + other.seen)
+        for waiting in ((records, levels, numbers), more):
+            self._run(*waiting)
+        self.seen += other.seen
+
+    def publish(self) -> tuple[Groups, Arrivals, Change]:
+        """What the next snapshot shows, who comes with it, and what it changes."""
+        self.published, arrived, change = publish(self.groups, self.published, self._engine_for)
+        return self.published.shown, arrived, change
+
+    def moved(self, way: Affine, after: int) -> StreamState:
+        """A copy in other dimensions, as of a stream that came ``after`` so many records."""
+        other = StreamState(len(way.shift), strict=self.strict)
+        other.groups = self.groups.moved(way)
+        other.published = None if self.published is None else self.published.moved(way)
+        other.history = self.history.moved(way)
+        other.waiting = self.waiting.moved(way, after)
+        other.seen = self.seen
+        check_reach(other.groups.view().means)
+        check_reach(other.waiting.arrays(other.groups.dimensions)[0])
+        return other
+
+    def check(self) -> None:
+        """Fails closed if a record is lost, doubled, or (strict) in too small a group."""
+        used = self.groups.view()
+        if self.condensed + len(self.waiting) != self.seen:
+            raise PrivacyError(
+                f"{self.seen} records were seen, but {self.condensed} are condensed and "
+                f"{len(self.waiting)} wait: the state is damaged, nothing is released"
+            )
+        small = int((used.counts < used.levels).sum())
+        if self.strict and small:
+            raise PrivacyError(f"{small} groups are smaller than a level in them: not released")
+
+    def _choose_engine(self, reached: int) -> None:
+        """Takes the index once the stream is large, of which this may be one class of many."""
+        large = self._is_large(self.groups, reached)
+        if self._engine is None or (large and not isinstance(self._engine, TreeEngine)):
+            self._engine = self._engine_for(self.groups, reached)
+
+    def _engine_for(self, groups: Groups, reached: int = 0) -> Engine:
+        """NumPy while the stream is small; the index needs a first group."""
+        large = self._is_large(groups, max(self.seen, reached))
+        return (TreeEngine if large else PlainEngine)(groups, strict=self.strict)
+
+    def _is_large(self, groups: Groups, reached: int) -> bool:
+        return len(groups) > 0 and reached * max(1.0, groups.dimensions / WIDE) ** 2 > SMALL
+
+    def _run(self, records: Floats, levels: Ints, numbers: Ints) -> None:
+        engine = self._engine
+        assert engine is not None
+        row = 0
+        while row < len(records):
+            need = self.waiting.least_need
+            wake = NOBODY if need is None else need
+            row, event, group = engine.absorb(records, levels, row, wake)
+            if event is Event.WAKE:
+                self._wake(engine, group)
+            elif event is Event.WAIT:
+                self.waiting.add(records[row], int(levels[row]), int(numbers[row]))
+                row += 1
+                self._gather(engine)
+
+    def _wake(self, engine: Engine, group: int) -> None:
+        """Lets those who wait for a group of this size join it, before it may split.
+
+        Nobody waits whom another group could take, so this group is the nearest admissible one.
+        """
+        while waiter := self.waiting.pop_for(int(self.groups.arrays.counts[group])):
+            engine.add(group, waiter.record, waiter.level)
+        engine.settle(group)
+
+    def _gather(self, engine: Engine) -> None:
+        """Makes a group of waiting records once they are enough for each other."""
+        members = self.waiting.pop_group()
+        if members:
+            matrix = np.array([member.record for member in members])
+            levels = np.array([member.level for member in members], dtype=np.int64)
+            engine.append(GroupMoments.of(matrix, np.zeros(len(members), dtype=np.int64), levels))
+            self._wake(engine, len(self.groups) - 1)

@@ -1,0 +1,457 @@
+"""Where records come from: standard input, a file (growing or not), a folder, a broker.
+
+A source delivers lines in order and knows its position as a JSON value: opened at a position it
+delivers exactly the lines after it. It reads at most a block ahead of what is asked for, so a slow
+condenser slows the source down and memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import select
+import stat
+import sys
+import time
+import zlib
+from codecs import BOM_UTF8
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+
+from tulle.errors import DataError, TulleError
+
+# Lines of text from a binary file, read in blocks, with their places, in bounded memory.
+
+LONGEST = 1 << 20  # bytes of a line; longer ones are refused, not kept
+BLOCK = 2 << 20  # bytes read at a time
+Fetch = Callable[[int], bytes | None]  # up to so many bytes; b"" at the end, None if none came
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Lines:
+    """Some lines of a source, one after the other.
+
+    ``places`` are JSON values with which the source finds each line again; ``numbers`` and
+    ``origins`` are for people. A line that is too long comes without its text. ``checks`` stand
+    for texts that were let go.
+    """
+
+    texts: list[bytes | None]
+    places: Sequence[Any]
+    numbers: Sequence[int]
+    origins: Sequence[str]
+    checks: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        """A count: a traceback must not show records."""
+        return f"<{len(self)} lines>"
+
+    @classmethod
+    def joined(cls, parts: Sequence[Lines]) -> Lines:
+        """One after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            [text for part in parts for text in part.texts],
+            [place for part in parts for place in part.places],
+            [number for part in parts for number in part.numbers],
+            [origin for part in parts for origin in part.origins],
+            tuple(check for part in parts for check in part.checks),
+        )
+
+
+NO_LINES = Lines([], [], [], [])
+
+
+class LineReader:
+    """Whole lines; a last line without its end is left for later while the file grows.
+
+    ``offset`` and ``number`` tell how many bytes and lines were delivered. What was read beyond
+    them (at most a block) is kept for the next call.
+    """
+
+    def __init__(
+        self, fetch: Fetch, origin: str, *, growing: bool, offset: int = 0, number: int = 0
+    ) -> None:
+        self.fetch = fetch
+        self.origin = origin
+        self.growing = growing
+        self.offset = offset
+        self.number = number
+        self._ready: list[bytes] = []  # whole lines, each of which had a line end
+        self._rest = b""  # the beginning of a line whose end was not read yet
+        self._returns = False  # whether lines may end with CR and LF
+        self._dropped = 0  # bytes of that beginning which were too many to keep
+
+    @property
+    def reached(self) -> int:
+        """Bytes that were read, delivered or not."""
+        ready = sum(map(len, self._ready)) + len(self._ready)
+        return self.offset + ready + self._dropped + len(self._rest)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the beginning of a line was read, and not its end."""
+        return bool(self._rest or self._dropped)
+
+    def read(self, most: int) -> Lines | None:
+        """The next lines, none if there are none yet, None if there will be none."""
+        while not self._ready:
+            block = self.fetch(BLOCK)
+            if block is None:
+                return NO_LINES
+            if not block:
+                return self._end()
+            self._returns = self._returns or b"\r" in block
+            *whole, rest = block.split(b"\n")
+            if not whole:
+                self._keep(rest)
+                continue
+            whole[0], self._rest = self._rest + whole[0], b""
+            dropped, self._dropped = self._dropped, 0
+            self._keep(rest)
+            if dropped:
+                self._ready = whole[1:]
+                return self._too_long(dropped + len(whole[0]) + 1)
+            self._ready = whole
+        taken, self._ready = self._ready[:most], self._ready[most:]
+        return self._deliver(taken)
+
+    def first(self) -> bytes | None:
+        """One line, waited for; None if there is none."""
+        while (found := self.read(1)) is not None:
+            if len(found):
+                return found.texts[0]
+        return None
+
+    def _keep(self, rest: bytes) -> None:
+        self._rest += rest
+        if self._dropped or len(self._rest) > LONGEST:
+            self._dropped, self._rest = self._dropped + len(self._rest), b""
+
+    def _end(self) -> Lines | None:
+        if self.growing:
+            return NO_LINES
+        if self._dropped:
+            length, self._dropped = self._dropped, 0
+            return self._too_long(length)
+        if not self._rest:
+            return None
+        last, self._rest = self._rest, b""
+        found = self._deliver([last])
+        self.offset -= 1  # there was no line end
+        return found
+
+    def _deliver(self, raw: list[bytes]) -> Lines:
+        lengths = np.fromiter(map(len, raw), np.int64, len(raw))
+        places = self.offset + np.cumsum(lengths + 1) - lengths - 1
+        numbers = range(self.number + 1, self.number + 1 + len(raw))
+        texts: list[bytes | None] = [*raw]
+        if lengths.max() > LONGEST:
+            texts = [text if len(text) <= LONGEST else None for text in raw]
+        if self._returns:
+            texts = [text and text.rstrip(b"\r") for text in texts]
+        if not self.offset and texts[0]:
+            texts[0] = texts[0].removeprefix(BOM_UTF8)
+        self.offset, self.number = int(places[-1] + lengths[-1]) + 1, numbers[-1]
+        return Lines(texts, places.tolist(), numbers, [self.origin] * len(raw))
+
+    def _too_long(self, length: int) -> Lines:
+        place, self.offset, self.number = self.offset, self.offset + length, self.number + 1
+        return Lines([None], [place], [self.number], [self.origin])
+
+
+Position = dict[str, Any]
+PAUSE = 0.2  # seconds that a source waits for lines before it says that there are none yet
+
+
+class Source(Protocol):
+    """What the stream needs of a source."""
+
+    name: str
+    goes_back: bool  # whether lines that were delivered before this run can be had again
+
+    @property
+    def position(self) -> Position:
+        """Everything up to here was delivered."""
+
+    def read(self, most: int) -> Lines | None:
+        """The next lines, none if there are none yet, None if there will be none."""
+
+    def header(self) -> bytes | None:
+        """The first line of the first file, if files begin with the names of columns."""
+
+    def again(self, places: Sequence[Any]) -> list[bytes | None]:
+        """The texts of lines that were delivered before."""
+
+    def close(self) -> None:
+        """Lets go of files and connections."""
+
+
+# One file as a source, read to its end or for as long as it grows.
+
+_LINE = 1 << 14  # bytes read at a time where one line is wanted
+_CHECKED = 4096  # bytes before a position that must be what they were
+
+
+class FileSource:
+    """A position holds a checksum of the bytes before it: another file is not read on.
+
+    With ``continued``, another file under the same name is taken for the one that comes next (logs
+    rotate), and read from its beginning. A file is ``complete`` if nobody writes to it any more.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        has_header: bool,
+        follow: bool,
+        position: Position | None,
+        continued: bool = False,
+        complete: bool = False,
+    ) -> None:
+        self.name = os.path.basename(path)
+        self.path = path
+        self.has_header = has_header
+        self.complete = complete
+        self.goes_back = True
+        self.file = _opened(path)
+        try:
+            offset, number = self._start(position, continued=continued)
+        except DataError:
+            self.close()
+            raise
+        self.file.seek(offset)
+        self.lines = LineReader(
+            self._fetch, self.name, growing=follow, offset=offset, number=number
+        )
+        self._header = None
+        if has_header:
+            self._header = first_line(path) if number else self.lines.first()
+
+    @property
+    def position(self) -> Position:
+        offset = self.lines.offset
+        return {"offset": offset, "line": self.lines.number, "check": self._check(offset)}
+
+    def read(self, most: int) -> Lines | None:
+        return self.lines.read(most)
+
+    def header(self) -> bytes | None:
+        return self._header
+
+    def again(self, places: Sequence[int]) -> list[bytes | None]:
+        return lines_at(self.path, places)
+
+    def close(self) -> None:
+        self.file.close()
+
+    def _start(self, position: Position | None, *, continued: bool) -> tuple[int, int]:
+        """The offset and the number of lines to go on from."""
+        if position is None or not position["offset"]:
+            return 0, 0
+        if not self._is_at(position):
+            if continued:
+                self.goes_back = False
+                return 0, 0
+            if self.complete:
+                raise self._changed_in_folder(position["line"])
+            raise DataError(
+                f"{self.path} is another file than this state has read: it was cut, edited or "
+                "replaced. If it goes on where that one ended, say --restart continued"
+            )
+        offset, number = position["offset"], position["line"]
+        return offset + self._length_of_end(offset, number, continued=continued), number
+
+    def _length_of_end(self, offset: int, number: int, *, continued: bool) -> int:
+        """Bytes of a line end that a line did not have yet when it was read."""
+        last = os.pread(self.file.fileno(), 1, offset - 1)
+        more = os.pread(self.file.fileno(), 2, offset)
+        if last == b"\n" or not more:
+            return 0
+        if more.startswith((b"\n", b"\r\n")):
+            return more.index(b"\n") + 1
+        if continued:
+            return 0
+        if self.complete:
+            raise self._changed_in_folder(number)
+        raise DataError(
+            f"line {number} of {self.path} was still being written when it was read; --follow "
+            "waits for the ends of lines. --restart continued takes the rest for a line"
+        )
+
+    def _changed_in_folder(self, number: int) -> DataError:
+        """A folder has no ``--restart``: the next file is another file."""
+        return DataError(
+            f"{self.path} was changed after {number} lines of it were read: files of a folder must "
+            "be complete when they appear. Put it back as it was, and add what is new as another "
+            "file, or begin a new state"
+        )
+
+    def _fetch(self, size: int) -> bytes:
+        block = self.file.read(size)
+        if block or self.complete:
+            return block
+        if self.lines.growing:
+            self._require_same_file()
+            time.sleep(PAUSE)
+        elif self.lines.unfinished:
+            time.sleep(PAUSE)  # perhaps somebody is writing this line right now
+            block = self.file.read(size)
+        return block
+
+    def _require_same_file(self) -> None:
+        """Refuses to wait for ever at the end of a file that was cut or replaced."""
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            return  # moved away, and the next one is not there yet
+        ours = os.fstat(self.file.fileno())
+        if not os.path.samestat(there, ours) or ours.st_size < self.lines.reached:
+            raise DataError(
+                f"{self.path} was cut or replaced while it was followed; it is counted up to line "
+                f"{self.lines.number}. Start again with --restart continued to go on with the new "
+                "one"
+            )
+
+    def _is_at(self, position: Position) -> bool:
+        offset, check = position["offset"], position.get("check")
+        if os.fstat(self.file.fileno()).st_size < offset:
+            return False
+        return check is None or check == self._check(offset)
+
+    def _check(self, offset: int) -> int:
+        """Tells another file from this one. Lines that wait have checksums of their own.
+
+        It is no secret-keeper: who holds the state, its owner, can test guesses of these bytes.
+        """
+        size = min(offset, _CHECKED)
+        return zlib.crc32(os.pread(self.file.fileno(), size, offset - size))
+
+
+def first_line(path: str | os.PathLike[str]) -> bytes | None:
+    """The first line of a file, without the mark that some programs begin files with."""
+    with open(path, "rb") as file:
+        return LineReader(lambda _: file.read(_LINE), "", growing=False).first()
+
+
+def lines_at(path: str | os.PathLike[str], places: Sequence[int]) -> list[bytes | None]:
+    """The lines of a file that begin at some places."""
+    found = []
+    with open(path, "rb") as file:
+        for place in places:
+            file.seek(place)
+            reader = LineReader(lambda _: file.read(_LINE), "", growing=False, offset=place)
+            lines = reader.read(1)
+            if lines is None:
+                raise DataError(f"{path} is shorter than what was read of it: it is another file")
+            found.append(lines.texts[0])
+    return found
+
+
+def _opened(path: str) -> BinaryIO:
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by its source)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise DataError(f"{path} is no regular file: pipe it in, with - as the source")
+    return file
+
+
+# Standard input as a source.
+
+_GATHERING = 0.05  # seconds that lines wait for more of them: many at a time are faster
+_STEP = 1 << 16  # the most that a pipe gives at once, unless it was made larger
+_PIPE_BYTES = 1 << 20
+
+
+class StandardInput:
+    """Lines piped in. A pipe cannot go back: a restart gets the same lines again (``replayed``),
+    or goes on where the pipe now is (``continued``)."""
+
+    name = "standard input"
+
+    def __init__(self, *, has_header: bool, position: Position | None, restart: str | None) -> None:
+        self.lines = LineReader(_fetcher(), self.name, growing=False)
+        self.goes_back = restart == "replayed"
+        self.skip = 0
+        if position is not None:
+            if restart is None:
+                raise TulleError(
+                    "this state has read from standard input before: say --restart replayed if "
+                    "the same lines come again, or --restart continued if only new ones come"
+                )
+            self.skip = position["line"] if self.goes_back else 0
+        self._header = self.lines.first() if has_header else None
+        if position is not None and not self.goes_back:
+            # the header comes again, but only once in a replay of everything: not counted anew
+            self.lines.number = position["line"]
+
+    @property
+    def position(self) -> Position:
+        return {"line": self.lines.number}
+
+    def read(self, most: int) -> Lines | None:
+        found = self.lines.read(most)
+        return None if found is None else _by_number(found)
+
+    def header(self) -> bytes | None:
+        return self._header
+
+    def again(self, places: Sequence[int]) -> list[bytes | None]:
+        """Passes over the lines that were delivered before and picks some of them."""
+        wanted = set(places)
+        picked: dict[int, bytes | None] = {}
+        while self.lines.number < self.skip:
+            found = self.lines.read(self.skip - self.lines.number)
+            if found is None:
+                raise DataError("standard input ends before the place that was reached before")
+            picked |= {n: text for n, text in zip(found.numbers, found.texts) if n in wanted}
+        return [picked[place] for place in places]
+
+    def close(self) -> None:
+        pass
+
+
+def _by_number(lines: Lines) -> Lines:
+    return Lines(lines.texts, lines.numbers, lines.numbers, lines.origins)
+
+
+def _fetcher() -> Fetch:
+    """Reads what is there: a slow pipe is answered at once, and a signal is not waited out."""
+    if sys.stdin is None:
+        raise DataError("standard input is closed: pipe records in, or name a file")
+    try:
+        pipe = sys.stdin.fileno()
+    except (io.UnsupportedOperation, AttributeError):
+        return sys.stdin.buffer.read  # no descriptor: text that a program set in its place
+    with suppress(OSError, AttributeError):  # no pipe, not allowed, or not Linux
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+    def fetch(size: int) -> bytes | None:
+        if not _ready(pipe, PAUSE):
+            return None
+        parts, left = [os.read(pipe, min(size, _STEP))], size
+        until = time.monotonic() + _GATHERING
+        while parts[-1] and (left := left - len(parts[-1])) > 0:
+            if not _ready(pipe, max(0.0, until - time.monotonic())):
+                break
+            parts.append(os.read(pipe, min(left, _STEP)))
+        return b"".join(parts)
+
+    return fetch
+
+
+def _ready(pipe: int, seconds: float) -> bool:
+    return bool(select.select([pipe], [], [], seconds)[0])

@@ -1,0 +1,267 @@
+"""Policies: what is known of the columns of a table, and with which parameters it is released.
+
+A policy is a TOML file that a person can read and edit; ``tulle inspect`` writes the first one,
+every command reads it. It holds no value of the data::
+
+    [columns.age]
+    kind = "integer"
+    role = "quasi-identifier"
+    bounds = [0, 120]      # public, may be left out
+    weight = 2             # counts twice in distances, may be left out
+
+    [condense]
+    k = 10
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from tulle.errors import PolicyError, nearest_name
+from tulle.table.schema import WEIGHTS, Column, Kind, Role
+
+# commands whose parameters a policy may keep
+COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
+_ONLY_ONE = (Role.TARGET, Role.LEVEL)
+_ENTRIES = ("kind", "role", "weight", "bounds", "reason")
+_NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Columns and parameters.
+
+    Parameters
+    ----------
+    columns : what is known of each column
+    parameters : for each command (``"condense"``, ...) its options by name
+    """
+
+    columns: tuple[Column, ...] = ()
+    parameters: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+
+    def named(self, *roles: Role) -> list[str]:
+        """The names of the columns that have one of these roles."""
+        return [column.name for column in self.columns if column.role in roles]
+
+    def options(self, command: str, known: Iterable[str]) -> dict[str, Any]:
+        """The parameters of a command; one that it does not know is an error."""
+        names = list(known)
+        given = dict(self.parameters.get(command, {}))
+        for name in given:
+            if name not in names:
+                hint = nearest_name(name, names)
+                raise PolicyError(f"[{command}] has no option '{name}': {hint}")
+        return given
+
+    def resolve(self, table: Any) -> list[Column]:
+        """The columns of a table (a frame or its column names), in its order.
+
+        All of them, and no others, must be known. A policy that says nothing of any column gives
+        an empty list: then roles are inferred.
+        """
+        there = [str(name) for name in getattr(table, "columns", table)]
+        if not self.columns:
+            return []
+        known = {column.name: column for column in self.columns}
+        for name in known:
+            if name not in there:
+                hint = nearest_name(name, there)
+                raise PolicyError(f"the policy names column '{name}', not in the table: {hint}")
+        unknown = [name for name in there if name not in known]
+        if unknown:
+            shown = ", ".join(f"'{name}'" for name in unknown[:5])
+            more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+            raise PolicyError(
+                f"the policy says nothing of column {shown}{more}: add it (role = "
+                '"ignored" leaves it out), or run `tulle inspect` again'
+            )
+        return [known[name] for name in there]
+
+
+def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None) -> Policy:
+    """Reads a policy; with ``names``, its columns must be those of the table."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise PolicyError(f"{path}: there is no such policy") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{path}: cannot be read as text ({type(error).__name__})") from None
+    try:
+        policy = parse_policy(text)
+        if names is not None:
+            policy.resolve(names)
+    except PolicyError as error:
+        raise PolicyError(f"{path}: {error}") from None
+    return policy
+
+
+def parse_policy(text: str) -> Policy:
+    """A policy from TOML."""
+    try:
+        entries = tomllib.loads(text)
+    except ValueError as error:  # of the TOML, or of a number with thousands of digits
+        raise PolicyError(_explained(str(error), text)) from None
+    for name, value in entries.items():
+        if name not in ("columns", *COMMANDS):
+            raise PolicyError(f"no section [{name}]: {nearest_name(name, ['columns', *COMMANDS])}")
+        if not isinstance(value, dict):
+            raise PolicyError(f"'{name}' must be a section: [{name}]")
+    columns = tuple(_column(name, entry) for name, entry in entries.pop("columns", {}).items())
+    for role in _ONLY_ONE:
+        having = [f"'{column.name}'" for column in columns if column.role is role]
+        if len(having) > 1:
+            raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
+    return Policy(columns, MappingProxyType(entries))
+
+
+def _column(name: str, entry: Any) -> Column:
+    if not isinstance(entry, dict):
+        raise PolicyError(f"the column '{name}' needs a section [columns.{_key(name)}]")
+    for option in entry:
+        if option not in _ENTRIES:
+            hint = nearest_name(option, _ENTRIES)
+            raise PolicyError(f"the column '{name}' has no option '{option}': {hint}")
+    kind = _word(name, entry, "kind", Kind)
+    role = _word(name, entry, "role", Role)
+    weight = entry.get("weight", 1.0)
+    if not _is_number(weight) or not WEIGHTS[0] <= weight <= WEIGHTS[1]:
+        raise PolicyError(
+            f"the weight of column '{name}' must be a number from {WEIGHTS[0]:g} to {WEIGHTS[1]:g}"
+        )
+    return Column(name, kind, role, float(weight), _bounds(name, entry.get("bounds"), kind))
+
+
+def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any], Word]) -> Word:
+    allowed = [str(word) for word in words]  # type: ignore[attr-defined]
+    if option not in entry:
+        raise PolicyError(f"the column '{name}' has no {option}: one of {', '.join(allowed)}")
+    value = entry[option]
+    if value not in allowed:
+        hint = nearest_name(str(value), allowed)
+        raise PolicyError(f"the column '{name}' has the unknown {option} '{value}': {hint}")
+    return words(value)
+
+
+def _bounds(name: str, value: Any, kind: Kind) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    if kind not in _NUMBERS:
+        raise PolicyError(f"the column '{name}' has bounds, but its kind is {kind}, not a number")
+    pair = isinstance(value, list) and len(value) == 2 and all(_is_number(v) for v in value)
+    if not pair or not value[0] <= value[1]:
+        raise PolicyError(f"the bounds of column '{name}' must be [lowest, highest]")
+    return float(value[0]), float(value[1])
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
+
+
+def _explained(message: str, text: str) -> str:
+    """What a TOML error means in a policy."""
+    found = re.search(r"at line (\d+)", message)
+    number = int(found.group(1)) if found else 0
+    lines = text.splitlines()
+    line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    if "Cannot declare" in message and line.startswith("["):
+        return f"line {number}: the section {line.partition('#')[0].strip()} is there twice"
+    if "Cannot overwrite" in message and "=" in line:
+        return f"line {number}: '{line.partition('=')[0].strip()}' is given twice"
+    return f"not valid TOML: {message}"
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+_HEAD = """\
+# A policy of Tulle{made_for}. Check it, edit it, and pass it with --policy.
+#
+# role   identifier         names a person; never released
+#        quasi-identifier   others may know it; together such columns single people out
+#        sensitive          what others may want to learn
+#        target             what a miner wants to predict (at most one)
+#        level              the privacy level of each record (at most one)
+#        ignored            left out of the release
+# kind   integer, decimal, category, boolean, datetime or text
+# bounds = [lowest, highest]   limits that everybody knows; without them the limits of the data
+#                              are used, which reveals the lowest and the highest value
+# weight = 2                   the column counts twice when records are compared
+"""
+
+
+def dump_policy(policy: Policy, *, made_for: str = "") -> str:
+    """A policy as TOML, the reasons as comments."""
+    parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
+    for column in policy.columns:
+        lines = [f"[columns.{_key(column.name)}]"]
+        if column.reason:
+            lines.append(f"# {_one_line(column.reason)}")
+        lines += [f"kind = {_value(str(column.kind))}", f"role = {_value(str(column.role))}"]
+        if column.weight != 1.0:
+            lines.append(f"weight = {_value(column.weight)}")
+        if column.bounds is not None:
+            lines.append(f"bounds = {_value(list(column.bounds))}")
+        parts.append("\n".join(lines) + "\n")
+    for command, options in policy.parameters.items():
+        lines = [f"[{_key(command)}]"]
+        given = {name: value for name, value in options.items() if value is not None}
+        lines += [f"{_key(name)} = {_value(value)}" for name, value in given.items()]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def write_policy(
+    policy: Policy, path: str | os.PathLike[str], *, made_for: str = "", force: bool = False
+) -> None:
+    """Writes a policy file."""
+    from tulle._files import atomic_write
+
+    with atomic_write(path, force=force) as file:
+        file.write(dump_policy(policy, made_for=made_for).encode())
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    """A value in TOML."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + "".join(_escaped(letter) for letter in value) + '"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
+    if _is_number(value):
+        return repr(value) if isinstance(value, int) else repr(float(value))
+    raise PolicyError(f"a policy cannot hold a {type(value).__name__}")
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return "\\" + letter
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+
+
+def _one_line(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)

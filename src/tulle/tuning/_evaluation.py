@@ -1,0 +1,239 @@
+"""What one group size costs and gives: a release made, mined, and attacked.
+
+Groups come from the training records alone; the miner standardises by what the miner sees, the
+release.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._attacks.linkage import linkage
+from tulle._attacks.nearest import nearest
+from tulle._attacks.records import Records
+from tulle._metrics.loss import interval_width
+from tulle._moments import Floats, Ints
+from tulle.condense._classes import few_enough, read_labels
+from tulle.condense._levels import check_levels
+from tulle.condense._pairs import fit_paired
+from tulle.condense._statistics import refuse_beyond_floats
+from tulle.errors import DataError
+from tulle.table._encoder import TableEncoder
+from tulle.table._frames import as_series, open_column, take_rows
+from tulle.table.schema import Column
+
+# Records to train on and records held out, parted before anything is fitted. Scales come from the
+# training records alone; which categories there are, from all.
+
+_MANY_CLASSES = 50  # words beyond this are no classes
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and held-out records, as tables for the condenser and as numbers for the miner."""
+
+    table: Any
+    target: NDArray[Any]
+    levels: Ints | None
+    train: Ints
+    test: Ints
+    encoder: TableEncoder
+    matrix: Floats
+    labels: NDArray[Any]  # the classes; empty for a regression
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        levels: Any,
+        columns: Sequence[Column] | None,
+        *,
+        test_size: float,
+        classes: bool,
+        seed: int,
+        small: bool = False,
+    ) -> Split:
+        """Parts the records; ``small``: classes of one record are none that a part could lack."""
+        from sklearn.model_selection import train_test_split
+
+        # a miner takes what a release holds, within public bounds or not
+        encoder = TableEncoder([replace(column, bounds=None) for column in columns or []]).fit(X)
+        refuse_beyond_floats(encoder.scales_)
+        matrix = encoder.encode(X)
+        target = values_of(y)
+        strata = _strata(y, len(matrix), small) if classes else None
+        _check_can_be_split(len(target), len(matrix), strata, test_size)
+        asked = None if levels is None else check_levels(levels, len(matrix))
+        train, test = train_test_split(
+            np.arange(len(matrix)), test_size=test_size, random_state=seed, stratify=strata
+        )
+        labels = np.unique(target) if classes else np.array([])
+        encoder.rescale(matrix[train].var(axis=0))
+        return cls(X, target, asked, np.sort(train), np.sort(test), encoder, matrix, labels)
+
+    def training(self, k: int) -> tuple[Any, NDArray[Any], Ints | None]:
+        """The training records, their target, and their levels where groups have at least k."""
+        levels = self.demands(k)
+        return (
+            take_rows(self.table, self.train),
+            self.target[self.train],
+            None if levels is None else levels[self.train],
+        )
+
+    def demands(self, k: int) -> Ints | None:
+        """The levels, of which none is below k; None where there are none."""
+        return None if self.levels is None else np.maximum(self.levels, k)
+
+
+def values_of(y: Any) -> NDArray[Any]:
+    """A target as an array, whatever it came in."""
+    (name, cells), *_ = open_column(y, "y")[0].items()
+    values = as_series(name, cells).to_numpy()
+    return values if values.dtype.kind in "biufmM" else values.astype(object)
+
+
+def are_classes(y: Any) -> bool:
+    """Whether a target looks like labels; refuses what is neither labels nor numbers."""
+    from sklearn.utils.multiclass import type_of_target
+
+    values = values_of(y)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise DataError(
+            f"the target is missing or infinite in {int((~np.isfinite(values)).sum())} records: "
+            "leave them out"
+        )
+    words = values.dtype.kind not in "biufmM"
+    distinct = len(set(values.tolist()))
+    if values.dtype.kind in "mM" or (words and distinct > _MANY_CLASSES):
+        raise DataError(
+            f"the target is neither numbers nor at most {_MANY_CLASSES} classes: how well it is "
+            "predicted cannot be measured"
+        )
+    few = few_enough(distinct, len(values))
+    return words or (few and type_of_target(values) in ("binary", "multiclass"))
+
+
+def _strata(y: Any, records: int, small: bool) -> Ints:
+    """The class of each record; with ``small``, those of one record go with the largest class."""
+    codes = read_labels(y, records).codes
+    counts = np.bincount(codes)
+    alone = counts < 2
+    if alone.any() and not small:
+        raise DataError(
+            f"{int(alone.sum())} of {len(counts)} classes have a single record, which can be "
+            "trained on or held out but not both: leave out or pool the small classes"
+        )
+    return np.where(alone[codes], counts.argmax(), codes) if len(counts) else codes
+
+
+def _check_can_be_split(values: int, records: int, strata: Ints | None, test_size: float) -> None:
+    """Refuses before scikit-learn does, which would print the labels."""
+    if values != records:
+        raise DataError(
+            f"y has {values} entries, but X has {records} records: inconsistent numbers of samples"
+        )
+    parts = max(1, 0 if strata is None else len(np.unique(strata)))
+    held = math.ceil(test_size * records)
+    if held < parts or records - held < parts:
+        raise DataError(
+            f"'test_size' {test_size:g} of {records} records cannot hold out and train on a record "
+            f"of each of {parts} classes: give more records or another test_size"
+        )
+
+
+ATTEMPTS = 500  # people whom the linkage attack tries to find
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One release of one size."""
+
+    utility: float
+    class_utilities: tuple[float, ...]  # the share of each class that is predicted rightly
+    privacy: float
+    risk: float
+    seconds: float
+
+
+def baseline(split: Split, miner: Any, scorer: Callable[..., float]) -> float:
+    """The utility of a miner who gets the training records themselves."""
+    from sklearn.base import clone
+
+    model = clone(miner).fit(split.matrix[split.train], split.target[split.train])
+    return float(scorer(model, split.matrix[split.test], split.target[split.test]))
+
+
+def evaluate(
+    condenser: Any,
+    k: int,
+    split: Split,
+    miner: Any,
+    scorer: Callable[..., float],
+    rng: np.random.Generator,
+) -> Trial:
+    """Condenses the training records, mines the release, measures privacy and risk."""
+    from sklearn.base import clone
+
+    start = time.perf_counter()
+    table, target, levels = split.training(k)
+    condenser = clone(condenser).set_params(k=k, random_state=rng)
+    pairs = fit_paired(condenser, table, target, levels, rng)
+    X_new, y_new = condenser.sample()
+    released, labels = split.encoder.encode(X_new), np.asarray(y_new)
+
+    model = clone(miner).fit(released, labels)
+    held, truth = split.matrix[split.test], split.target[split.test]
+    return Trial(
+        float(scorer(model, held, truth)),
+        _shares(model.predict(held) == truth, truth, split.labels),
+        interval_width(*(pairs.together() if pairs else _beside_nearest(split, released))),
+        _risk(split, released, rng),
+        time.perf_counter() - start,
+    )
+
+
+def _shares(
+    hits: NDArray[np.bool_], truth: NDArray[Any], labels: NDArray[Any]
+) -> tuple[float, ...]:
+    """The share of each class that is predicted rightly; NaN where none of it was held out."""
+    of_class = [hits[truth == label] for label in labels]
+    return tuple(float(some.mean()) if len(some) else float("nan") for some in of_class)
+
+
+def _beside_nearest(
+    split: Split, released: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Records beside the released record nearest to them: what can be told without groups.
+
+    That is at most as far away as one of their own group, so that privacy is not overstated.
+    """
+    scales = split.encoder.scales_
+    originals = Records.of_numbers(split.matrix[split.train] / scales, split.encoder.feature_names_)
+    others = Records.of_numbers(released / scales, split.encoder.feature_names_)
+    found = nearest(originals, others).rows[:, 0]
+    return split.matrix[split.train] / scales, released[found] / scales
+
+
+def _risk(split: Split, released: NDArray[np.float64], rng: np.random.Generator) -> float:
+    """How many more of the people in the data a linkage attack finds than of strangers."""
+    scales = split.encoder.scales_
+
+    def records(matrix: NDArray[np.float64]) -> Records:
+        return Records.of_numbers(matrix / scales, split.encoder.feature_names_)
+
+    result = linkage(
+        records(split.matrix[split.train]),
+        records(released),
+        rng,
+        control=records(split.matrix[split.test]),
+        attempts=ATTEMPTS,
+    )
+    return float(result.risk)

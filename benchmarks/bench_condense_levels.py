@@ -20,11 +20,10 @@ from benchmarks.results import data_folder, save_chart, write_table
 from tulle import ClassCondenser, Condenser
 from tulle._metrics.covariance import covariance_compatibility
 from tulle._threads import models_on_one
+from tulle._types import Ints
 from tulle.errors import PrivacyWarning
 from tulle.io.read import read_table
 from tulle.table._encoder import TableEncoder
-
-Ints = NDArray[np.int64]
 
 SEED = 0
 DATA = ("Ionosphere", "Ecoli", "Pima", "Abalone")

@@ -12,14 +12,13 @@ from collections.abc import Callable
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from benchmarks.bench_condense_levels import DATA, SEED, load
 from benchmarks.results import write_table
 from tulle import ClassCondenser, Condenser
+from tulle._types import Ints
 from tulle.errors import PrivacyWarning
 
-Ints = NDArray[np.int64]
 Draw = Callable[[np.random.Generator, int], Ints]
 
 

@@ -12,7 +12,8 @@ import tracemalloc
 import numpy as np
 
 from benchmarks.results import timed, write_table
-from tulle._moments import Floats, GroupMoments
+from tulle._moments import GroupMoments
+from tulle._types import Floats
 from tulle.condense._synthesis import synthesize
 from tulle.table._encoder import TableEncoder
 

@@ -10,12 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tulle._threads import linear_algebra_on_one
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from tulle._types import Floats, Ints
 
 
 @dataclass(frozen=True)

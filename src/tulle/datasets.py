@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from tulle._checks import check_int, check_real
 from tulle._random import RandomState, as_generator
+from tulle._types import Ints
 from tulle.errors import ParameterError
 
 _BLOCK = 32_768  # transactions drawn together; part of what a seed means
-Ints = npt.NDArray[np.int64]
 
 
 class _Patterns(NamedTuple):

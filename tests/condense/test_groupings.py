@@ -63,7 +63,7 @@ def test_same_seed_same_groups(method: str) -> None:
 _RELEASE = """
 import hashlib
 import numpy as np
-from tulle import Condenser
+from tulle import (Condenser)
 X = np.random.default_rng(0).normal(size=(900, 120))
 for grouping in ("fast", "modified"):
     drawn = Condenser(200, grouping=grouping, random_state=1).fit_resample(X)

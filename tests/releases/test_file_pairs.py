@@ -15,16 +15,8 @@ import pytest
 
 from tulle._files import OutputExists
 from tulle.errors import DataError, PrivacyError, TulleError
-from tulle.releases import (
-    Manifest,
-    manifest_path,
-    read_manifest,
-    verify_release,
-    write_release,
-)
-from tulle.releases import (
-    _file_pairs as file_pairs,
-)
+from tulle.releases import Manifest, manifest_path, read_manifest, verify_release, write_release
+from tulle.releases import _file_pairs as file_pairs
 
 
 def manifest(**changes: object) -> Manifest:
@@ -101,7 +93,7 @@ def test_manifest_errors_are_clear(tmp_path: Path) -> None:
 
 CHILD = """
 import os, signal, sys
-from tulle.releases import Manifest, write_release
+from tulle.releases import (Manifest, write_release)
 
 def crash_at(point):
     calls = 0

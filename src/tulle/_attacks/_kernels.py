@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._attacks.records import Codes, Floats, Ints
 from tulle._jit import kernel
+from tulle._types import Codes, Floats, Ints
 
 
 @kernel

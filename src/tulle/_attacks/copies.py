@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.nearest import nearest, spacing
-from tulle._attacks.records import Floats, Records, chosen
+from tulle._attacks.records import Records, chosen
 from tulle._attacks.result import AttackResult
+from tulle._types import Floats
 
 NEAR = 0.1  # of the way to the nearest other person
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from tulle._attacks.copies import as_bytes
 from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Codes, Floats, Ints, Records, chosen
+from tulle._attacks.records import Records, chosen
 from tulle._attacks.result import AttackResult
+from tulle._types import Codes, Floats, Ints
 
 CLOSE = 0.1  # standard deviations: a number that near is known
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from tulle._attacks.copies import as_bytes
 from tulle._attacks.nearest import between, nearest, spacing
-from tulle._attacks.records import Floats, Ints, Records, chosen
+from tulle._attacks.records import Records, chosen
 from tulle._attacks.result import AttackResult
+from tulle._types import Floats, Ints
 
 _Join = Callable[[Records, Records], Ints]  # people, release -> the record given to each
 

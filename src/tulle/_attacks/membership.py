@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Floats, Records, chosen
+from tulle._attacks.records import Records, chosen
 from tulle._attacks.result import AttackResult
+from tulle._types import Floats
 from tulle.errors import DataError
 
 LEAST = 20  # records of the control

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tulle._attacks.records import Floats, Ints, Records
+from tulle._attacks.records import Records
+from tulle._types import Floats, Ints
 
 MISMATCH = 1.0  # squared: another category is as far as one standard deviation
 _SMALL = 30_000_000  # cell comparisons that NumPy does before a compiler would have started

@@ -11,13 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tulle._types import Codes, Floats, Ints
 from tulle.errors import ParameterError, nearest_name
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

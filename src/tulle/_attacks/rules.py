@@ -19,14 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.result import AttackResult
+from tulle._types import Floats, Words
 from tulle.errors import DataError
 from tulle.rules._sensitive import lookup
 from tulle.rules.mine import Implications, hash_words, implications, mine
 from tulle.rules.rule import Rule
 from tulle.transactions import Transactions
-
-Words = NDArray[np.uint64]
-Floats = NDArray[np.float64]
 
 GAP = Fraction(1, 10)  # by which the competitor lowers the thresholds
 _MIX = np.uint64(0x9E3779B97F4A7C15)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._attacks.records import Floats, Ints, Records
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
+from tulle._types import Floats, Ints
 
 BINS = 50
 COLUMNS = 3  # columns in a combination

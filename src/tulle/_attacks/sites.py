@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from tulle._attacks.result import AttackResult
 from tulle._random import RandomState, as_generator
+from tulle._types import Floats
 from tulle.errors import DataError, nearest_name
 from tulle.sites._columns import PARTS, ValueType
 from tulle.sites._numbers import as_number
 from tulle.table._frames import to_polars
 
-Floats = NDArray[np.float64]
 _NEAR = 0.01  # a guess within this share of the range counts as right
 _MOST_CATEGORIES = 1000  # more are matched by rank alone
 

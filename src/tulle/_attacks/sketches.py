@@ -22,10 +22,8 @@ import numpy.typing as npt
 from tulle._attacks.records import chosen
 from tulle._attacks.result import AttackResult
 from tulle._threads import linear_algebra_on_one
+from tulle._types import Floats, Ints
 from tulle.sketch.sketches import Sketches
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _ROUNDS = 12  # in which the entries of a record are found
 _CELLS = 1 << 23  # scores held at once

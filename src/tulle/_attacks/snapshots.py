@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tulle._attacks.result import AttackResult
-from tulle._moments import Floats
+from tulle._types import Floats
 from tulle.errors import DataError, ParameterError
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import polars as pl
 
+from tulle._types import FilePath
 from tulle.errors import ParameterError
 from tulle.io._formats import is_compressed
 from tulle.io.read import read_table
@@ -17,8 +17,6 @@ from tulle.io.write import put_table
 from tulle.rules._containers import is_table_name, named, open_baskets, open_frame, open_long
 from tulle.transactions import Transactions, write_fimi
 from tulle.transactions.baskets import Rows
-
-FilePath = str | os.PathLike[str]
 
 
 class Opened(NamedTuple):

@@ -8,7 +8,8 @@ import polars as pl
 
 from tulle._checks import check_choice, check_int
 from tulle._commands._columns import column_of
-from tulle._commands._sources import Path, check_names, sources_read
+from tulle._commands._sources import check_names, sources_read
+from tulle._types import FilePath
 from tulle.condense._classes import are_quantity, few_enough
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.io._formats import format_of
@@ -30,11 +31,11 @@ _SMALL_CLASSES = ("error", "suppress", "pool")
 
 
 def check_files(
-    source: Path,
-    output: Path,
-    policy: Path | None,
-    report: Path | None,
-    control: Path | None,
+    source: FilePath,
+    output: FilePath,
+    policy: FilePath | None,
+    report: FilePath | None,
+    control: FilePath | None,
     force: bool,
 ) -> None:
     """Refuses names that cannot be written, or are one file, before any work is done."""

@@ -8,20 +8,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from tulle._files import digest, refuse_existing
+from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, is_sql, split_sheet
 from tulle.releases import manifest_path
 
-Path = str | os.PathLike[str]
 
-
-def sources_read(*sources: Path | None) -> tuple[str, ...]:
+def sources_read(*sources: FilePath | None) -> tuple[str, ...]:
     """Files (not sheets) and database tables that were read: no release may replace them."""
     return tuple(str(s) if is_sql(s) else split_sheet(s)[0] for s in sources if s is not None)
 
 
 def check_names(
-    *, output: Path, report: Path | None, others: dict[str, Path | None], force: bool
+    *, output: FilePath, report: FilePath | None, others: dict[str, FilePath | None], force: bool
 ) -> None:
     """Refuses a bad report, and names that are one file, before any work is done.
 
@@ -43,7 +42,7 @@ def check_names(
 
 
 @contextmanager
-def writing_beside(there: str, other: Path) -> Iterator[None]:
+def writing_beside(there: str, other: FilePath) -> Iterator[None]:
     """Says of a report or the like that cannot be written what is there already."""
     try:
         yield
@@ -51,7 +50,7 @@ def writing_beside(there: str, other: Path) -> Iterator[None]:
         raise DataError(f"{other}: cannot be written ({error.strerror}); {there}") from None
 
 
-def source_entry(source: Path, records: int) -> dict[str, Any]:
+def source_entry(source: FilePath, records: int) -> dict[str, Any]:
     """The source in a manifest: its name without folder or password, its digest, its size."""
     entry: dict[str, Any] = {"name": os.path.basename(display_name(source)), "records": records}
     if not is_sql(source):

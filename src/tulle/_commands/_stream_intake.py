@@ -14,7 +14,7 @@ import polars as pl
 
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
-from tulle._moments import Ints
+from tulle._types import Ints
 from tulle.errors import DataError, PrivacyError
 from tulle.io._text import refuse_record
 from tulle.stream import StreamCondenser

@@ -14,8 +14,9 @@ from tulle._attacks.result import AttackResult
 from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
 from tulle._report.words import attack_label
+from tulle._types import Floats, Ints
 from tulle.condense._synthesis import synthesize
 from tulle.errors import DataError
 from tulle.io.write import put_table

@@ -10,9 +10,10 @@ import polars as pl
 
 from tulle._commands._columns import column_of, plan_columns, without_opaque, words_of
 from tulle._commands._options import DEFAULTS, check_feasible, check_files, is_class, refuse_unused
-from tulle._commands._sources import Path, source_entry, sources_read, writing_beside
+from tulle._commands._sources import source_entry, sources_read, writing_beside
 from tulle._metrics.covariance import covariance_compatibility
 from tulle._random import seed_policy
+from tulle._types import FilePath
 from tulle.auditing import Audit, audit
 from tulle.auditing._pictures import group_section, notes_section
 from tulle.condense.class_condenser import ClassCondenser
@@ -42,14 +43,14 @@ class Condensed(NamedTuple):
 
 
 def condense(
-    source: Path,
-    output: Path,
+    source: FilePath,
+    output: FilePath,
     *,
-    policy: Path | None = None,
+    policy: FilePath | None = None,
     levels: str | None = None,
     target: str | None = None,
-    report: Path | None = None,
-    control: Path | None = None,
+    report: FilePath | None = None,
+    control: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **options: Any,
@@ -196,8 +197,8 @@ def _manifest(
 def _compared(
     original: pl.DataFrame,
     release: pl.DataFrame,
-    source: Path,
-    control: Path | None,
+    source: FilePath,
+    control: FilePath | None,
     columns: list[Column],
 ) -> list[pl.DataFrame]:
     """The tables of the audit: original, release, and control if there is one."""

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from tulle._attacks.rules import rule_recovery
 from tulle._checks import check_choice, check_flag, check_int
-from tulle._commands._baskets import FilePath, Opened, n_empty, open_file, put_baskets
+from tulle._commands._baskets import Opened, n_empty, open_file, put_baskets
 from tulle._commands._sources import check_names, source_entry, sources_read, writing_beside
 from tulle._random import as_generator, seed_policy
+from tulle._types import FilePath
 from tulle.auditing.audit import Audit
 from tulle.errors import ParameterError
 from tulle.releases import Manifest, check_target, write_release

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from tulle._commands._baskets import FilePath, open_file
+from tulle._commands._baskets import open_file
 from tulle._files import refuse_existing, refuse_same
+from tulle._types import FilePath
 from tulle.errors import ParameterError
 from tulle.io._formats import Format, format_of
 from tulle.io.write import write_table

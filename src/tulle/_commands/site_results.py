@@ -12,8 +12,9 @@ import polars as pl
 
 from tulle._commands._sources import sources_read
 from tulle._commands.site_tables import CARRIED
-from tulle._commands.sites import Done, FilePath, facts_of, load_agreement
+from tulle._commands.sites import Done, facts_of, load_agreement
 from tulle._files import atomic_write, refuse_existing, refuse_same
+from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.io._formats import Format, display_name, format_of, is_sql, readable_as
 from tulle.io.read import read_table

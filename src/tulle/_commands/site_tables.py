@@ -11,11 +11,12 @@ import polars as pl
 from tulle._attacks.result import AttackResult
 from tulle._attacks.sites import WARNING, attack_tables, warnings_of, worst_of
 from tulle._commands._sources import check_names, sources_read, writing_beside
-from tulle._commands.sites import Done, FilePath, facts_of, load_agreement
+from tulle._commands.sites import Done, facts_of, load_agreement
 from tulle._files import digest, refuse_existing
 from tulle._metrics.answers import same_answers
 from tulle._random import as_generator, seed_policy
 from tulle._report.words import attack_label
+from tulle._types import FilePath
 from tulle.auditing import Audit
 from tulle.errors import ParameterError
 from tulle.io._formats import display_name, is_sql

@@ -11,8 +11,9 @@ import polars as pl
 
 from tulle._commands._sources import sources_read
 from tulle._commands.site_tables import ENCODED, carried
-from tulle._commands.sites import Done, FilePath
+from tulle._commands.sites import Done
 from tulle._progress import bar
+from tulle._types import FilePath
 from tulle.errors import DataError
 from tulle.io.read import read_batches, read_schema
 from tulle.io.write import put_batches

@@ -11,6 +11,7 @@ import polars as pl
 
 from tulle._commands._sources import check_names
 from tulle._files import refuse_existing, refuse_same
+from tulle._types import FilePath
 from tulle.errors import DataError, KeyMaterialError
 from tulle.io.read import read_table
 from tulle.keys import SecretKey
@@ -19,8 +20,6 @@ from tulle.sites.summary import SiteSummary, merge_summaries
 from tulle.table._inference import profile_columns
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Role
-
-FilePath = str | os.PathLike[str]
 
 _SHORTEST = 8  # characters of a passphrase
 

@@ -24,6 +24,7 @@ from tulle._files import refuse_existing
 from tulle._metrics.sketches import DotErrors, dot_errors, neighbour_recall
 from tulle._progress import bar
 from tulle._random import as_generator
+from tulle._types import FilePath
 from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
@@ -242,7 +243,6 @@ def _key_section(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-FilePath = str | os.PathLike[str]
 DEFAULTS: dict[str, Any] = {
     "model": "delta",
     "delta": None,

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from tulle import _report as reports
 from tulle._commands._columns import column_of, plan_columns, without_opaque
 from tulle._commands._options import check_classes, check_number, is_class
-from tulle._commands._sources import Path, check_names, sources_read
+from tulle._commands._sources import check_names, sources_read
 from tulle._commands.condense import condense
 from tulle._files import refuse_existing, refuse_same
 from tulle._random import seed_policy
+from tulle._types import FilePath
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import ParameterError
@@ -113,7 +114,11 @@ def tune(
 
 
 def _check_files(
-    source: Path, policy: Path | None, output: Path | None, report: Path | None, force: bool
+    source: FilePath,
+    policy: FilePath | None,
+    output: FilePath | None,
+    report: FilePath | None,
+    force: bool,
 ) -> None:
     """Refuses names that cannot be written, or are one file, before any work is done."""
     read = sources_read(source, policy)

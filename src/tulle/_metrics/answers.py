@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tulle._threads import models_on_one
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from tulle._types import Floats, Ints
 
 _MOST = 4000  # records that the miners look at
 _INDICATORS = 40  # of one column; rarer categories stand at 0 in all of them

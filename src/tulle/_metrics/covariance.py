@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer]
+from tulle._types import Floats, Integers
 
 
 def covariance_compatibility(original: Floats, released: Floats) -> float:
@@ -28,7 +27,7 @@ def agreement(original: Floats, released: Floats) -> float:
     return _pearson(original[upper], released[upper])
 
 
-def association(numbers: Floats, codes: Codes) -> Floats:
+def association(numbers: Floats, codes: Integers) -> Floats:
     """How strongly each two columns go together, (p + q, p + q); numbers come first.
 
     Two numbers: Pearson's correlation. Two categories: Cramer's V. A number and a category: the
@@ -49,7 +48,7 @@ def association(numbers: Floats, codes: Codes) -> Floats:
     return matrix
 
 
-def spread_behind(numbers: Floats, codes: Codes) -> NDArray[np.int64]:
+def spread_behind(numbers: Floats, codes: Integers) -> NDArray[np.int64]:
     """On how many records the spread of each column rests; numbers come first.
 
     Of numbers the square of the summed squared deviations over the sum of their squares: ``m`` if
@@ -99,8 +98,8 @@ def _correlations(numbers: Floats) -> Floats:
     return np.clip(together / scale, -1, 1)
 
 
-def _numbered(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Codes as 0, 1, ... and how often each occurs."""
+def _numbered(codes: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Integers as 0, 1, ... and how often each occurs."""
     _, numbers, counts = np.unique(codes, return_inverse=True, return_counts=True)
     return numbers.ravel().astype(np.int64), counts.astype(np.int64)
 

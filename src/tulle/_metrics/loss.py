@@ -10,10 +10,8 @@ both).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer]
+from tulle._types import Floats
 
 
 def information_loss(original: Floats, counterparts: Floats) -> float:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer]
+from tulle._types import Floats, Integers
 
 
 def wasserstein(original: Floats, released: Floats) -> float:
@@ -21,7 +19,7 @@ def wasserstein(original: Floats, released: Floats) -> float:
     return float(np.abs(first - second) @ np.diff(edges))
 
 
-def total_variation(original: Codes, released: Codes) -> float:
+def total_variation(original: Integers, released: Integers) -> float:
     """Half the sum of the differences of shares: 0 for equal shares, 1 for nothing in common.
 
     >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))

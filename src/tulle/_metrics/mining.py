@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from tulle._metrics.models import boosting
 from tulle._threads import models_on_one
-
-Floats = NDArray[np.float64]
+from tulle._types import Floats
 
 
 class MiningScores(NamedTuple):

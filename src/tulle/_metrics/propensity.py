@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tulle._metrics.models import boosting
 from tulle._threads import models_on_one
-
-Floats = NDArray[np.float64]
+from tulle._types import Floats
 
 
 class Propensity(NamedTuple):

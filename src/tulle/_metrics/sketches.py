@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tulle._types import Floats
 from tulle.sketch import _variance as variance
 from tulle.sketch.sketches import Sketches
-
-Floats = npt.NDArray[np.float64]
 
 
 class DotErrors(NamedTuple):

@@ -18,7 +18,8 @@ import numpy as np
 import polars as pl
 
 from tulle._attacks.copies import as_bytes, is_in
-from tulle._attacks.records import Floats, Records
+from tulle._attacks.records import Records
+from tulle._types import Floats
 from tulle.errors import DataError, PolicyError, PrivacyError, nearest_name
 from tulle.table._codecs import kind_of
 from tulle.table._frames import as_series, count_rows, open_table

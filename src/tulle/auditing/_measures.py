@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from tulle._attacks.copies import closest_distances
 from tulle._attacks.nearest import MISMATCH, nearest
-from tulle._attacks.records import Floats, Records, chosen
+from tulle._attacks.records import Records, chosen
 from tulle._metrics.covariance import agreement, association, spread_behind
 from tulle._metrics.loss import interval_width
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
 from tulle._metrics.mining import train_on_release
 from tulle._metrics.propensity import propensity
+from tulle._types import Floats
 from tulle.auditing._coding import Aligned, Design, ranked
 from tulle.condense._classes import few_enough
 from tulle.errors import DataError, ParameterError

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from tulle._attacks.records import Floats
 from tulle._metrics.groups import group_facts, group_rows
 from tulle._report.editions import hide_small
+from tulle._types import Floats
 from tulle.auditing._coding import Aligned, Design
 from tulle.auditing._measures import Associations
 from tulle.table.schema import Kind

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._checks import check_int
-from tulle._moments import Ints
+from tulle._types import Ints
 from tulle.condense._levels import count_infeasible, feasible
 from tulle.errors import DataError, PrivacyError
 from tulle.table._codecs import family_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.errors import DataError
 from tulle.table._encoder import Affine, TableEncoder, side_by_side, unite
 from tulle.table._frames import open_column

@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._checks import check_int
-from tulle._moments import GroupMoments, Ints
+from tulle._moments import GroupMoments
+from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
 from tulle.table._frames import as_series, open_column
 from tulle.table._numbers import EXACT

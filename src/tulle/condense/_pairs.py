@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
+from tulle._types import Floats, Ints
 from tulle.condense._synthesis import synthesize
 
 

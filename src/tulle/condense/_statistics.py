@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tulle._moments import Floats, GroupMoments
+from tulle._moments import GroupMoments
+from tulle._types import Floats
 from tulle.errors import DataError
 
 _LARGEST = 1e140  # deviation whose square is far from overflowing

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tulle._checks import check_choice
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
 from tulle._threads import linear_algebra_on_one
+from tulle._types import Floats, Ints
 from tulle.errors import DataError, PrivacyError
 
 DISTRIBUTIONS = ("uniform", "normal", "mean")

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
+from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
 from tulle.condense._joint import note_features, takes_any_table
 from tulle.condense._levels import LevelSummary, check_levels, join_summaries, locate_levels

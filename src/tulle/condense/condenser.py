@@ -12,8 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tulle._checks import check_choice, check_flag, check_int, check_real
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
+from tulle._types import Floats, Ints
 from tulle.condense._joint import JointEncoder, note_features, takes_any_table
 from tulle.condense._levels import (
     check_groups,

@@ -13,12 +13,12 @@ from contextlib import suppress
 
 import numpy as np
 
+from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
 from tulle.rules._classic import algo1a, removals_needed
 from tulle.rules._measures import Mined, side_effects
-from tulle.rules._search import Floats, Impact, Search, best
+from tulle.rules._search import Impact, Search, best
 from tulle.rules._sensitive import Codes, EditedCounts, Edits, Sensitive, count_sets
-from tulle.rules.mine import Longs
 
 _SHARES = (1.0, 0.75, 0.5, 0.25)  # of the rules, those that lose most others by removals first
 _ROUNDS = 20  # an addition can bring another rule back, and so on; a plan that does not end is none
@@ -94,7 +94,7 @@ def _grow_antecedent(sensitive: Sensitive, edits: Edits, r: int) -> None:
     _add(edits, counts, lacking[order][:need], left)
 
 
-def _add(edits: Edits, counts: EditedCounts, rows: Longs, items: Codes) -> None:
+def _add(edits: Edits, counts: EditedCounts, rows: Ints, items: Codes) -> None:
     for item in items:
         new = np.setdiff1d(rows, counts.rows([item]))
         edits.added_rows = np.concatenate((edits.added_rows, new))
@@ -140,7 +140,7 @@ def blocking(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
     return edits
 
 
-def sure_rows(sensitive: Sensitive, blocked: np.ndarray, items: tuple[int, ...]) -> Longs:
+def sure_rows(sensitive: Sensitive, blocked: np.ndarray, items: tuple[int, ...]) -> Ints:
     """Baskets that hold all of some items beyond doubt."""
     rows = sensitive.baskets.rows_with(items)
     for item in items:

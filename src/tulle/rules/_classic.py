@@ -11,13 +11,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from tulle._types import Ints
 from tulle.errors import PrivacyError
 from tulle.rules._sensitive import EditedCounts, Edits, Sensitive
 from tulle.rules._window import slide
-from tulle.rules.mine import Longs
 
 # Given a rule's number and its chosen rows: for each row, the item that goes.
-Choice = Callable[[int, Longs], Longs]
+Choice = Callable[[int, Ints], Ints]
 
 
 def minfia(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
@@ -95,7 +95,7 @@ def _constant(victims: list[int]) -> Choice:
     return lambda r, rows: np.full(len(rows), victims[r], dtype=np.int64)
 
 
-def _chosen(sensitive: Sensitive, r: int, crowded_first: bool = False) -> Longs:
+def _chosen(sensitive: Sensitive, r: int, crowded_first: bool = False) -> Ints:
     rows = sensitive.rows[r]
     degree = sensitive.degree[rows]
     order = np.argsort(-degree if crowded_first else degree, kind="stable")
@@ -211,7 +211,7 @@ def _take_away(
     edits.kept[cells] = False
 
 
-def _shortest(sensitive: Sensitive, edits: Edits, rows: Longs) -> Longs:
+def _shortest(sensitive: Sensitive, edits: Edits, rows: Ints) -> Ints:
     starts = sensitive.baskets.indptr
     gone = np.concatenate(([0], np.cumsum(~edits.kept)))
     length = (starts[rows + 1] - gone[starts[rows + 1]]) - (starts[rows] - gone[starts[rows]])

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from tulle._types import Flags, Words
 from tulle.rules._sensitive import Sensitive
-from tulle.rules._window import Mask
 from tulle.rules.mine import Implications, hash_words, implications, mine
 from tulle.transactions import Transactions
-
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +33,14 @@ class Mined:
         keys = _mixed(hashes[found.whole], hashes[found.antecedent])
         return cls(found, keys, minimum, confidence)
 
-    def sensitive(self, sensitive: Sensitive) -> Mask:
+    def sensitive(self, sensitive: Sensitive) -> Flags:
         """Which of the rules are sensitive ones."""
         words = hash_words(len(sensitive.baskets.names))
         whole = np.array([_xor(words, items) for items in sensitive.whole])
         left = np.array([_xor(words, items) for items in sensitive.antecedent])
         return np.isin(self.keys, _mixed(whole, left))
 
-    def containing(self, sensitive: Sensitive) -> Mask:
+    def containing(self, sensitive: Sensitive) -> Flags:
         """Which of the rules are on a set that contains a sensitive one: they may fall with it."""
         itemsets = self.rules.itemsets
         indptr, codes = itemsets.rows
@@ -76,7 +73,7 @@ def changed_share(before: Transactions, after: Transactions) -> float:
     return len(np.setxor1d(old, new, assume_unique=True)) / len(old)
 
 
-def _share(part: Mask, whole: Mask) -> float:
+def _share(part: Flags, whole: Flags) -> float:
     total = int(np.count_nonzero(whole))
     return int(np.count_nonzero(part)) / total if total else 0.0
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from tulle._checks import check_choice, check_int
 from tulle._random import RandomState, as_generator
+from tulle._types import Ints
 from tulle.errors import DataError
 from tulle.rules._containers import as_baskets
-from tulle.rules.mine import Implications, Longs, implications, mine
+from tulle.rules.mine import Implications, implications, mine
 from tulle.rules.rule import Rule, Share, confidence_share, support_count
 
 SCENARIOS = ("S1", "S2", "S3", "S4")
@@ -72,7 +73,7 @@ def choose_rules(
     return [_as_rule(found, rule, baskets.names) for rule in chosen]
 
 
-def _disjoint(found: Implications, order: Longs, wanted: int) -> list[int]:
+def _disjoint(found: Implications, order: Ints, wanted: int) -> list[int]:
     used: set[int] = set()
     chosen: list[int] = []
     for rule in order.tolist():

@@ -23,9 +23,9 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from tulle._progress import bar
+from tulle._types import Flags, Floats, Ints
 from tulle.rules._classic import (
     algo1b,
     algo2a,
@@ -40,8 +40,7 @@ from tulle.rules._classic import (
     swa,
 )
 from tulle.rules._sensitive import Edits, Sensitive
-from tulle.rules._window import Mask
-from tulle.rules.mine import Implications, Itemsets, Longs
+from tulle.rules.mine import Implications, Itemsets
 from tulle.rules.patterns import Classes
 from tulle.transactions import Transactions
 
@@ -49,7 +48,6 @@ from tulle.transactions import Transactions
 # in the consequent. A rule is lost when its support or its confidence falls below the thresholds;
 # its margin is how many baskets it can still lose.
 
-Floats = npt.NDArray[np.float64]
 _PRECIOUS = 10_000  # rules that an itemset to be kept is worth
 _FEW_SETS = 2_000
 _SMALL = 20_000_000  # sets times baskets: below, a matrix of truth values serves
@@ -76,8 +74,8 @@ class Impact:
         rules: Implications,
         minimum: int,
         confidence: Fraction,
-        spare: Mask,
-        precious: Longs | None = None,
+        spare: Flags,
+        precious: Ints | None = None,
     ) -> None:
         self.baskets = baskets
         self.minimum = minimum
@@ -96,15 +94,15 @@ class Impact:
         self.itemsets = rules.itemsets
         self.classes: Classes | None = None
 
-    def expect(self, rows: Longs, items: Longs) -> None:
+    def expect(self, rows: Ints, items: Ints) -> None:
         """Prepares for costs of these items in these baskets, many times over."""
         self.classes = Classes.of(self.baskets, self.itemsets, rows, items)
 
-    def lost(self, kept: Mask, rows: Longs) -> Longs:
+    def lost(self, kept: Flags, rows: Ints) -> Ints:
         """How many of some baskets no longer support each set."""
         return self.tree.lost(kept, rows)
 
-    def costs(self, kept: Mask, rows: Longs, weight: Floats, items: Longs) -> Floats:
+    def costs(self, kept: Flags, rows: Ints, weight: Floats, items: Ints) -> Floats:
         """For each of some baskets and items: the weight of the sets that go with the item."""
         if self.classes is None:
             return self.tree.costs(kept, rows, weight, items)
@@ -116,13 +114,13 @@ class Impact:
         costs[~edited] = self.classes.costs(rows[~edited], weight[self.tree.place])
         return costs
 
-    def n_lost(self, support: Longs) -> int:
+    def n_lost(self, support: Ints) -> int:
         """Number of rules, sensitive ones aside, that supports like these lose."""
         broken = int(np.count_nonzero(support[self.precious] < self.minimum))
         lost = np.count_nonzero((self._margin(support)[0] < 0) & ~self.spare)
         return int(lost) + _PRECIOUS * broken
 
-    def weight(self, support: Longs, reference: Longs, sharpness: float, dying: str) -> Floats:
+    def weight(self, support: Ints, reference: Ints, sharpness: float, dying: str) -> Floats:
         """What one basket less of each set costs, near a reference solution.
 
         A rule that survives the reference weighs more the less it can lose. One that dies there
@@ -147,7 +145,7 @@ class Impact:
         np.add.at(total, self.precious, _PRECIOUS / (room + 1.0))
         return total
 
-    def _margin(self, support: Longs) -> tuple[Floats, Mask]:
+    def _margin(self, support: Ints) -> tuple[Floats, Flags]:
         over, under = self.confidence.numerator, self.confidence.denominator
         by_support = support[self.whole] - self.minimum
         by_confidence: Floats = (
@@ -172,7 +170,7 @@ class _Walk:
         self.single = np.full(len(baskets.names), -1, dtype=np.int64)
         self.single[self.item[roots]] = roots
 
-    def lost(self, kept: Mask, rows: Longs) -> Longs:
+    def lost(self, kept: Flags, rows: Ints) -> Ints:
         from tulle.rules._impact_kernels import lost_supports
 
         b = self.baskets
@@ -180,7 +178,7 @@ class _Walk:
             b.indptr, b.items, kept, rows, self.item, self.after, self.single, len(b.names)
         ).astype(np.int64)
 
-    def costs(self, kept: Mask, rows: Longs, weight: Floats, items: Longs) -> Floats:
+    def costs(self, kept: Flags, rows: Ints, weight: Floats, items: Ints) -> Floats:
         from tulle.rules._impact_kernels import removal_costs
 
         b = self.baskets
@@ -204,15 +202,15 @@ class _Matrix:
         self.members = np.zeros((len(itemsets), len(baskets.names)), dtype=bool)
         self.members[owner, codes] = True
 
-    def lost(self, kept: Mask, rows: Longs) -> Longs:
+    def lost(self, kept: Flags, rows: Ints) -> Ints:
         before = self._holds(np.ones_like(kept), rows)
         return np.count_nonzero(before & ~self._holds(kept, rows), axis=1)
 
-    def costs(self, kept: Mask, rows: Longs, weight: Floats, items: Longs) -> Floats:
+    def costs(self, kept: Flags, rows: Ints, weight: Floats, items: Ints) -> Floats:
         holds = self._holds(kept, rows)
         return holds.T.astype(np.float64) @ (weight[:, None] * self.members[:, items])
 
-    def _holds(self, kept: Mask, rows: Longs) -> Mask:
+    def _holds(self, kept: Flags, rows: Ints) -> Flags:
         """Which set (rows of the result) each basket (columns) holds."""
         place = np.full(len(self.baskets), -1, dtype=np.int64)
         place[rows] = np.arange(len(rows))
@@ -248,12 +246,12 @@ class Candidates:
     """
 
     sensitive: Sensitive
-    rows: Longs
-    items: Longs
-    cell: Longs  # place of each (basket, item) among the cells, -1 if the basket lacks the item
-    in_rule: Mask  # [rule, item]
-    in_antecedent: Mask
-    antecedents: Longs
+    rows: Ints
+    items: Ints
+    cell: Ints  # place of each (basket, item) among the cells, -1 if the basket lacks the item
+    in_rule: Flags  # [rule, item]
+    in_antecedent: Flags
+    antecedents: Ints
 
     @classmethod
     def of(cls, sensitive: Sensitive, most: int = 60_000) -> Candidates:
@@ -279,11 +277,11 @@ class Candidates:
         )
 
     @cached_property
-    def has(self) -> Mask:
+    def has(self) -> Flags:
         """Which basket holds which item, as they came."""
         return self.cell >= 0
 
-    def count(self, left: Mask, r: int) -> tuple[int, int]:
+    def count(self, left: Flags, r: int) -> tuple[int, int]:
         """Supports of a rule and of its antecedent, given which items are left in the baskets."""
         whole = left[:, self.in_rule[r]].all(axis=1)
         head = left[:, self.in_antecedent[r]].all(axis=1)
@@ -293,24 +291,24 @@ class Candidates:
         )
 
     @cached_property
-    def _outside(self) -> tuple[Longs, Longs]:
+    def _outside(self) -> tuple[Ints, Ints]:
         """Supports of rules and antecedents among all baskets that are no candidates."""
         inside = np.count_nonzero(holds(self.has, self.in_rule), axis=0)
         heads = np.count_nonzero(holds(self.has, self.in_antecedent), axis=0)
         return self.supports - inside, self.antecedents - heads
 
     @cached_property
-    def supports(self) -> Longs:
+    def supports(self) -> Ints:
         """Support of each rule, as the baskets came."""
         return np.array([len(rows) for rows in self.sensitive.rows], dtype=np.int64)
 
 
-def holds(left: Mask, members: Mask) -> Mask:
+def holds(left: Flags, members: Flags) -> Flags:
     """Which basket holds all items of which set."""
     return np.stack([left[:, wanted].all(axis=1) for wanted in members], axis=1)
 
 
-def cheaper_modes(candidates: Candidates, costs: Floats) -> Mask:
+def cheaper_modes(candidates: Candidates, costs: Floats) -> Flags:
     """For each rule, whether falling by confidence costs less than falling by support."""
     sensitive = candidates.sensitive
     modes = np.zeros(len(sensitive), dtype=bool)
@@ -329,8 +327,8 @@ def cheaper_modes(candidates: Candidates, costs: Floats) -> Mask:
 
 
 def cover(
-    candidates: Candidates, left: Mask, part: Longs, costs: Floats, modes: Mask, needs: Floats
-) -> tuple[Longs, Longs]:
+    candidates: Candidates, left: Flags, part: Ints, costs: Floats, modes: Flags, needs: Floats
+) -> tuple[Ints, Ints]:
     """The removals (basket, column) that meet all needs at least cost.
 
     Baskets are places among the candidates' rows, of which only those of ``part`` may change;
@@ -352,7 +350,7 @@ def cover(
 
 
 def _effects(
-    candidates: Candidates, left: Mask, whole: Mask, place: Longs, column: Longs, modes: Mask
+    candidates: Candidates, left: Flags, whole: Flags, place: Ints, column: Ints, modes: Flags
 ) -> Floats:
     """How far each removal brings each rule; see the head of this file."""
     effect = (whole[place] & candidates.in_rule[:, column].T).astype(np.float64)
@@ -362,20 +360,20 @@ def _effects(
     return effect
 
 
-def _cheapest_of_equal(place: Longs, kind: Longs, cost: Floats) -> Longs:
+def _cheapest_of_equal(place: Ints, kind: Ints, cost: Floats) -> Ints:
     """Of removals from the same basket with the same effect, only the cheapest is of use."""
     order = np.lexsort((cost, kind, place))
     same = (place[order][1:] == place[order][:-1]) & (kind[order][1:] == kind[order][:-1])
     return order[np.concatenate(([True], ~same))] if len(order) else order
 
 
-def _kinds(effect: Floats) -> Longs:
+def _kinds(effect: Floats) -> Ints:
     """Numbers the different effects."""
     mixed = effect @ np.random.default_rng(0).standard_normal(effect.shape[1])
     return np.unique(mixed, return_inverse=True)[1].reshape(-1)
 
 
-def _solve(cost: Floats, effect: Floats, kind: Longs, needs: Floats) -> Longs:
+def _solve(cost: Floats, effect: Floats, kind: Ints, needs: Floats) -> Ints:
     """Which removals to choose.
 
     Removals of one effect differ in cost only, so the cheapest go first; the program need not
@@ -392,7 +390,7 @@ def _solve(cost: Floats, effect: Floats, kind: Longs, needs: Floats) -> Longs:
     return order[rank < wanted[parcel]]
 
 
-def _parcels(kind: Longs) -> Longs:
+def _parcels(kind: Ints) -> Ints:
     """Cuts each run of one kind into at most so many parcels; numbers them in order."""
     counts = np.bincount(kind)
     rank = np.arange(len(kind)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -418,7 +416,7 @@ def _program(cost: Floats, effect: Floats, needs: Floats) -> Floats:
     return np.zeros(len(cost)) if found.x is None else np.asarray(found.x)
 
 
-def _supporting(sensitive: Sensitive, most: int) -> Longs:
+def _supporting(sensitive: Sensitive, most: int) -> Ints:
     rows = np.unique(np.concatenate(sensitive.rows))
     if len(rows) <= most:
         return rows
@@ -438,8 +436,8 @@ def _supporting(sensitive: Sensitive, most: int) -> Longs:
 class Plan:
     """What is left of the candidates' baskets, and what it costs."""
 
-    left: Mask  # which items of sensitive rules are left in the candidates' baskets
-    lost: Longs  # how many baskets each itemset lost
+    left: Flags  # which items of sensitive rules are left in the candidates' baskets
+    lost: Ints  # how many baskets each itemset lost
     n_lost: int  # how many rules are lost
     n_left: int  # how many cells are left: fewer edits break ties
 
@@ -461,19 +459,19 @@ class Planner:
         has = self.candidates.has
         self.untouched = Plan(has, np.zeros_like(impact.support), 0, int(np.count_nonzero(has)))
 
-    def solved(self, base: Plan, part: Longs, costs: Floats, modes: Mask) -> Plan:
+    def solved(self, base: Plan, part: Ints, costs: Floats, modes: Flags) -> Plan:
         """The plan that hides all rules by the cheapest removals from a part of the baskets."""
         left = base.left.copy()
         left[self.chosen(base, part, costs, modes)] = False
         self._repair(left, part, costs)
         return self.measured(left, base)
 
-    def chosen(self, base: Plan, part: Longs, costs: Floats, modes: Mask) -> tuple[Longs, Longs]:
+    def chosen(self, base: Plan, part: Ints, costs: Floats, modes: Flags) -> tuple[Ints, Ints]:
         """The cheapest removals, as places and columns, that bring all rules down."""
         needs = self._needs(base.left, modes)
         return cover(self.candidates, base.left, part, costs, modes, needs)
 
-    def measured(self, left: Mask, near: Plan) -> Plan:
+    def measured(self, left: Flags, near: Plan) -> Plan:
         """Counts what is lost, from a plan that differs in some baskets only."""
         changed = self.candidates.rows[(left != near.left).any(axis=1)]
         lost = near.lost - self.impact.lost(self.kept(near.left), changed)
@@ -481,25 +479,25 @@ class Planner:
         n_lost = self.impact.n_lost(self.impact.support - lost)
         return Plan(left, lost, n_lost, int(np.count_nonzero(left)))
 
-    def costs(self, base: Plan, near: Plan, part: Longs, sharpness: float, dying: str) -> Floats:
+    def costs(self, base: Plan, near: Plan, part: Ints, sharpness: float, dying: str) -> Floats:
         """What each removal from a part of the baskets costs, near another plan."""
         support = self.impact.support
         weight = self.impact.weight(support - base.lost, support - near.lost, sharpness, dying)
         rows = self.candidates.rows[part]
         return self.impact.costs(self.kept(base.left), rows, weight, self.candidates.items)
 
-    def by_confidence(self, left: Mask) -> Mask:
+    def by_confidence(self, left: Flags) -> Flags:
         """Which rules are hidden by confidence and not by support."""
         support = [self.candidates.count(left, r)[0] for r in range(len(self.sensitive))]
         return np.array(support) >= self.sensitive.limit
 
-    def kept(self, left: Mask) -> Mask:
+    def kept(self, left: Flags) -> Flags:
         """The same as a mask over all cells of the baskets."""
         kept = np.ones(len(self.sensitive.baskets.items), dtype=bool)
         kept[self.candidates.cell[self.candidates.has & ~left]] = False
         return kept
 
-    def _needs(self, left: Mask, modes: Mask) -> Floats:
+    def _needs(self, left: Flags, modes: Flags) -> Floats:
         """How far each rule still is from being hidden in its way."""
         needs = np.zeros(len(self.sensitive))
         for r in range(len(self.sensitive)):
@@ -513,7 +511,7 @@ class Planner:
                 needs[r] = support - self.sensitive.limit[r] + 1
         return needs
 
-    def _repair(self, left: Mask, part: Longs, costs: Floats) -> None:
+    def _repair(self, left: Flags, part: Ints, costs: Floats) -> None:
         """Takes an item of the consequent away, cheapest first, until every rule is hidden."""
         price = np.full(left.shape, np.inf)
         price[part] = costs
@@ -530,7 +528,7 @@ class Planner:
                 order = np.argsort(price[holders, column], kind="stable")
                 left[holders[order][:need], column] = False
 
-    def _visible(self, left: Mask) -> list[int]:
+    def _visible(self, left: Flags) -> list[int]:
         counts = [self.candidates.count(left, r) for r in range(len(self.sensitive))]
         return [r for r, pair in enumerate(counts) if not self.sensitive.hidden(r, *pair)]
 
@@ -618,7 +616,7 @@ class Search:
         return self._steps(untouched, everywhere, modes, _STEPS, sharpness, tilt)
 
     def _steps(
-        self, base: Plan, part: Longs, modes: Mask, steps: int, sharpness: float, tilt: Floats
+        self, base: Plan, part: Ints, modes: Flags, steps: int, sharpness: float, tilt: Floats
     ) -> Plan:
         """Chooses all removals, makes some, and chooses the rest anew, until all is done."""
         for step in range(steps, 1, -1):
@@ -659,11 +657,11 @@ class Search:
         costs = self.planner.costs(freed, best, part, sharpness, dying) * tilt
         return self.planner.solved(freed, part, costs, modes)
 
-    def _around_rules(self, modes: Mask, tilt: Floats) -> tuple[Longs, Mask, Floats]:
+    def _around_rules(self, modes: Flags, tilt: Floats) -> tuple[Ints, Flags, Floats]:
         """Baskets of one to three rules, perhaps to fall in the other way or by other items."""
         count = min(len(self.sensitive), int(self.rng.integers(1, 4)))
         rules = self.rng.choice(len(self.sensitive), size=count, replace=False)
-        supporting: Mask = np.any(
+        supporting: Flags = np.any(
             holds(self.candidates.has, self.candidates.in_rule[rules]), axis=1
         )
         if self.rng.random() < 0.3:
@@ -673,7 +671,7 @@ class Search:
             tilt = np.where(own, self._tilt(2.0), tilt)
         return self._some(supporting, (0.2, 0.5, 1.0)), modes, tilt
 
-    def _some(self, which: Mask, shares: tuple[float, ...]) -> Longs:
+    def _some(self, which: Flags, shares: tuple[float, ...]) -> Ints:
         return np.flatnonzero(which & (self.rng.random(len(which)) < self.rng.choice(shares)))
 
     def _tilt(self, strength: float) -> Floats:

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tulle._types import Flags, Ints
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.rules._window import Mask
-from tulle.rules.mine import Longs
 from tulle.rules.rule import Rule, confidence_if_any, exact_share, support_count
 from tulle.transactions import Transactions
 from tulle.transactions.baskets import _among
@@ -112,7 +111,7 @@ class Sensitive:
         )
 
     @cached_property
-    def limit(self) -> Longs:
+    def limit(self) -> Ints:
         """The support below which each rule is hidden."""
         return np.array([limit.support for limit in self.limits], dtype=np.int64)
 
@@ -127,18 +126,18 @@ class Sensitive:
         return tuple(tuple(sorted(a + b)) for a, b in zip(self.antecedent, self.consequent))
 
     @cached_property
-    def rows(self) -> tuple[Longs, ...]:
+    def rows(self) -> tuple[Ints, ...]:
         """The baskets that support each rule."""
         return tuple(self.baskets.rows_with(items) for items in self.whole)
 
     @cached_property
-    def quota(self) -> Longs:
+    def quota(self) -> Ints:
         """How many supporting baskets must lose each rule if it falls by support alone."""
         support = np.array([len(rows) for rows in self.rows], dtype=np.int64)
         return np.maximum(0, support - self.limit + 1)
 
     @cached_property
-    def degree(self) -> Longs:
+    def degree(self) -> Ints:
         """Conflict degree: number of sensitive rules that each basket supports."""
         degree = np.zeros(len(self.baskets), dtype=np.int64)
         for rows in self.rows:
@@ -217,7 +216,7 @@ def lookup(baskets: Transactions, itemsets: Sequence[Sequence[Any]]) -> list[Cod
 # What a hiding method decided: cells that go, cells that come, cells left open.
 
 
-def _none() -> Longs:
+def _none() -> Ints:
     return np.empty(0, dtype=np.int64)
 
 
@@ -230,12 +229,12 @@ class Edits:
     basket did not hold the item.
     """
 
-    kept: Mask
-    added_rows: Longs = field(default_factory=_none)
-    added_items: Longs = field(default_factory=_none)
-    blocked: Mask | None = None
-    open_rows: Longs = field(default_factory=_none)
-    open_items: Longs = field(default_factory=_none)
+    kept: Flags
+    added_rows: Ints = field(default_factory=_none)
+    added_items: Ints = field(default_factory=_none)
+    blocked: Flags | None = None
+    open_rows: Ints = field(default_factory=_none)
+    open_items: Ints = field(default_factory=_none)
 
     @classmethod
     def none(cls, baskets: Transactions) -> Edits:
@@ -277,7 +276,7 @@ class EditedCounts:
         self.baskets = sensitive.baskets
         self.edits = edits
 
-    def rows(self, items: Iterable[int]) -> Longs:
+    def rows(self, items: Iterable[int]) -> Ints:
         """Baskets that hold all of some items, ascending."""
         lists = sorted((self._rows_of(item) for item in items), key=len)
         found = lists[0]
@@ -285,7 +284,7 @@ class EditedCounts:
             found = found[_among(found, other)]
         return found
 
-    def _rows_of(self, item: int) -> Longs:
+    def _rows_of(self, item: int) -> Ints:
         cells = self.baskets.cells(item)
         rows = self.baskets.row_of[cells[self.edits.kept[cells]]]
         more = self.edits.added_rows[self.edits.added_items == item]

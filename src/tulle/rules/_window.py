@@ -14,14 +14,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tulle.rules.mine import Longs
+from tulle._types import Flags, Ints
 from tulle.transactions import Transactions
 
 _FEW_CELLS = 200_000
 _FEW_PAIRS = 5_000
-Mask = npt.NDArray[np.bool_]
 
 
 def slide(
@@ -33,7 +31,7 @@ def slide(
     victim: str = "transaction",
     seed: int = 0,
     first_row: int = 0,
-) -> Mask:
+) -> Flags:
     """Which cells stay after SWA.
 
     Parameters
@@ -70,7 +68,7 @@ def slide(
     return kept
 
 
-def supporters(baskets: Transactions, flat: Longs, ends: Longs) -> Longs:
+def supporters(baskets: Transactions, flat: Ints, ends: Ints) -> Ints:
     """Pairs (row, rule), in the order of rows, then rules."""
     if len(baskets.items) <= _FEW_CELLS:
         lists = [baskets.rows_with(flat[a:b].tolist()) for a, b in pairwise(ends)]
@@ -87,15 +85,15 @@ def supporters(baskets: Transactions, flat: Longs, ends: Longs) -> Longs:
 
 
 def choose_victims(
-    rows: Longs,
-    own: Longs,
-    numbers: Longs,
-    flat: Longs,
-    ends: Longs,
+    rows: Ints,
+    own: Ints,
+    numbers: Ints,
+    flat: Ints,
+    ends: Ints,
     scope: str,
     seed: int,
     first_row: int,
-) -> Longs:
+) -> Ints:
     """The victim of each (row, rule): the rule's most shared item; if none is shared, any.
 
     Sharing is counted among the sensitive rules that the same basket supports (``transaction``)
@@ -119,7 +117,7 @@ def choose_victims(
     return np.where(shared[first] > 1, item[first], flat[ends[own] + chance])
 
 
-def offset_by_chance(rows: Longs, rules: Longs, sizes: Longs, seed: int) -> Longs:
+def offset_by_chance(rows: Ints, rules: Ints, sizes: Ints, seed: int) -> Ints:
     """A random place in each rule, from (seed, row, rule) alone: no order of work changes it."""
     with np.errstate(over="ignore"):
         mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -130,7 +128,7 @@ def offset_by_chance(rows: Longs, rules: Longs, sizes: Longs, seed: int) -> Long
     return (mixed % sizes.astype(np.uint64)).astype(np.int64)
 
 
-def _by_rule_then_length(own: Longs, length: Longs) -> Longs:
+def _by_rule_then_length(own: Ints, length: Ints) -> Ints:
     """A stable order; short numbers are sorted by counting."""
     most = max(int(length.max()), int(own.max()))
     kind = np.uint16 if most < 2**16 else np.int64
@@ -138,13 +136,13 @@ def _by_rule_then_length(own: Longs, length: Longs) -> Longs:
     return order[np.argsort(own[order].astype(kind), kind="stable")]
 
 
-def _flat(rules: Sequence[tuple[int, ...]]) -> tuple[Longs, Longs]:
+def _flat(rules: Sequence[tuple[int, ...]]) -> tuple[Ints, Ints]:
     ends = np.cumsum([0] + [len(items) for items in rules])
     return np.array([item for items in rules for item in items], dtype=np.int64), ends
 
 
 def _remove(
-    baskets: Transactions, kept: Mask, rows: Any, own: Any, victims: Any, heads: Any,
+    baskets: Transactions, kept: Flags, rows: Any, own: Any, victims: Any, heads: Any,
     quotas: Any, ends: Any, flat: Any,
 ) -> None:  # fmt: skip
     if len(rows) > _FEW_PAIRS:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._random import RandomState, as_generator
+from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules._additions import best_adding, blocking
 from tulle.rules._classic import (
@@ -40,7 +41,7 @@ from tulle.rules._sensitive import (
     is_hidden,
     lookup,
 )
-from tulle.rules.mine import Itemsets, Longs
+from tulle.rules.mine import Itemsets
 from tulle.rules.rule import (
     Rule,
     RuleFile,
@@ -144,7 +145,7 @@ def require_kept(
         raise DataError(f"{', '.join(lost)} did not stay frequent: nothing is released{hint}")
 
 
-def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Longs:
+def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
     """The nodes of some frequent itemsets."""
     indptr, codes = itemsets.rows
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tulle._checks import check_choice, check_int
+from tulle._types import Codes, Ints
 from tulle.errors import DataError
 from tulle.rules._containers import named, open_baskets
 from tulle.rules.rule import Share, confidence_share, support_count
@@ -21,8 +22,6 @@ from tulle.transactions import Transactions
 
 # Frequent itemsets as a tree of nodes, and the two ways to mine them.
 
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
 _FEW_CELLS = 100_000
 _FEW_SETS = 10_000
 
@@ -34,15 +33,15 @@ class Itemsets:
     Node 0 is the empty set; parents come before their children.
     """
 
-    parent: Ints
-    item: Ints
-    support: Ints
+    parent: Codes
+    item: Codes
+    support: Codes
 
     def __len__(self) -> int:
         return len(self.parent)
 
     @cached_property
-    def sizes(self) -> Longs:
+    def sizes(self) -> Ints:
         """Number of items in each set."""
         if kernels_are_loaded():
             from tulle.rules._mining_kernels import set_sizes
@@ -56,7 +55,7 @@ class Itemsets:
         return sizes
 
     @cached_property
-    def rows(self) -> tuple[Longs, Ints]:
+    def rows(self) -> tuple[Ints, Codes]:
         """All sets as compressed rows of ascending codes."""
         indptr = np.concatenate(([0], np.cumsum(self.sizes)))
         if len(self) > _FEW_SETS or kernels_are_loaded():
@@ -67,7 +66,7 @@ class Itemsets:
             return indptr, codes
         return indptr, self._rows_small(indptr)
 
-    def _rows_small(self, indptr: Longs) -> Ints:
+    def _rows_small(self, indptr: Ints) -> Codes:
         """The twin of the kernel."""
         owner = np.repeat(np.arange(len(self)), self.sizes)
         flat = np.empty(indptr[-1], dtype=np.int64)
@@ -91,7 +90,7 @@ class Itemsets:
         hashes[self.sizes == 0] = 0
         return hashes
 
-    def codes(self, node: int) -> Ints:
+    def codes(self, node: int) -> Codes:
         """The items of one set, ascending."""
         indptr, flat = self.rows
         return flat[indptr[node] : indptr[node + 1]]
@@ -186,7 +185,7 @@ def mine_small(baskets: Transactions, minimum: int, most: int | None = None) -> 
     return Itemsets(table[:, 0], table[:, 1], table[:, 2])
 
 
-def _frequent_ascending(baskets: Transactions, minimum: int) -> Longs:
+def _frequent_ascending(baskets: Transactions, minimum: int) -> Ints:
     frequent = np.flatnonzero(baskets.counts >= minimum)
     return frequent[np.argsort(baskets.counts[frequent], kind="stable")]
 
@@ -203,23 +202,23 @@ class Implications:
     """Rules antecedent -> consequent; each row is three nodes of the itemsets."""
 
     itemsets: Itemsets
-    nodes: Ints
+    nodes: Codes
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     @property
-    def whole(self) -> Ints:
+    def whole(self) -> Codes:
         """Node of antecedent and consequent together."""
         return self.nodes[:, 0]
 
     @property
-    def antecedent(self) -> Ints:
+    def antecedent(self) -> Codes:
         """Node of the antecedent."""
         return self.nodes[:, 1]
 
     @property
-    def consequent(self) -> Ints:
+    def consequent(self) -> Codes:
         """Node of the consequent."""
         return self.nodes[:, 2]
 
@@ -416,7 +415,7 @@ def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
     return frame.select(pl.col("items").list.head("size")).to_series()
 
 
-def _border(itemsets: Itemsets, kind: str) -> Longs:
+def _border(itemsets: Itemsets, kind: str) -> Ints:
     """Nodes without a frequent superset (of the same support): one item more is enough to look."""
     indptr, codes = itemsets.rows
     words = hash_words(int(codes.max(initial=0)) + 1)

@@ -11,15 +11,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tulle._checks import check_int
+from tulle._types import Codes, Flags, Floats, Ints, Words
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.rules._containers import open_baskets
 from tulle.rules._sensitive import lookup
-from tulle.rules._window import Mask
 from tulle.rules.mine import (
     Implications,
-    Ints,
     Itemsets,
-    Longs,
     as_given,
     hash_words,
     implications,
@@ -123,7 +121,7 @@ class PatternSanitizer(BaseEstimator):
     def _store(
         self,
         found: Itemsets,
-        shared: Mask,
+        shared: Flags,
         every: Implications,
         left: Implications,
         sensitive: list[frozenset[int]],
@@ -139,7 +137,7 @@ class PatternSanitizer(BaseEstimator):
         self.recovery_factor_ = 0.0
 
 
-def shareable(found: Itemsets, sensitive: list[frozenset[int]]) -> Mask:
+def shareable(found: Itemsets, sensitive: list[frozenset[int]]) -> Flags:
     """Which itemsets may be shared: those that hold no chosen pair.
 
     Pairs are chosen one after another: the one that covers most sensitive sets for each other
@@ -159,7 +157,7 @@ def shareable(found: Itemsets, sensitive: list[frozenset[int]]) -> Mask:
 
 
 def recovered(
-    found: Itemsets, shared: Mask, sensitive: list[frozenset[int]]
+    found: Itemsets, shared: Flags, sensitive: list[frozenset[int]]
 ) -> list[frozenset[int]]:
     """The sensitive sets that an attacker regains, guessing again from what was guessed.
 
@@ -193,7 +191,7 @@ def _wanted(given: Any) -> list[Rule]:
     return found.rules
 
 
-def _require_unrecoverable(found: Itemsets, shared: Mask, sensitive: list[frozenset[int]]) -> None:
+def _require_unrecoverable(found: Itemsets, shared: Flags, sensitive: list[frozenset[int]]) -> None:
     if recovered(found, shared, sensitive):
         raise PrivacyError("inference regains a sensitive itemset: nothing is shared")
 
@@ -217,7 +215,7 @@ def _nodes(found: Itemsets) -> Sets:
     return {frozenset(found.codes(node).tolist()): node for node in range(len(found))}
 
 
-def _members(found: Itemsets) -> dict[int, Mask]:
+def _members(found: Itemsets) -> dict[int, Flags]:
     """For each item, which sets hold it."""
     indptr, codes = found.rows
     owner = np.repeat(np.arange(len(found)), np.diff(indptr))
@@ -229,7 +227,7 @@ def _members(found: Itemsets) -> dict[int, Mask]:
     return member
 
 
-def _contains(member: dict[int, Mask], pair: Pair) -> Mask:
+def _contains(member: dict[int, Flags], pair: Pair) -> Flags:
     first, second = pair
     return member[first] & member[second]
 
@@ -242,23 +240,21 @@ def _contains(member: dict[int, Mask], pair: Pair) -> Mask:
 
 _MOST_CELLS = 30_000_000  # of the matrix of truth values: 120 MB
 _STEP = 150  # multiplications that take the time of one step of a walk
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
     """Classes of itemsets, for some baskets and some items that may be removed."""
 
-    place: Longs  # of each basket among the rows of ``held``
+    place: Ints  # of each basket among the rows of ``held``
     held: npt.NDArray[np.float32]  # [basket, class]
-    owner: Longs  # for each pair of an itemset and an item that may be removed: the itemset,
-    cell: Longs  # and its class and the item as one number
+    owner: Ints  # for each pair of an itemset and an item that may be removed: the itemset,
+    cell: Ints  # and its class and the item as one number
     n_items: int
 
     @classmethod
     def of(
-        cls, baskets: Transactions, itemsets: Itemsets, rows: Longs, items: Longs
+        cls, baskets: Transactions, itemsets: Itemsets, rows: Ints, items: Ints
     ) -> Classes | None:
         """The classes; None where baskets hold so few sets that walks over them are faster."""
         steps = float(itemsets.support.sum()) * len(rows) / len(baskets)
@@ -283,7 +279,7 @@ class Classes:
             len(items),
         )
 
-    def costs(self, rows: Longs, weight: Floats) -> Floats:
+    def costs(self, rows: Ints, weight: Floats) -> Floats:
         """For each of some untouched baskets and each item: the weight of the sets that go."""
         n_classes = self.held.shape[1]
         weights = np.bincount(self.cell, weight[self.owner], n_classes * self.n_items)
@@ -292,8 +288,8 @@ class Classes:
 
 
 def _classify(
-    baskets: Transactions, itemsets: Itemsets, rows: Longs, most: int
-) -> tuple[Longs, Words] | None:
+    baskets: Transactions, itemsets: Itemsets, rows: Ints, most: int
+) -> tuple[Ints, Words] | None:
     """The class of each itemset, and the baskets of each class as bits; None if too many.
 
     Level by level: the baskets of a set are those of its parent that hold one item more.
@@ -322,7 +318,7 @@ def _classify(
     return numbers, bits
 
 
-def _holders(baskets: Transactions, rows: Longs, items: Ints) -> Words:
+def _holders(baskets: Transactions, rows: Ints, items: Codes) -> Words:
     """For each of some items, which of some baskets hold it: a row of bits."""
     some = baskets.take(rows)
     held = np.zeros((len(items), 64 * -(-len(rows) // 64)), dtype=bool)

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError
 from tulle.keys import SecretKey
 from tulle.sites._sealed import read_sealed, write_sealed
@@ -33,7 +34,6 @@ from tulle.table.schema import Kind, Role
 # so that nothing near it is lost or overtakes it, the last 0.2 % of the last group are squeezed
 # into what remains below 0.999: the codes stay strictly increasing and invertible.
 
-Floats = NDArray[np.float64]
 TOP = 0.999  # the share of the overall maximum
 _BEND = 0.998  # from here on the last group is squeezed
 _SLOPE = (TOP - _BEND) / (1.0 - _BEND)

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tulle._types import Floats
 from tulle.errors import DataError, ParameterError
 from tulle.sites._columns import CLOCKS, EXACT, WHOLE, Graded, ValueType
 
-Floats = NDArray[np.float64]
 DTYPES: dict[ValueType, Any] = {
     ValueType.TEXT: pl.String,
     ValueType.BOOLEAN: pl.Boolean,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tulle._checks import check_choice
 from tulle._random import RandomState, as_generator
+from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError, nearest_name
 from tulle.sites import _columns as grading
 from tulle.sites._columns import (
@@ -29,7 +30,7 @@ from tulle.sites._columns import (
     ValueType,
     Vocabulary,
 )
-from tulle.sites._numbers import Floats, from_numbers, numbers_of
+from tulle.sites._numbers import from_numbers, numbers_of
 from tulle.sites._results import (
     ResultReader,
     alias_pattern,

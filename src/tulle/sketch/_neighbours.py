@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tulle._progress import bar
+from tulle._types import Floats
 
 _WORK_FOR_KERNEL = 1e8  # multiply-adds from which the compiled path pays for its start
 _BLOCK = 4096  # records compared with all others at once: their sums stay in the cache
@@ -164,7 +165,6 @@ def _first_half(unit: Any, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
 # nearly all of both records, the gap if the records point nearly the same way. Such pairs are
 # computed again: V with that column apart, the gap from the difference of the two directions.
 
-Floats = npt.NDArray[np.float64]
 _DOUBTFUL = 1e-6  # share of |x|²|y|² below which a difference is computed again
 _SAME_DIRECTION = 1e-24  # squared distance of directions that rounding alone can make
 _ROUNDING = 1e-15

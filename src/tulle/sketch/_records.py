@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
+from tulle._types import FilePath
 from tulle.errors import DataError, nearest_name
 from tulle.transactions import Transactions, fimi_blocks, read_fimi
 
@@ -233,7 +234,6 @@ def _of_fair_size(rows: Any) -> Any:
 
 
 _BATCH_RECORDS, _BATCH_ENTRIES = 20_000, 2_000_000
-FilePath = str | os.PathLike[str]
 
 
 class Records(NamedTuple):

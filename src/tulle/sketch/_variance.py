@@ -17,9 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from tulle._types import Floats
 
 
 def attribute(X: Any, columns: Any, m: Any) -> Floats:

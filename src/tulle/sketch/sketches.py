@@ -18,13 +18,13 @@ import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
 from tulle._files import digest
+from tulle._types import FilePath, Floats
 from tulle.errors import DataError, ParameterError
 from tulle.releases import Manifest, has_manifest, read_manifest, write_release
 
 # Sketches in files: Parquet (a ragged list a record) or npz (zero-padded), with a manifest.
 # Parquet is written part by part, so that sketches of a stream need not be held together.
 
-FilePath = str | os.PathLike[str]
 _KINDS = (".parquet", ".npz")
 
 
@@ -155,9 +155,6 @@ def _read_parquet(path: FilePath) -> tuple[Any, Any]:
     values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
     values[np.arange(values.shape[1]) < lengths[:, None]] = flat
     return values, lengths
-
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tulle._checks import check_real
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense._classes import NO_CLASSES, Labels, LabelSchema, open_labels
 from tulle.condense._joint import JointEncoder
 from tulle.condense._levels import check_levels

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tulle._files import atomic_write
-from tulle._moments import Ints
+from tulle._types import Ints
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey
 from tulle.stream import StreamCondenser

@@ -12,7 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
+from tulle._types import Floats, Ints
 from tulle.stream._groups import GroupArrays, Groups, triangle, unpack
 
 # One step of the stream at a time, in NumPy: find the group, add the record, split the group.

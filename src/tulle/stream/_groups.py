@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
+from tulle._types import Floats, Ints
 from tulle.table._encoder import Affine
 
 UNPUBLISHED = -1

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._moments import Ints
+from tulle._types import Ints
 from tulle.condense._levels import check_levels, locate_levels
 from tulle.errors import DataError
 from tulle.stream._state import FARTHEST, check_reach

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
+from tulle._types import Floats, Ints
 from tulle.condense._joint import JointEncoder
 from tulle.condense._synthesis import synthesize
 from tulle.stream._groups import Groups

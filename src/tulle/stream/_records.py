@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import polars as pl
 
-from tulle._moments import Ints
+from tulle._types import Ints
 from tulle.errors import DataError
 from tulle.io._text_types import ALL, TEMPORAL, WITH_COMMA, ColumnGuess, TextType, clean, named
 from tulle.stream.sources import LONGEST

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tulle._checks import check_choice
 from tulle._files import atomic_write
-from tulle._moments import Floats
+from tulle._types import Floats
 from tulle.condense._classes import open_labels
 from tulle.condense._joint import JointEncoder
 from tulle.errors import DataError, KeyMaterialError, ParameterError

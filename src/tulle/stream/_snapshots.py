@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
+from tulle._types import Floats, Ints
 from tulle.condense._synthesis import count_degenerate
 from tulle.errors import PrivacyError
 from tulle.stream._engines import Engine

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
+from tulle._types import Floats, Ints
 from tulle.errors import DataError, PrivacyError
 from tulle.stream._batches import Waiting
 from tulle.stream._engines import NOBODY, Engine, Event, PlainEngine, TreeEngine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +14,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from tulle._checks import check_choice, check_flag, check_int
-from tulle._moments import Floats, GroupMoments, Ints
+from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator
-from tulle.condense._classes import LabelSchema, refuse_quantity
+from tulle._types import Floats, Ints
+from tulle.condense._classes import refuse_quantity
 from tulle.condense._joint import JointEncoder, takes_any_table
 from tulle.condense._levels import locate_levels
 from tulle.condense._notes import privacy_notes
@@ -32,29 +33,354 @@ from tulle.stream._snapshots import Change
 from tulle.stream._state import StreamState, check_reach
 from tulle.table.schema import Column, Role
 
-# The way of records into the groups: collected, encoded, standardised, sorted by class.
-# Everything that can refuse a record happens before a group changes. Numbers are released within
-# the range of the records that are in groups: those who wait do not show in it.
-
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
+SPLITS = ("paper", "strict")
 
 
-class Feeding:
-    """What ``partial_fit`` does with a batch that was checked."""
+class StreamCondenser(BaseEstimator):
+    """A look-alike of a stream, at any moment, from statistics of groups that follow it.
 
-    k: int
-    init_size: int | None
-    split: str
-    grouping: str
-    classwise: bool
-    scales: Mapping[str, float] | Sequence[float] | None
-    weights: Mapping[str, float] | Sequence[float] | None
-    random_state: RandomState
-    n_seen_: int
-    waiting_numbers: Callable[[], list[int]]
+    The first ``init_size`` records are grouped as a table is. Every later record joins the
+    nearest group that has at least its level minus one members; a group that has grown to twice
+    the mean level of its members splits in two. Records that no group may take yet wait, and are
+    not released. Batches of any size give the same groups as single records do.
+
+    Parameters
+    ----------
+    k : int
+        The smallest group, where ``partial_fit`` gets no ``levels``.
+    init_size : int or None
+        Records to collect before the first groups are made; ``10 * k`` by default. Column
+        kinds, scales and the domains of categories come from them.
+    split : {"paper", "strict"}
+        When a group splits. ``"paper"``: when it has twice the mean level of its members; as
+        statistics are split and not people, the paper holds that nobody's level is violated.
+        ``"strict"``: only if, in addition, both halves are as large as the largest level.
+    grouping : str
+        How the initial records are grouped, as in :class:`~tulle.Condenser`.
+    classwise : bool
+        Treat ``y`` as classes and never let a group mix them, as
+        :class:`~tulle.ClassCondenser` of a ``StreamCondenser`` asks for; otherwise ``y`` is a
+        number that is condensed with the features.
+    synthesis : {"uniform", "normal", "mean"}
+        How records are drawn along a group's eigenvectors.
+    scales : mapping of column to float, or sequence, or None
+        What one standard deviation of each column of numbers is; from the initial records by
+        default.
+    weights : mapping of column to float, or sequence
+        How much columns count when records are compared.
+    columns : sequence of :class:`~tulle.table.schema.Column`
+        What a policy says of the columns.
+    random_state : int, Generator, RandomState or None
+        None takes the operating system's entropy.
+
+    Attributes
+    ----------
+    counts_, levels_ : ndarray (g,)
+        Records in each group, and the largest level that ever joined it.
+    means_, covariances_ : ndarray (g, d) and (g, d, d)
+        In the units of the encoded columns.
+    n_seen_, n_waiting_ : int
+        Records that came, and those that no group may take yet: seen = condensed + waiting.
+    n_small_ : int
+        Groups with fewer members than the largest level in them; 0 with ``split="strict"``.
+    n_verbatim_, n_degenerate_ : int
+        Groups of one record (of level 1), and groups whose records are all alike.
+    notes_ : list of str
+        What a reader of a release should know, in sentences without data.
+    classes_, class_counts_ : list
+        With ``classwise``, the classes seen so far, and the records condensed of each.
+    last_change_ : Change
+        What the last ``snapshot`` showed beyond the one before: ``changed`` groups, the
+        ``fewest`` newcomers behind one of them, the records ``held_back`` until later, and the
+        groups whose statistics are ``fresh``; and of all groups shown the ``smallest``, and how
+        many are ``small``, ``verbatim`` and ``degenerate``, as above.
+    history_ : list of dict
+        How it went: ``seen``, ``groups``, ``waiting`` and ``drift`` (the distance of recent
+        records from the first, in standard deviations) every thousand records or more.
+
+    What may leave
+    --------------
+    What ``sample`` and ``snapshot`` return. The object holds statistics of groups, ranges and
+    domains, and the waiting records themselves (fewer than the largest level asks for): it is
+    for the owner of the data. A pickle of it with waiting records opens in this process only.
+    Of two samples, whoever holds both can subtract them and learn of the records in between:
+    where more than one release of a stream leaves, take ``snapshot``.
+
+    Notes
+    -----
+    Readings of the paper: groups within ``d2 <= 1e-8 * d`` of a record (standardised units) are
+    equally near and the oldest takes it; a group of odd size splits into fractions
+    ceil(n/2)/n and floor(n/2)/n; s waiting records of level s or less form a group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tulle import StreamCondenser
+    >>> rng = np.random.default_rng(0)
+    >>> stream = StreamCondenser(k=10, random_state=0)
+    >>> for _ in range(20):
+    ...     stream = stream.partial_fit(rng.normal(size=(50, 3)))
+    >>> stream.n_seen_, stream.n_waiting_, int(stream.counts_.sum())
+    (1000, 0, 1000)
+    >>> stream.sample().shape
+    (1000, 3)
+    """
+
     _fresh_container = False  # loaded from a file: the kind of table is not known yet
     _cut_off = False  # a batch was interrupted while groups changed
     _level_column: str | None = None
+    _shown_ranges: list[Range] | None = None  # of the last snapshot
+    _location: Floats  # the mean of the initial records
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        init_size: int | None = None,
+        split: str = "paper",
+        grouping: str = "fast",
+        classwise: bool = False,
+        synthesis: str = "uniform",
+        scales: Mapping[str, float] | Sequence[float] | None = None,
+        weights: Mapping[str, float] | Sequence[float] | None = None,
+        columns: Sequence[Column] | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.k = k
+        self.init_size = init_size
+        self.split = split
+        self.grouping = grouping
+        self.classwise = classwise
+        self.synthesis = synthesis
+        self.scales = scales
+        self.weights = weights
+        self.columns = columns
+        self.random_state = random_state
+
+    @alone
+    def partial_fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
+        """Takes more records; all of them, or none if one is refused.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+        y : array-like, optional
+            A number to condense with the features or, with ``classwise``, the class; given in
+            every batch or in none.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            The smallest group that each record accepts, in place of ``k``. A column that was
+            named once holds the levels of later batches too.
+        """
+        self._check_parameters()
+        first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
+        if not first:
+            check_whole(self)
+            levels = self._level_column if levels is None else levels
+        levels, columns = locate_levels(X, levels, self.columns)
+        batch = Batch.of(X, y, levels, self.k, None if first else self._names)
+        validate_data(self, X, skip_check_array=True, reset=first)
+        if first:
+            self._begin(batch, columns)
+        self._check_goes_on(batch)
+        if not len(batch):
+            return self
+        if self._pending is None:
+            self._absorb(batch)
+        else:
+            self._collect(batch)
+        return self
+
+    def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
+        """Forgets what was seen and takes these records as the whole stream so far."""
+        if hasattr(self, "n_seen_"):
+            del self.n_seen_
+        self.partial_fit(X, y, levels)
+        if not self.n_seen_:
+            raise DataError("the table has 0 records: there is nothing to condense")
+        return self
+
+    @alone
+    def sample(self, n_samples: int | None = None) -> Any:
+        """New records, in random order: as many as are condensed, or ``n_samples``.
+
+        Returns the kind of table that came in, and a pair ``(X_new, y_new)`` if there is a
+        target.
+        """
+        self._require_groups()
+        _check_size("sample", n_samples)
+        shown = [state.groups for state in self._states.values()]
+        return self._drawn(shown, n_samples, self._encoder, self._next_draw())
+
+    @alone
+    def snapshot(self, n_samples: int | None = None) -> Any:
+        """New records that may leave beside earlier snapshots, as many as are shown or so many.
+
+        A group's statistics are shown anew only when as many records have joined it, or what has
+        split off it, as the largest level in it asks for; then their sum is added to what was
+        shown, and the result is split anew. The difference between two snapshots speaks of a valid
+        group of newcomers, never of one of them. While records are held back, ranges of numbers
+        grow only as far as the means of groups shown anew. Where there is nothing new to show, the
+        records are the very ones of the snapshot before.
+        """
+        self._require_groups()
+        _check_size("snapshot", n_samples)
+        parts = [state.publish() for state in self._states.values()]
+        shown, arrived, changes = (list(part) for part in zip(*parts, strict=True))
+        self.last_change_ = Change.total(changes)
+        if self.split == "strict" and self.last_change_.small:
+            raise PrivacyError(
+                f"{self.last_change_.small} groups of the snapshot are smaller than a level in "
+                "them: not released"
+            )
+        before = self._shown_ranges
+        known = before if self.last_change_.held_back else None
+        self._shown_ranges = next_ranges(self._encoder, known, arrived, self._location)
+        if self.last_change_.fresh or self._shown_ranges != before:
+            self._shown_draw = self._next_draw()
+        ranges = confined(self._encoder, self._shown_ranges)
+        return self._drawn(shown, n_samples, ranges, self._shown_draw)
+
+    def merge(self, other: StreamCondenser) -> StreamCondenser:
+        """A condenser that has seen both streams, which must have the same columns.
+
+        Scales are this stream's; categories and ranges hold both. What the snapshots of either
+        have shown, ranges included, stays shown until enough newcomers have joined.
+        """
+        from tulle.stream._saved import merge
+
+        return merge(self, other)
+
+    def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
+        """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
+        return self.fit(X, y, levels).sample()
+
+    @alone
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: SecretKey | None = None,
+        waiting: str = "seal",
+        force: bool = False,
+    ) -> None:
+        """Writes the state: a zip of NumPy arrays with a JSON header, a version and a digest.
+
+        Records that wait are sealed by ``key``. Without a key, saving is refused while records
+        wait, unless ``waiting="plain"`` allows to write them as they are.
+        """
+        from tulle.stream._saved import save
+
+        save(self, path, key=key, waiting=waiting, force=force)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, key: SecretKey | None = None) -> StreamCondenser:
+        """The condenser that was saved; it goes on as if it had never stopped.
+
+        Frames come back as polars until the next ``partial_fit`` shows another kind.
+        """
+        from tulle.stream._saved import load
+
+        return load(cls, path, key=key)
+
+    @property
+    def counts_(self) -> Ints:
+        return self._whole_numbers("counts")
+
+    @property
+    def levels_(self) -> Ints:
+        return self._whole_numbers("levels")
+
+    @property
+    def means_(self) -> Floats:
+        means = self._moments.means
+        return means * self._encoder.scales + self._location if self._states else means
+
+    @property
+    def covariances_(self) -> Floats:
+        covariances = self._moments.covariances
+        if not self._states:
+            return covariances
+        scales = self._encoder.scales
+        return covariances * scales[:, None] * scales
+
+    @property
+    def n_waiting_(self) -> int:
+        self._require_seen()
+        pending = 0 if self._pending is None else sum(len(batch) for batch in self._pending)
+        return pending + sum(len(state.waiting) for state in self._states.values())
+
+    @property
+    def n_small_(self) -> int:
+        return int((self.counts_ < self.levels_).sum())
+
+    @property
+    def n_verbatim_(self) -> int:
+        return int((self.counts_ == 1).sum())
+
+    @property
+    def n_degenerate_(self) -> int:
+        return count_degenerate(self._moments)
+
+    @property
+    def notes_(self) -> list[str]:
+        notes = privacy_notes(self)
+        if self.n_small_:
+            notes.append(
+                f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
+                "largest level in them, because their statistics were split; split='strict' "
+                "prevents it"
+            )
+        if self.n_waiting_:
+            notes.append(f"{self.n_waiting_} records wait for enough others and are not released")
+        return notes
+
+    @property
+    def classes_(self) -> list[Any]:
+        return [] if self._labels is None else list(self._states)
+
+    @property
+    def class_counts_(self) -> list[int]:
+        return [] if self._labels is None else [s.condensed for s in self._states.values()]
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        self._require_seen()
+        shown = ("seen", "groups", "waiting", "drift")
+        rows = []
+        for label, state in self._states.items():
+            named = {} if self._labels is None else {"class": label}
+            rows += [named | {name: row[name] for name in shown} for row in state.history.rows]
+        return rows
+
+    def waiting_numbers(self) -> list[int]:
+        """Which records wait, by their number in the stream: where to find them again."""
+        states = self._states.values()
+        return sorted(waiter.number for state in states for waiter in state.waiting.waiters)
+
+    def _check_parameters(self) -> None:
+        check_int("StreamCondenser", "k", self.k, 2)
+        if self.init_size is not None:
+            check_int("StreamCondenser", "init_size", self.init_size, 2)
+        check_choice("StreamCondenser", "split", self.split, SPLITS)
+        check_choice("StreamCondenser", "grouping", self.grouping, GROUPINGS)
+        check_choice("StreamCondenser", "synthesis", self.synthesis, DISTRIBUTIONS)
+        check_flag("StreamCondenser", "classwise", self.classwise)
+
+    def _check_goes_on(self, batch: Batch) -> None:
+        """Refuses a batch that is of another kind than the first."""
+        if (batch.target is not None) != self._has_target:
+            raise DataError("y must be given in every batch of a stream or in none")
+        if (self.split, self.classwise) != self._fixed:
+            raise ParameterError(
+                "'split' and 'classwise' cannot change while a stream goes on: begin a new one"
+            )
+        if self._labels is not None:
+            batch.labels(self._labels)
+
+    # The way of records into the groups: everything that can refuse a record happens before a
+    # group changes. Numbers are released within the range of the records that are in groups:
+    # those who wait do not show in it.
 
     def _begin(self, batch: Batch, columns: Sequence[Column]) -> None:
         self._names = list(batch.cells)
@@ -68,7 +394,7 @@ class Feeding:
         self._pending: list[Batch] | None = []
         self._example: list[Batch] = []  # a record, in the types that hold all pending ones
         self._aside = Aside()
-        self._shown_ranges: list[Range] | None = None  # of the last snapshot
+        self._shown_ranges = None
         self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
         self._draws = self._shown_draw = 0  # how many there were; that of the last snapshot
         self.n_seen_ = 0
@@ -195,171 +521,7 @@ class Feeding:
     def _generator(self, *purpose: int) -> np.random.Generator:
         return np.random.default_rng([*self._seed, *purpose])
 
-
-def _largest_feasible(levels: Ints) -> Any:
-    """Which of some records a valid grouping can hold; the most demanding ones are left out."""
-    order = np.argsort(-levels, kind="stable")
-    enough = levels[order] <= len(levels) - np.arange(len(levels))
-    kept = np.zeros(len(levels), dtype=bool)
-    if enough.any():
-        kept[order[np.argmax(enough) :]] = True
-    return kept
-
-
-# What can be read from a stream condenser at any moment; all of it is statistics.
-
-
-class Described:
-    """Fitted attributes, computed from the states of all classes when they are asked for."""
-
-    n_seen_: int
-    n_features_in_: int
-    _labels: LabelSchema | None
-    _states: dict[Any, StreamState]
-    _pending: list[Batch] | None
-    _encoder: JointEncoder
-    _location: Floats
-
-    @property
-    def counts_(self) -> Ints:
-        return self._whole_numbers("counts")
-
-    @property
-    def levels_(self) -> Ints:
-        return self._whole_numbers("levels")
-
-    @property
-    def means_(self) -> Floats:
-        means = self._moments.means
-        return means * self._encoder.scales + self._location if self._states else means
-
-    @property
-    def covariances_(self) -> Floats:
-        covariances = self._moments.covariances
-        if not self._states:
-            return covariances
-        scales = self._encoder.scales
-        return covariances * scales[:, None] * scales
-
-    @property
-    def n_waiting_(self) -> int:
-        self._require_seen()
-        pending = 0 if self._pending is None else sum(len(batch) for batch in self._pending)
-        return pending + sum(len(state.waiting) for state in self._states.values())
-
-    @property
-    def n_small_(self) -> int:
-        return int((self.counts_ < self.levels_).sum())
-
-    @property
-    def n_verbatim_(self) -> int:
-        return int((self.counts_ == 1).sum())
-
-    @property
-    def n_degenerate_(self) -> int:
-        return count_degenerate(self._moments)
-
-    @property
-    def notes_(self) -> list[str]:
-        notes = privacy_notes(self)
-        if self.n_small_:
-            notes.append(
-                f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
-                "largest level in them, because their statistics were split; split='strict' "
-                "prevents it"
-            )
-        if self.n_waiting_:
-            notes.append(f"{self.n_waiting_} records wait for enough others and are not released")
-        return notes
-
-    @property
-    def classes_(self) -> list[Any]:
-        return [] if self._labels is None else list(self._states)
-
-    @property
-    def class_counts_(self) -> list[int]:
-        return [] if self._labels is None else [s.condensed for s in self._states.values()]
-
-    @property
-    def history_(self) -> list[dict[str, Any]]:
-        self._require_seen()
-        shown = ("seen", "groups", "waiting", "drift")
-        rows = []
-        for label, state in self._states.items():
-            named = {} if self._labels is None else {"class": label}
-            rows += [named | {name: row[name] for name in shown} for row in state.history.rows]
-        return rows
-
-    def waiting_numbers(self) -> list[int]:
-        """Which records wait, by their number in the stream: where to find them again."""
-        states = self._states.values()
-        return sorted(waiter.number for state in states for waiter in state.waiting.waiters)
-
-    def _whole_numbers(self, name: str) -> Ints:
-        """One of the arrays of all groups, without the cost of their scatters."""
-        self._require_seen()
-        parts = [getattr(state.groups.view(), name) for state in self._states.values()]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-
-    @property
-    def _moments(self) -> GroupMoments:
-        self._require_seen()
-        states = list(self._states.values()) or [StreamState(self.n_features_in_)]
-        return stacked([state.groups.moments() for state in states])
-
-    def _require_seen(self) -> None:
-        if not hasattr(self, "n_seen_"):
-            raise AttributeError("this StreamCondenser has seen nothing yet: call partial_fit")
-
-
-# Pseudo-data of a stream at any moment: all groups as they are, or what may be shown again.
-
-
-class Releasing(Feeding, Described):
-    """What leaves a stream condenser."""
-
-    synthesis: str
-
-    @alone
-    def sample(self, n_samples: int | None = None) -> Any:
-        """New records, in random order: as many as are condensed, or ``n_samples``.
-
-        Returns the kind of table that came in, and a pair ``(X_new, y_new)`` if there is a
-        target.
-        """
-        self._require_groups()
-        _check_size("sample", n_samples)
-        shown = [state.groups for state in self._states.values()]
-        return self._drawn(shown, n_samples, self._encoder, self._next_draw())
-
-    @alone
-    def snapshot(self, n_samples: int | None = None) -> Any:
-        """New records that may leave beside earlier snapshots, as many as are shown or so many.
-
-        A group's statistics are shown anew only when as many records have joined it, or what has
-        split off it, as the largest level in it asks for; then their sum is added to what was
-        shown, and the result is split anew. The difference between two snapshots speaks of a valid
-        group of newcomers, never of one of them. While records are held back, ranges of numbers
-        grow only as far as the means of groups shown anew. Where there is nothing new to show, the
-        records are the very ones of the snapshot before.
-        """
-        self._require_groups()
-        _check_size("snapshot", n_samples)
-        parts = [state.publish() for state in self._states.values()]
-        shown, arrived, changes = (list(part) for part in zip(*parts, strict=True))
-        self.last_change_ = Change.total(changes)
-        if self.split == "strict" and self.last_change_.small:
-            raise PrivacyError(
-                f"{self.last_change_.small} groups of the snapshot are smaller than a level in "
-                "them: not released"
-            )
-        before = self._shown_ranges
-        known = before if self.last_change_.held_back else None
-        self._shown_ranges = next_ranges(self._encoder, known, arrived, self._location)
-        if self.last_change_.fresh or self._shown_ranges != before:
-            self._shown_draw = self._next_draw()
-        ranges = confined(self._encoder, self._shown_ranges)
-        return self._drawn(shown, n_samples, ranges, self._shown_draw)
+    # What leaves, and what can be read at any moment: all of it is statistics.
 
     def _require_groups(self) -> None:
         if not hasattr(self, "n_seen_"):
@@ -393,233 +555,36 @@ class Releasing(Feeding, Described):
             return table
         return table, self._labels.of(list(self._states)).restore(owners)
 
+    def _whole_numbers(self, name: str) -> Ints:
+        """One of the arrays of all groups, without the cost of their scatters."""
+        self._require_seen()
+        parts = [getattr(state.groups.view(), name) for state in self._states.values()]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    @property
+    def _moments(self) -> GroupMoments:
+        self._require_seen()
+        states = list(self._states.values()) or [StreamState(self.n_features_in_)]
+        return stacked([state.groups.moments() for state in states])
+
+    def _require_seen(self) -> None:
+        if not hasattr(self, "n_seen_"):
+            raise AttributeError("this StreamCondenser has seen nothing yet: call partial_fit")
+
+    def __sklearn_tags__(self) -> Tags:
+        return takes_any_table(super().__sklearn_tags__())
+
+
+def _largest_feasible(levels: Ints) -> Any:
+    """Which of some records a valid grouping can hold; the most demanding ones are left out."""
+    order = np.argsort(-levels, kind="stable")
+    enough = levels[order] <= len(levels) - np.arange(len(levels))
+    kept = np.zeros(len(levels), dtype=bool)
+    if enough.any():
+        kept[order[np.argmax(enough) :]] = True
+    return kept
+
 
 def _check_size(owner: str, n_samples: int | None) -> None:
     if n_samples is not None:
         check_int(owner, "n_samples", n_samples, 1)
-
-
-SPLITS = ("paper", "strict")
-
-
-class StreamCondenser(Releasing, BaseEstimator):
-    """A look-alike of a stream, at any moment, from statistics of groups that follow it.
-
-    The first ``init_size`` records are grouped as a table is. Every later record joins the
-    nearest group that has at least its level minus one members; a group that has grown to twice
-    the mean level of its members splits in two. Records that no group may take yet wait, and are
-    not released. Batches of any size give the same groups as single records do.
-
-    Parameters
-    ----------
-    k : int
-        The smallest group, where ``partial_fit`` gets no ``levels``.
-    init_size : int or None
-        Records to collect before the first groups are made; ``10 * k`` by default. Column
-        kinds, scales and the domains of categories come from them.
-    split : {"paper", "strict"}
-        When a group splits. ``"paper"``: when it has twice the mean level of its members; as
-        statistics are split and not people, the paper holds that nobody's level is violated.
-        ``"strict"``: only if, in addition, both halves are as large as the largest level.
-    grouping : str
-        How the initial records are grouped, as in :class:`~tulle.Condenser`.
-    classwise : bool
-        Treat ``y`` as classes and never let a group mix them, as
-        :class:`~tulle.ClassCondenser` of a ``StreamCondenser`` asks for; otherwise ``y`` is a
-        number that is condensed with the features.
-    synthesis : {"uniform", "normal", "mean"}
-        How records are drawn along a group's eigenvectors.
-    scales : mapping of column to float, or sequence, or None
-        What one standard deviation of each column of numbers is; from the initial records by
-        default.
-    weights : mapping of column to float, or sequence
-        How much columns count when records are compared.
-    columns : sequence of :class:`~tulle.table.schema.Column`
-        What a policy says of the columns.
-    random_state : int, Generator, RandomState or None
-        None takes the operating system's entropy.
-
-    Attributes
-    ----------
-    counts_, levels_ : ndarray (g,)
-        Records in each group, and the largest level that ever joined it.
-    means_, covariances_ : ndarray (g, d) and (g, d, d)
-        In the units of the encoded columns.
-    n_seen_, n_waiting_ : int
-        Records that came, and those that no group may take yet: seen = condensed + waiting.
-    n_small_ : int
-        Groups with fewer members than the largest level in them; 0 with ``split="strict"``.
-    n_verbatim_, n_degenerate_ : int
-        Groups of one record (of level 1), and groups whose records are all alike.
-    notes_ : list of str
-        What a reader of a release should know, in sentences without data.
-    classes_, class_counts_ : list
-        With ``classwise``, the classes seen so far, and the records condensed of each.
-    last_change_ : Change
-        What the last ``snapshot`` showed beyond the one before: ``changed`` groups, the
-        ``fewest`` newcomers behind one of them, the records ``held_back`` until later, and the
-        groups whose statistics are ``fresh``; and of all groups shown the ``smallest``, and how
-        many are ``small``, ``verbatim`` and ``degenerate``, as above.
-    history_ : list of dict
-        How it went: ``seen``, ``groups``, ``waiting`` and ``drift`` (the distance of recent
-        records from the first, in standard deviations) every thousand records or more.
-
-    What may leave
-    --------------
-    What ``sample`` and ``snapshot`` return. The object holds statistics of groups, ranges and
-    domains, and the waiting records themselves (fewer than the largest level asks for): it is
-    for the owner of the data. A pickle of it with waiting records opens in this process only.
-    Of two samples, whoever holds both can subtract them and learn of the records in between:
-    where more than one release of a stream leaves, take ``snapshot``.
-
-    Notes
-    -----
-    Readings of the paper: groups within ``d2 <= 1e-8 * d`` of a record (standardised units) are
-    equally near and the oldest takes it; a group of odd size splits into fractions
-    ceil(n/2)/n and floor(n/2)/n; s waiting records of level s or less form a group.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tulle import StreamCondenser
-    >>> rng = np.random.default_rng(0)
-    >>> stream = StreamCondenser(k=10, random_state=0)
-    >>> for _ in range(20):
-    ...     stream = stream.partial_fit(rng.normal(size=(50, 3)))
-    >>> stream.n_seen_, stream.n_waiting_, int(stream.counts_.sum())
-    (1000, 0, 1000)
-    >>> stream.sample().shape
-    (1000, 3)
-    """
-
-    def __init__(
-        self,
-        k: int = 10,
-        *,
-        init_size: int | None = None,
-        split: str = "paper",
-        grouping: str = "fast",
-        classwise: bool = False,
-        synthesis: str = "uniform",
-        scales: Mapping[str, float] | Sequence[float] | None = None,
-        weights: Mapping[str, float] | Sequence[float] | None = None,
-        columns: Sequence[Column] | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.k = k
-        self.init_size = init_size
-        self.split = split
-        self.grouping = grouping
-        self.classwise = classwise
-        self.synthesis = synthesis
-        self.scales = scales
-        self.weights = weights
-        self.columns = columns
-        self.random_state = random_state
-
-    @alone
-    def partial_fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
-        """Takes more records; all of them, or none if one is refused.
-
-        Parameters
-        ----------
-        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
-        y : array-like, optional
-            A number to condense with the features or, with ``classwise``, the class; given in
-            every batch or in none.
-        levels : array-like of int >= 1, or the name of a column of ``X``, optional
-            The smallest group that each record accepts, in place of ``k``. A column that was
-            named once holds the levels of later batches too.
-        """
-        self._check_parameters()
-        first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
-        if not first:
-            check_whole(self)
-            levels = self._level_column if levels is None else levels
-        levels, columns = locate_levels(X, levels, self.columns)
-        batch = Batch.of(X, y, levels, self.k, None if first else self._names)
-        validate_data(self, X, skip_check_array=True, reset=first)
-        if first:
-            self._begin(batch, columns)
-        self._check_goes_on(batch)
-        if not len(batch):
-            return self
-        if self._pending is None:
-            self._absorb(batch)
-        else:
-            self._collect(batch)
-        return self
-
-    def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
-        """Forgets what was seen and takes these records as the whole stream so far."""
-        if hasattr(self, "n_seen_"):
-            del self.n_seen_
-        self.partial_fit(X, y, levels)
-        if not self.n_seen_:
-            raise DataError("the table has 0 records: there is nothing to condense")
-        return self
-
-    def merge(self, other: StreamCondenser) -> StreamCondenser:
-        """A condenser that has seen both streams, which must have the same columns.
-
-        Scales are this stream's; categories and ranges hold both. What the snapshots of either
-        have shown, ranges included, stays shown until enough newcomers have joined.
-        """
-        from tulle.stream._saved import merge
-
-        return merge(self, other)
-
-    def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
-        """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
-        return self.fit(X, y, levels).sample()
-
-    @alone
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        key: SecretKey | None = None,
-        waiting: str = "seal",
-        force: bool = False,
-    ) -> None:
-        """Writes the state: a zip of NumPy arrays with a JSON header, a version and a digest.
-
-        Records that wait are sealed by ``key``. Without a key, saving is refused while records
-        wait, unless ``waiting="plain"`` allows to write them as they are.
-        """
-        from tulle.stream._saved import save
-
-        save(self, path, key=key, waiting=waiting, force=force)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, key: SecretKey | None = None) -> StreamCondenser:
-        """The condenser that was saved; it goes on as if it had never stopped.
-
-        Frames come back as polars until the next ``partial_fit`` shows another kind.
-        """
-        from tulle.stream._saved import load
-
-        return load(cls, path, key=key)
-
-    def _check_parameters(self) -> None:
-        check_int("StreamCondenser", "k", self.k, 2)
-        if self.init_size is not None:
-            check_int("StreamCondenser", "init_size", self.init_size, 2)
-        check_choice("StreamCondenser", "split", self.split, SPLITS)
-        check_choice("StreamCondenser", "grouping", self.grouping, GROUPINGS)
-        check_choice("StreamCondenser", "synthesis", self.synthesis, DISTRIBUTIONS)
-        check_flag("StreamCondenser", "classwise", self.classwise)
-
-    def _check_goes_on(self, batch: Batch) -> None:
-        """Refuses a batch that is of another kind than the first."""
-        if (batch.target is not None) != self._has_target:
-            raise DataError("y must be given in every batch of a stream or in none")
-        if (self.split, self.classwise) != self._fixed:
-            raise ParameterError(
-                "'split' and 'classwise' cannot change while a stream goes on: begin a new one"
-            )
-        if self._labels is not None:
-            batch.labels(self._labels)
-
-    def __sklearn_tags__(self) -> Tags:
-        return takes_any_table(super().__sklearn_tags__())

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._types import Floats, Ints
 from tulle.errors import DataError
-from tulle.table._drawing import Floats, Grouped, Ints, among_present, choose_states
+from tulle.table._drawing import Grouped, among_present, choose_states
 from tulle.table._frames import Cells, as_series, filled, is_missing
 from tulle.table.schema import Kind
 

@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._categories import BooleanCodec, CategoryCodec
-from tulle.table._drawing import Floats, Grouped
+from tulle.table._drawing import Grouped
 from tulle.table._frames import Cells, as_series
 from tulle.table._numbers import NumberCodec
 from tulle.table.schema import Column, Kind

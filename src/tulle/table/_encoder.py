@@ -24,10 +24,11 @@ from scipy.linalg import block_diag
 from tulle._checks import check_int, check_real
 from tulle._moments import GroupMoments
 from tulle._random import as_generator
+from tulle._types import Floats, Ints
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table._categories import BooleanCodec, CategoryCodec
 from tulle.table._codecs import Codec, codec_for, matching
-from tulle.table._drawing import Floats, Grouped, Ints
+from tulle.table._drawing import Grouped
 from tulle.table._frames import (
     ArrayTable,
     Columns,

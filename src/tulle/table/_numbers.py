@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._types import Floats
 from tulle.errors import DataError, ParameterError
 from tulle.table._drawing import (
-    Floats,
     Grouped,
     among_present,
     choose_states,

@@ -12,13 +12,11 @@ from math import comb
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tulle._progress import bar
+from tulle._types import Ints
 
 _SETTLED = 0.2  # a combination that singles out this share is a finding: nothing is added to it
-
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -108,20 +106,20 @@ def _tells_more(one: Combination, found: dict[frozenset[str], Combination]) -> b
     return one.unique > 0 and one.share > best
 
 
-def _codes(series: pl.Series) -> tuple[Codes, int]:
+def _codes(series: pl.Series) -> tuple[Ints, int]:
     """Each value as a number from 0; missing is a value like another."""
     ranks = series.rank("dense").fill_null(0).to_numpy().astype(np.int64)
     return ranks, int(ranks.max(initial=0)) + 1
 
 
 def _combination(
-    columns: Sequence[str], coded: dict[str, tuple[Codes, int]], records: int
+    columns: Sequence[str], coded: dict[str, tuple[Ints, int]], records: int
 ) -> Combination:
     unique = _unique([coded[name] for name in columns], records) if columns and records else 0
     return Combination(tuple(columns), unique, unique / max(records, 1))
 
 
-def _unique(coded: list[tuple[Codes, int]], records: int) -> int:
+def _unique(coded: list[tuple[Ints, int]], records: int) -> int:
     """How many records have codes that no other record has."""
     keys, space = coded[0]
     for codes, width in coded[1:]:

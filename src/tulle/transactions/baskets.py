@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tulle._types import Codes, Flags
 from tulle.errors import DataError
 
-Codes = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,7 +176,7 @@ class Transactions:
 
     # --- changing -------------------------------------------------------------------------
 
-    def keeping(self, kept: Mask) -> Transactions:
+    def keeping(self, kept: Flags) -> Transactions:
         """The same baskets with only the cells where ``kept`` is true."""
         running = np.concatenate(([0], np.cumsum(kept)))
         return Transactions(running[self.indptr], self.items[kept], self.names)
@@ -220,7 +219,7 @@ def _sorted_sets(indptr: Rows, items: Codes, width: int) -> tuple[Rows, Codes]:
     return ends.astype(np.int64), codes.astype(np.int32)
 
 
-def _among(values: Rows, others: Rows) -> Mask:
+def _among(values: Rows, others: Rows) -> Flags:
     """Which of some sorted values occur among other sorted values."""
     if len(others) == 0:
         return np.zeros(len(values), dtype=bool)

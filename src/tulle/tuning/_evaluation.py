@@ -19,7 +19,7 @@ from tulle._attacks.linkage import linkage
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
 from tulle._metrics.loss import interval_width
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense._classes import few_enough, read_labels
 from tulle.condense._levels import check_levels
 from tulle.condense._pairs import fit_paired

@@ -11,8 +11,8 @@ from importlib import import_module
 import numpy as np
 
 from tulle._checks import check_choice
-from tulle._moments import Floats, Ints
 from tulle._threads import linear_algebra_on_one
+from tulle._types import Floats, Ints
 from tulle.condense._levels import check_feasible, check_groups
 from tulle.condense.groupings._repair import without_gaps
 

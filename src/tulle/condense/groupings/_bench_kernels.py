@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tulle._jit import borrowing
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense.groupings._start_kernels import random_unit
 
 MOST = 8  # groups that are taken apart together, and made

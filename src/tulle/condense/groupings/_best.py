@@ -16,7 +16,7 @@ from contextlib import suppress
 import numpy as np
 
 from tulle import _progress as progress
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense.groupings._bench_kernels import MOST, Bench, Chains
 from tulle.condense.groupings._fast import kernel_seed, nearest, search_open
 from tulle.condense.groupings._repair import set_aside, squared_error

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tulle._jit import borrowing
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 
 
 class Cells(NamedTuple):

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from tulle._jit import borrowing
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import (
     Cells,
     change_places,

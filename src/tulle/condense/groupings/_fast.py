@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import Cells
 from tulle.condense.groupings._repair import set_aside, squared, squared_error
 

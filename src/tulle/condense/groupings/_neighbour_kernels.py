@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tulle._jit import borrowing, kernel
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 
 
 @borrowing

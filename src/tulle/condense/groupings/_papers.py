@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._moments import Floats, Ints
 from tulle._threads import models_on_one
+from tulle._types import Floats, Ints
 from tulle.condense.groupings._repair import merge_small, squared
 
 

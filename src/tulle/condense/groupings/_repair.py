@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 
 
 def squared(matrix: Floats, point: Floats) -> Floats:

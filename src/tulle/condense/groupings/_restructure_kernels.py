@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tulle._jit import borrowing, kernel
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import Cells, measure_member, move
 
 

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from tulle._jit import borrowing
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense.groupings._bench_kernels import (
     MOST,
     Bench,

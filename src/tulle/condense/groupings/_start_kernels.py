@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tulle._jit import borrowing, kernel
-from tulle._moments import Floats, Ints
+from tulle._types import Floats, Ints
 
 SAMPLE = 256  # records of a block that show its principal direction
 CHUNK = 512  # records that are looked at before the search asks whether it may stop

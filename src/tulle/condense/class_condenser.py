@@ -15,6 +15,8 @@ from tulle import _progress as progress
 from tulle._checks import check_choice, check_int
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
+from tulle._shape.columns import CategoryColumn
+from tulle._shape.model import ShapeModel, fit_shape
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
 from tulle.condense._estimators import note_features, takes_any_table
@@ -133,12 +135,15 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
         condensers = []
+        members = np.full(frame.height, -1, dtype=np.int64)
         with progress.bar("condensing classes", len(units)) as advance:
             for unit, child in zip(units, spawn(rng, len(units))):
                 part = self._unfitted(template, len(unit.rows) / frame.height, child)
                 note_features(part, frame.columns, plain=exit.plain)
                 asked = None if demands is None else demands[unit.rows]
-                part._fit_encoded(*_of_unit(unit, matrix, labels, encoder, exit, asked), watch)
+                inputs = _of_unit(unit, matrix, labels, encoder, exit, asked)
+                kept, groups = part._fit_encoded(*inputs, watch)
+                members[unit.rows[kept]] = members.max() + 1 + groups
                 condensers.append(part)
                 advance(1)
         self.condensers_ = condensers
@@ -153,14 +158,34 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         released = np.concatenate([unit.rows for unit in units])
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         self._withheld = frame.height - int(self.class_counts_.sum())
+        self._shape = None
+        if template._keeps_shape:
+            self._shape = self._fit_shape(frame, labels, members, encoder)
+            self._encoder = encoder
+
+    def _fit_shape(
+        self, frame: pl.DataFrame, labels: Labels, members: Ints, encoder: TableEncoder
+    ) -> ShapeModel:
+        """Model all classes together: the class is a column that the others depend on."""
+        inside = members >= 0
+        columns = encoder.plain(frame.filter(inside))
+        label = CategoryColumn("", labels.codes[inside], len(self.classes_))
+        least = int(self.levels_.max())
+        return fit_shape([*columns, label], least, self._rng, label="", members=members[inside])
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """New records and their labels, in random order, ``n_samples`` or as many as condensed."""
         check_is_fitted(self, "condensers_")
+        if n_samples is not None:
+            check_int("sample", "n_samples", n_samples, 1)
+        if self._shape is not None:
+            *columns, codes = self._shape.sample(n_samples, self._rng)
+            drawn = self._encoder.restore(columns)
+            return self._exit.leave(drawn), self._labels.leave(codes.astype(np.int64))
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
         if n_samples is not None:
-            wanted = np.array([check_int("sample", "n_samples", n_samples, 1)])
+            wanted = np.array([n_samples])
             sizes = allot(totals[None, :].astype(float), wanted, self._rng)[0].tolist()
         parts = [
             _draw_unit(condenser, classes, size)

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from tulle._checks import check_choice, check_flag, check_int, check_real
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
-from tulle._types import Floats, Ints
+from tulle._shape.model import ShapeModel, fit_shape
+from tulle._types import Flags, Floats, Ints
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._levels import (
     check_groups,
@@ -43,6 +44,7 @@ from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 # sees the standardised records, their groups and the groups' statistics while a fit runs
 Watcher = Callable[[Floats, Ints, GroupMoments], None]
 GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
+SYNTHESES = ("shape", *DISTRIBUTIONS)
 
 
 class Condenser(BaseEstimator):
@@ -62,13 +64,17 @@ class Condenser(BaseEstimator):
         ``time_budget`` ends; the others are those of the papers, for comparison.
     time_budget : float
         Seconds for ``grouping="best"``.
-    synthesis : {"uniform", "normal", "mean"}
-        How records are drawn along a group's eigenvectors; ``"mean"`` repeats the group's mean
-        (plain microaggregation).
+    synthesis : {"shape", "uniform", "normal", "mean"}
+        How records are drawn. ``"shape"`` keeps the distribution of each column (heaps, tails,
+        missing values) and what columns say of each other: groups give each record a place, trees
+        with leaves of at least ``k`` people and quantiles over at least ``k`` people its values.
+        The others are those of the papers: along a group's eigenvectors; ``"mean"`` repeats the
+        group's mean (plain microaggregation).
     exact_moments : bool
-        Give each group's records exactly its mean and covariance instead of on average. Decimals
-        are then neither rounded nor clipped; whole numbers, dates and categories still are.
-        Groups of two are refused: their exact moments are the two records.
+        Draw as ``"uniform"`` and give each group's records exactly its mean and covariance instead
+        of on average. Decimals are then neither rounded nor clipped; whole numbers, dates and
+        categories still are. Refused where a group has no more records than dimensions: its
+        records could be computed from the release.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
     columns : sequence of :class:`~tulle.table.schema.Column`, or mapping
@@ -136,13 +142,16 @@ class Condenser(BaseEstimator):
     (200, 3)
     """
 
+    # a model of the columns and how to read it; several where condensers were merged
+    _shapes: list[tuple[TableEncoder, ShapeModel]]
+
     def __init__(
         self,
         k: int = 10,
         *,
         grouping: str = "fast",
         time_budget: float | None = None,
-        synthesis: str = "uniform",
+        synthesis: str = "shape",
         exact_moments: bool = False,
         weights: Mapping[str, float] | Sequence[float] | None = None,
         columns: ColumnsLike | None = None,
@@ -181,19 +190,23 @@ class Condenser(BaseEstimator):
         with a target.
         """
         check_is_fitted(self, "moments_")
+        if n_samples is not None:
+            check_int("sample", "n_samples", n_samples, 1)
         return self._border.leave(self._draw(n_samples))
 
     def _draw(self, n_samples: int | None) -> pl.DataFrame:
-        """New records as a frame; the target, if there is one, is its last column."""
+        """Draw records as a frame; the target, if there is one, is its last column."""
         check_moments(self.moments_)
+        if self._shapes:
+            return self._draw_shape(int(self.counts_.sum()) if n_samples is None else n_samples)
         sizes = None
         if n_samples is not None:
-            total = np.array([check_int("sample", "n_samples", n_samples, 1)])
+            total = np.array([n_samples])
             sizes = allot(self.counts_[None, :].astype(float), total, self._rng)[0]
         matrix, groups = synthesize(
             self.moments_,
             self._rng,
-            distribution=self.synthesis,
+            distribution="uniform" if self.synthesis == "shape" else self.synthesis,
             exact=self.exact_moments,
             sizes=sizes,
         )
@@ -202,6 +215,17 @@ class Condenser(BaseEstimator):
         matrix *= self._encoder.scales_
         snap = not self.exact_moments
         return self._encoder.decode(matrix, groups, self._rng, means=self.means_, snap=snap)
+
+    def _draw_shape(self, n_samples: int) -> pl.DataFrame:
+        """Draw records from the models of all merged parts, at random by their numbers."""
+        weights = np.array([model.n_rows for _, model in self._shapes], dtype=float)
+        sizes = self._rng.multinomial(n_samples, weights / weights.sum()).tolist()
+        drawn = [
+            encoder.restore(model.sample(size, self._rng))
+            for (encoder, model), size in zip(self._shapes, sizes)
+        ]
+        order = self._rng.permutation(n_samples)
+        return pl.concat(drawn, how="vertical_relaxed")[order]
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
@@ -241,7 +265,11 @@ class Condenser(BaseEstimator):
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
         encoder = TableEncoder(schema).fit(frame, border.plain(frame))
         note_features(self, features, plain=border.table.plain)
-        self._fit_encoded(encoder.encode(frame), levels, encoder, border, watch)
+        kept, groups = self._fit_encoded(encoder.encode(frame), levels, encoder, border, watch)
+        if self._keeps_shape:
+            columns = encoder.plain(frame.filter(kept) if not kept.all() else frame)
+            model = fit_shape(columns, int(self.levels_.max()), self._rng, members=groups)
+            self._shapes = [(encoder, model)]
 
     def _fit_encoded(
         self,
@@ -250,8 +278,11 @@ class Condenser(BaseEstimator):
         encoder: TableEncoder,
         border: Border,
         watch: Watcher | None = None,
-    ) -> None:
-        """Group encoded records; the matrix is used up."""
+    ) -> tuple[Flags, Ints]:
+        """Group encoded records, and return which were kept and the group of each of those.
+
+        The matrix is used up.
+        """
         matrix /= encoder.scales_
         demands = check_levels(self.k if levels is None else levels, len(matrix))
 
@@ -264,18 +295,24 @@ class Condenser(BaseEstimator):
         self._encoder = encoder
         self._border = border
         self._rng = rng
+        self._shapes = []
         self.level_summary_ = summarise_levels(demands, groups)
         self.n_suppressed_ = int((~kept).sum())
         self._store(GroupMoments.of(matrix, groups, demands))
         if watch is not None:
             watch(matrix, groups, self.moments_)
+        return kept, groups
+
+    @property
+    def _keeps_shape(self) -> bool:
+        return self.synthesis == "shape" and not self.exact_moments
 
     def _check_parameters(self) -> None:
         check_int("Condenser", "k", self.k, 2)
         check_choice("Condenser", "grouping", self.grouping, GROUPINGS)
         if self.time_budget is not None:
             check_real("Condenser", "time_budget", self.time_budget, 0, closed="neither")
-        check_choice("Condenser", "synthesis", self.synthesis, DISTRIBUTIONS)
+        check_choice("Condenser", "synthesis", self.synthesis, SYNTHESES)
         check_flag("Condenser", "exact_moments", self.exact_moments)
         check_choice("Condenser", "on_infeasible", self.on_infeasible, ("error", "suppress"))
 
@@ -332,6 +369,7 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     merged = copy.deepcopy(first)
     merged._rng = spawn(first._rng, 1)[0]  # what one of them draws, the other must not draw again
     merged._encoder = encoder
+    merged._shapes = first._shapes + second._shapes
     merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
     merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_
     merged._store(rescaled(moments, 1 / encoder.scales_))

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._shape.columns import CategoryColumn
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -122,6 +123,16 @@ class CategoryCodec:
         states = choose_states([*indicators, *gone], [*shares, *away], grouped)
         picked = np.where(states == self.top, self.top + ranks, states) if self.tail else states
         return self._typed(picked, states == len(indicators) if self.missing else None)
+
+    def plain(self, series: pl.Series) -> CategoryColumn:
+        """Return the column as the synthesis of shapes takes it: codes, -1 where missing."""
+        codes, absent, problems = self._read(series)
+        refuse(problems)
+        return CategoryColumn(self.name, np.where(absent, -1, codes), len(self.domain))
+
+    def restore(self, cells: Any) -> pl.Series:
+        """Return a column of values of the domain from codes, -1 where missing."""
+        return self._typed(np.maximum(cells, 0), np.asarray(cells) < 0)
 
     def rare(self, k: int) -> int:
         """Return how many categories are held by fewer than ``k`` records."""
@@ -301,6 +312,16 @@ class BooleanCodec:
             shares = [1 - held - away, held, away]
         states = choose_states([1 - true - gone, true, gone], shares, grouped)
         return with_nulls(pl.Series(self.name, states == 1), states == 2)
+
+    def plain(self, series: pl.Series) -> CategoryColumn:
+        """Return the column as the synthesis of shapes takes it: codes, -1 where missing."""
+        refuse(self.problems(series))
+        codes = filled(series.cast(pl.Int64), -1)
+        return CategoryColumn(self.name, np.asarray(codes, dtype=np.int64), 2)
+
+    def restore(self, cells: Any) -> pl.Series:
+        """Return a column of booleans from codes, -1 where missing."""
+        return with_nulls(pl.Series(self.name, cells == 1), np.asarray(cells) < 0)
 
     def merge(self, other: BooleanCodec) -> tuple[Self, Affine, Affine]:
         """Return the code of both, and the way of each part into it."""

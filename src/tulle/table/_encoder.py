@@ -18,6 +18,7 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle._random import as_generator
+from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._types import Floats, Ints
 from tulle.errors import DataError, nearest_name
 from tulle.table._categories import BooleanCodec, CategoryCodec
@@ -171,6 +172,14 @@ class TableEncoder:
             part = None if grouped is None else grouped.part(place)
             decoded.append(codec.decode(matrix[:, place], part, snap=snap))
         return frame_of(decoded)
+
+    def plain(self, frame: pl.DataFrame) -> list[NumberColumn | CategoryColumn]:
+        """Return the columns as the synthesis of shapes takes them."""
+        return [codec.plain(frame[codec.name]) for codec in self._codecs]
+
+    def restore(self, columns: Sequence[Any]) -> pl.DataFrame:
+        """Return a frame like the fitted one, from columns as :meth:`plain` gives them."""
+        return frame_of([codec.restore(cells) for codec, cells in zip(self._codecs, columns)])
 
     def rare_categories(self, k: int) -> dict[str, int]:
         """Return how many categories of each column are held by fewer than ``k`` records."""

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._shape.columns import NumberColumn
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -215,6 +216,24 @@ class NumberCodec:
             chosen = choose_states([1 - absent, *extras], shares, grouped)
             states = np.array([_PRESENT, *self.extra])[chosen]
         return self._typed(self._snapped(values, states, grouped, snap), states)
+
+    def plain(self, series: pl.Series) -> NumberColumn:
+        """Return the column as the synthesis of shapes takes it: numbers, NaN where missing."""
+        values, states, problems = self._read(series)
+        refuse(problems)
+        present = states == _PRESENT
+        decimals: int | None = 0
+        if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
+            found = decimals_of(values[present], series.dtype)
+            decimals = self.decimals if found is None else found
+        return NumberColumn(self.name, np.where(present, values, np.nan), decimals)
+
+    def restore(self, cells: Any) -> pl.Series:
+        """Return a column of the type of the fitted one from numbers, NaN where missing."""
+        values = np.asarray(cells, dtype=np.float64)
+        states = np.where(np.isnan(values), _NAN if self.extra == [_NAN] else _NULL, _PRESENT)
+        low, high = self.public or (-np.inf, np.inf)
+        return self._typed(np.clip(np.nan_to_num(values), low, high), states)
 
     def confine(self, block: Floats) -> None:
         """Take the observed range from these records alone, given by their dimensions."""

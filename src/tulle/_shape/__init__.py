@@ -1,0 +1,1 @@
+"""Synthesis that keeps the shape of a table: cells, trees and condensed groups."""

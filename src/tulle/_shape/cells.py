@@ -1,0 +1,187 @@
+"""A column in cells, each held by at least ``k`` people: all that the rest of the synthesis sees.
+
+A cell is a category, a state (missing, or a special code), a value that many people share, or a
+stretch of neighbouring values. Grouping, trees and draws work on the numbers of cells; only when
+a table is written does a cell become a value again, drawn from its part of the smoothed quantile
+function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tulle._shape.columns import CategoryColumn, Column, NumberColumn
+from tulle._shape.quantiles import Quantiles, fit_quantiles
+from tulle._types import Floats, Ints
+
+_SLACK = 1e-9
+_HEAP = 0.05  # share of people from which a value is a state for the trees
+_MOST_STATES = 32
+_MOST_DIMENSIONS = 31
+
+
+@dataclass(frozen=True)
+class NumberCells:
+    """States first, then the cells of the quantile function in ascending order."""
+
+    name: str
+    states: Floats  # NaN for missing
+    quantiles: Quantiles | None
+    shares: Floats
+
+    ordered = True
+
+    @property
+    def size(self) -> int:
+        """Return the number of cells."""
+        return len(self.shares)
+
+    def decode(self, cells: Ints, rng: np.random.Generator) -> Floats:
+        """Return a value from each cell."""
+        values = np.empty(len(cells))
+        state = cells < len(self.states)
+        values[state] = self.states[cells[state]]
+        if self.quantiles is not None:
+            values[~state] = self.quantiles.draw(cells[~state] - len(self.states), rng)
+        return values
+
+    def order(self) -> Floats:
+        """Return where each cell lies, with mean 0 and variance 1 over the people."""
+        return _standard(np.cumsum(self.shares) - self.shares / 2, self.shares)
+
+    def as_states(self) -> Ints:
+        """Return a state of each cell for the trees: missing, codes and heaps; 0 for the others."""
+        heaps = np.flatnonzero(self.shares >= _HEAP)
+        special = np.union1d(np.arange(len(self.states)), heaps)[: _MOST_STATES - 1]
+        states = np.zeros(self.size, dtype=np.int64)
+        states[special] = 1 + np.arange(len(special))
+        return states
+
+    def coordinates(self) -> Floats:
+        """Return the place of each cell in space: its rank as a normal score, and its state."""
+        from scipy.special import ndtri
+
+        middle = np.cumsum(self.shares) - self.shares / 2
+        scores = _standard(ndtri(np.clip(middle, 1e-4, 1 - 1e-4)), self.shares)
+        indicators = [
+            _standard((np.arange(self.size) == state).astype(float), self.shares) / 2
+            for state in range(len(self.states))
+        ]
+        return np.stack([scores, *indicators], axis=1)
+
+
+@dataclass(frozen=True)
+class CategoryCells:
+    """One cell for each category, and a last one for missing where enough people miss."""
+
+    name: str
+    categories: int
+    shares: Floats
+
+    ordered = False
+
+    @property
+    def size(self) -> int:
+        """Return the number of cells."""
+        return len(self.shares)
+
+    def decode(self, cells: Ints, rng: np.random.Generator) -> Ints:
+        """Return the code of each cell, -1 for missing."""
+        return np.where(cells == self.categories, -1, cells)
+
+    def order(self) -> Floats:
+        """Return zeros: categories have no order."""
+        return np.zeros(self.size)
+
+    def as_states(self) -> Ints:
+        """Return a state of each cell: the commonest have one each, the others share one."""
+        if self.size <= _MOST_STATES:
+            return np.arange(self.size)
+        states = np.full(self.size, _MOST_STATES - 1)
+        states[_commonest(self.shares)[: _MOST_STATES - 1]] = np.arange(_MOST_STATES - 1)
+        return states
+
+    def coordinates(self) -> Floats:
+        """Return the place of each cell: an indicator for each of the commonest."""
+        top = _commonest(self.shares)[:_MOST_DIMENSIONS]
+        indicators = np.zeros((self.size, len(top)))
+        indicators[top, np.arange(len(top))] = 1.0
+        indicators -= self.shares @ indicators
+        variance = float((self.shares @ indicators**2).sum())
+        return indicators / np.sqrt(variance) if variance > 1e-12 else indicators
+
+
+Cells = NumberCells | CategoryCells
+
+
+def fit_cells(
+    column: Column, k: int, people: Floats, rng: np.random.Generator, *, exact: bool
+) -> tuple[Cells, Ints]:
+    """Find the cells of a column and return them with the cell of each row.
+
+    A state of fewer than ``k`` people does not exist: its rows get cells of others at random.
+    Unless ``exact``, blocks of numbers are made of a random half of the people.
+    """
+    if isinstance(column, CategoryColumn):
+        return _fit_categories(column, k, people)
+    return _fit_numbers(column, k, people, rng, exact)
+
+
+def _fit_categories(column: CategoryColumn, k: int, people: Floats) -> tuple[CategoryCells, Ints]:
+    codes = column.codes.astype(np.int64)
+    absent = codes < 0
+    held = np.bincount(codes[~absent], weights=people[~absent], minlength=column.size)
+    commonest = int(held.argmax()) if column.size else 0
+    missing = bool(people[absent].sum() >= k - _SLACK) or not column.size
+    rare = (held > 0) & (held < k - _SLACK)
+    codes = np.where(absent, column.size if missing else commonest, codes)
+    codes = np.where(np.r_[rare, False][codes], commonest, codes)
+    shares = np.bincount(codes, minlength=column.size + missing) / max(len(codes), 1)
+    return CategoryCells(column.name, column.size, shares), codes
+
+
+def _fit_numbers(
+    column: NumberColumn, k: int, people: Floats, rng: np.random.Generator, exact: bool
+) -> tuple[NumberCells, Ints]:
+    values = column.values
+    cells = np.full(len(values), -1, dtype=np.int64)
+    states: list[float] = []
+    for special in (np.nan, *column.specials):
+        rows = np.isnan(values) if np.isnan(special) else values == special
+        if people[rows].sum() >= k - _SLACK:
+            cells[rows] = len(states)
+            states.append(special)
+    plain = (cells < 0) & np.isfinite(values) & ~np.isin(values, column.specials)
+    quantiles = None
+    if people[plain].sum() >= k - _SLACK:
+        quantiles = fit_quantiles(
+            values[plain],
+            k,
+            people=people[plain],
+            decimals=column.decimals,
+            coded=column.coded,
+            rng=None if exact else rng,
+        )
+        cells[plain] = len(states) + quantiles.encode(values[plain])
+    size = len(states) + (quantiles.n_cells if quantiles is not None else 0)
+    if not size:  # fewer than k people have anything: nobody has
+        states, size = [np.nan], 1
+        cells[:] = 0
+    lost = cells < 0
+    if lost.any():
+        cells[lost] = rng.choice(cells[~lost], int(lost.sum()))
+    shares = np.bincount(cells, minlength=size) / max(len(cells), 1)
+    return NumberCells(column.name, np.array(states), quantiles, shares), cells
+
+
+def _commonest(shares: Floats) -> Ints:
+    return np.argsort(-shares, kind="stable")
+
+
+def _standard(values: Floats, shares: Floats) -> Floats:
+    """Return values with mean 0 and variance 1 over the people; zeros if they do not vary."""
+    values = values - shares @ values
+    variance = float(shares @ values**2)
+    return values / np.sqrt(variance) if variance > 1e-12 else np.zeros(len(values))

@@ -1,0 +1,260 @@
+"""Columns that follow from others: found, left out, and restored through a map.
+
+A dependency holds in (nearly) all rows: a region has one country, an industry code one sector, an
+age one age band. The map has an entry for each value of the source that at least ``k`` people
+hold, or, where the source is a number and the target changes only a few times along it, for each
+stretch of at least ``k`` people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._shape.columns import CategoryColumn, Column, NumberColumn, cells_of
+from tulle._types import Floats, Ints
+
+_SLACK = 1e-9
+_BROKEN = 0.001  # share of rows that may break a dependency
+_BROKEN_OF_MINORITY = 0.02  # and share of those whose value is not the commonest
+_COVERED = 0.7  # share of people whose value of the source k people hold
+_SAMPLE = 2_000  # rows of a first look
+_MOST_PAIRS = 20_000  # of columns looked at
+_MOST_STEPS = 64
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A map from the values of one column to those of another, every entry of >= k people."""
+
+    source: str
+    target: str
+    keys: Floats  # ascending; with steps, the last value of each stretch but the last
+    starts: Ints  # where the answers to each key begin
+    answers: Floats  # one for each key, or several where the key stands for many values
+    rises: Floats  # running total of how often
+    steps: bool
+    codes: bool  # whether answers are codes of categories
+
+    def restore(self, values: Floats | Ints, rng: np.random.Generator) -> Floats | Ints:
+        """Return the target's values for the source's."""
+        keys = np.asarray(values, dtype=float)
+        missing = np.isnan(keys)
+        if self.steps:
+            place = np.searchsorted(self.keys, np.where(missing, -np.inf, keys), side="left")
+            place = np.where(missing, len(self.starts) - 2, place)
+        else:
+            place = _nearest(self.keys, np.where(missing, np.inf, keys))
+        first, last = self.starts[place], self.starts[place + 1]
+        low = np.where(first > 0, self.rises[np.maximum(first - 1, 0)], 0.0)
+        level = low + rng.random(len(keys)) * (self.rises[last - 1] - low)
+        found = np.clip(np.searchsorted(self.rises, level, side="right"), first, last - 1)
+        restored = self.answers[found]
+        return restored.astype(np.int64) if self.codes else restored
+
+
+@dataclass(frozen=True)
+class _Discrete:
+    """A column as numbered values."""
+
+    column: Column
+    values: Floats  # distinct, ascending; missing is the last as infinity
+    codes: Ints  # (n,)
+    held: Floats  # people of each value
+    common: NDArray[np.bool_]  # held by k people
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.column, NumberColumn)
+
+
+def find_dependencies(
+    columns: Sequence[Column], k: int, people: Floats, *, keep: str | None = None
+) -> list[Dependency]:
+    """Find the columns that follow from another one that stays.
+
+    The finest columns are looked at first, so that chains end in a column that is kept, and of
+    two that follow from one another the category stays. ``keep`` is never left out.
+    """
+    found: list[Dependency] = []
+    kept: list[_Discrete] = []
+    all_of_them = [_discrete(column, k, people) for column in columns]
+    sample = np.linspace(0, len(people) - 1, min(len(people), _SAMPLE)).astype(np.int64)
+    looked = 0
+    for target in sorted(all_of_them, key=lambda one: (-_fineness(one), one.is_number)):
+        dependency = None
+        if target.column.name != keep and target.common.sum() > 1:
+            for source in kept:
+                looked += 1
+                if looked > _MOST_PAIRS or len(source.values) < 2:
+                    continue
+                if _may_follow(source, target, sample):
+                    dependency = _stepwise(source, target, people, k)
+                    dependency = dependency or _valuewise(source, target, people, k)
+                if dependency is not None:
+                    break
+        if dependency is None:
+            kept.append(target)
+        else:
+            found.append(dependency)
+    return found
+
+
+def _fineness(one: _Discrete) -> int:
+    """Return how many values a column has that count: all, or those of k people if these are most.
+
+    The rare values of a column that has common ones are merged, whatever its kind.
+    """
+    covered = one.held[one.common].sum() >= _COVERED * one.held.sum()
+    return int(one.common.sum()) if covered else len(one.values)
+
+
+def _discrete(column: Column, k: int, people: Floats) -> _Discrete:
+    raw = np.asarray(cells_of(column), dtype=float)
+    if isinstance(column, CategoryColumn):
+        raw = np.where(raw < 0, np.inf, raw)
+    values, codes = np.unique(np.where(np.isnan(raw), np.inf, raw), return_inverse=True)
+    held = np.bincount(codes, weights=people, minlength=len(values)).astype(np.float64)
+    common = held >= k - _SLACK
+    if isinstance(column, CategoryColumn) and column.other is not None:
+        common &= values != column.other
+    return _Discrete(column, values, codes.reshape(-1), held, common)
+
+
+def _may_follow(source: _Discrete, target: _Discrete, sample: Ints) -> bool:
+    """Tell from some rows whether the target can follow from the source."""
+    rows = sample[source.common[source.codes[sample]]]
+    if not len(rows):
+        return source.is_number
+    pairs = source.codes[rows] * len(target.values) + target.codes[rows]
+    distinct, counts = np.unique(pairs, return_counts=True)
+    of_key = distinct // len(target.values)
+    most = np.zeros(len(source.values))
+    np.maximum.at(most, of_key, counts)
+    return bool(len(rows) - most.sum() <= max(5.0, 0.01 * len(rows)))
+
+
+def _allowed(target: _Discrete, rows: Ints, k: int) -> float:
+    """Return how many of the rows may break a dependency.
+
+    Fewer than ``k`` always may: values that so few hold were merged with others.
+    """
+    counts = np.bincount(target.codes[rows], minlength=len(target.values))
+    minority = len(rows) - counts.max()
+    return float(min(max(_BROKEN * len(rows), k - 1), _BROKEN_OF_MINORITY * minority))
+
+
+def _valuewise(source: _Discrete, target: _Discrete, people: Floats, k: int) -> Dependency | None:
+    """Look for a map with an entry for each value that at least ``k`` people hold."""
+    rows = np.flatnonzero(source.common[source.codes])
+    if people[rows].sum() < _COVERED * people.sum() or source.common.sum() < 2:
+        return None
+    width = len(target.values)
+    pairs, counts = np.unique(source.codes[rows] * width + target.codes[rows], return_counts=True)
+    key, answer = pairs // width, pairs % width
+    best = np.lexsort((-counts, key))
+    first = best[np.r_[True, key[best][1:] != key[best][:-1]]]
+    broken = len(rows) - counts[first].sum()
+    if broken > _allowed(target, rows, k) or len(np.unique(answer[first])) < 2:
+        return None
+    entries = {int(code): ([int(value)], [1.0]) for code, value in zip(key[first], answer[first])}
+    other = getattr(source.column, "other", None)
+    if other is not None and (source.values == other).any():
+        entries |= _mixed(source, target, int(np.flatnonzero(source.values == other)[0]))
+    return _mapped(source, target, source.values, entries)
+
+
+def _mixed(
+    source: _Discrete, target: _Discrete, code: int
+) -> dict[int, tuple[list[int], list[float]]]:
+    """Return the target's rates among those whose value of the source was merged with others."""
+    counts = (
+        np.bincount(target.codes[source.codes == code], minlength=len(target.values))
+        * target.common
+    )
+    if not counts.any():
+        return {}
+    answers = np.flatnonzero(counts)
+    return {code: (answers.tolist(), counts[answers].astype(float).tolist())}
+
+
+def _stepwise(source: _Discrete, target: _Discrete, people: Floats, k: int) -> Dependency | None:
+    """Look for stretches of a number along which the target does not change."""
+    if not isinstance(source.column, NumberColumn) or source.column.coded:
+        return None
+    order = np.argsort(source.codes, kind="stable")
+    order = order[np.isfinite(source.values)[source.codes[order]]]
+    if not len(order):
+        return None
+    answers, codes = target.codes[order], source.codes[order]
+    change = np.flatnonzero(answers[1:] != answers[:-1])
+    if not 1 <= len(change) <= _MOST_STEPS or (codes[change] == codes[change + 1]).any():
+        return None
+    ends = np.r_[change, len(order) - 1]
+    held = np.diff(np.r_[0.0, np.cumsum(people[order])[ends]])
+    if (held < k - _SLACK).any():
+        return None
+    cuts = [
+        _between(source.values[codes[i]], source.values[codes[i + 1]], source.column.decimals)
+        for i in change.tolist()
+    ]
+    entries = {place: ([int(answers[end])], [1.0]) for place, end in enumerate(ends.tolist())}
+    absent = np.flatnonzero(np.isinf(source.values)[source.codes])
+    if people[absent].sum() >= k - _SLACK:
+        counts = np.bincount(target.codes[absent], minlength=len(target.values))
+        if counts.max() < (1 - _BROKEN) * len(absent):
+            return None
+        entries[len(ends)] = ([int(counts.argmax())], [1.0])
+    else:
+        entries[len(ends)] = entries[len(ends) - 1]
+    return _mapped(source, target, np.array(cuts), entries, steps=True)
+
+
+def _between(low: float, high: float, decimals: int | None) -> float:
+    """Return the roundest number that separates two values: ``low <= number < high``."""
+    for places in range(-12, 13):
+        number = np.floor(np.round(high * 10.0**places, 6)) / 10.0**places
+        if number >= high:
+            number -= 10.0**-places
+        if low <= number < high:
+            return float(number)
+    return float(low)
+
+
+def _mapped(
+    source: _Discrete,
+    target: _Discrete,
+    keys: Floats,
+    entries: dict[int, tuple[list[int], list[float]]],
+    *,
+    steps: bool = False,
+) -> Dependency:
+    places = sorted(entries)
+    answers = np.concatenate([entries[place][0] for place in places])
+    counts = np.concatenate([entries[place][1] for place in places])
+    starts = np.cumsum([0, *(len(entries[place][0]) for place in places)])
+    codes = isinstance(target.column, CategoryColumn)
+    values = target.values[answers]
+    values = np.where(np.isinf(values), -1.0 if codes else np.nan, values)
+    return Dependency(
+        source.column.name,
+        target.column.name,
+        keys if steps else keys[places],
+        starts,
+        values,
+        np.cumsum(counts),
+        steps,
+        codes,
+    )
+
+
+def _nearest(keys: Floats, values: Floats) -> Ints:
+    """Return the place of the key nearest to each value; missing is infinity."""
+    after = np.clip(np.searchsorted(keys, values), 0, len(keys) - 1)
+    before = np.maximum(after - 1, 0)
+    with np.errstate(invalid="ignore"):
+        nearer = values - keys[before] < keys[after] - values
+    return np.where(nearer & (keys[after] != values), before, after)

@@ -1,0 +1,236 @@
+"""The synthesis that keeps the shape: fitted once on a table, sampled from as often as one likes.
+
+1. Columns that follow from others are left out, and restored at the end through a map.
+2. Every column is cut into cells of at least ``k`` people: categories, states, common values and
+   stretches of neighbouring ones.
+3. Records, as cells, are condensed: groups of at least ``k`` people, their counts and means, and
+   the covariance within groups.
+4. A tree for each column, with leaves of at least ``k`` people, says how its cells are
+   distributed given the columns before.
+5. A pseudo-record belongs to a group, chosen at random, and is a point drawn about its mean.
+   Column by column, the tree's leaf says which cells the pseudo-records in it get, and the order
+   of their points says who gets which.
+6. A cell becomes a value of the smoothed quantile function.
+
+Without trees (one leaf) this is condensation with the columns' own distributions, without groups
+it is a chain of trees. The model holds no row and no row's number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._shape.cells import Cells, fit_cells
+from tulle._shape.columns import Column, cells_of
+from tulle._shape.condensed import CondensedGroups, condense
+from tulle._shape.dependencies import Dependency, find_dependencies
+from tulle._shape.trees import MOST_CELLS, Tree, fit_tree
+from tulle._types import Floats, Ints
+
+LEAF = float(os.environ.get("LEAF", "1"))
+
+
+@dataclass(frozen=True)
+class ShapeModel:
+    """What is kept of a table: statistics of at least ``k`` people each."""
+
+    k: int
+    n_rows: int
+    names: list[str]
+    columns: list[Cells]  # those that are not restored, in the order they are drawn
+    trees: list[Tree]
+    coordinates: list[Floats]  # of the cells of each column; empty without groups
+    groups: CondensedGroups | None
+    labels: Ints | None  # the first column's cell in each group, if no group mixes them
+    dependencies: list[Dependency]
+    exact: bool
+
+    def sample(self, n: int | None, rng: np.random.Generator) -> list[Floats | Ints]:
+        """Draw ``n`` rows and return their columns in the order of the table that was fitted."""
+        n = self.n_rows if n is None else n
+        cells = self._draw_cells(n, rng)
+        drawn: dict[str, Floats | Ints] = {
+            column.name: column.decode(cells[place], rng)
+            for place, column in enumerate(self.columns)
+        }
+        for dependency in self.dependencies:
+            drawn[dependency.target] = dependency.restore(drawn[dependency.source], rng)
+        return [drawn[name] for name in self.names]
+
+    def _draw_cells(self, n: int, rng: np.random.Generator) -> list[Ints]:
+        groups, points = None, None
+        if self.groups is not None:
+            groups = self.groups.choose(n, rng, exact=self.exact)
+            points = self.groups.draw(groups, rng)
+        features = np.empty((n, len(self.columns)), dtype=np.uint8)
+        cells: list[Ints] = []
+        at = 0
+        for place, (column, tree) in enumerate(zip(self.columns, self.trees)):
+            if place == 0 and self.labels is not None and groups is not None:
+                drawn = self.labels[groups]
+            else:
+                leaves = tree.leaves(features[:, :place])
+                drawn = tree.draw(leaves, rng, exact=self.exact)
+                if points is not None:
+                    width = self.coordinates[place].shape[1]
+                    part = points[:, at : at + width]
+                    at += width
+                    drawn = hand_out(drawn, leaves, part, column, self.coordinates[place], rng)
+            cells.append(drawn)
+            features[:, place] = as_feature(drawn, column)
+        return cells
+
+
+def fit_shape(
+    columns: Sequence[Column],
+    k: int,
+    rng: np.random.Generator,
+    *,
+    label: str | None = None,
+    members: Ints | None = None,
+    people: Ints | None = None,
+    exact: bool = False,
+    gain: float = 0.5,
+    dependent: bool = True,
+) -> ShapeModel:
+    """Fit the model of a table.
+
+    Parameters
+    ----------
+    columns : sequence of NumberColumn and CategoryColumn
+    k : int
+        The fewest people that anything kept rests on.
+    label : str, optional
+        The column of classes, which is drawn first.
+    members : ndarray (n,) of int, optional
+        The group of each row (0, 1, ... without gaps), each of at least ``k`` people. Without it
+        there are no groups.
+    people : ndarray (n,) of int, optional
+        The person of each row, if people have several rows.
+    exact : bool
+        Hand out totals in proportion and use everybody's values, instead of drawing totals at
+        random and using a random half. Closer to the table, but who knows all others can tell
+        whether one person was in it.
+    gain : float
+        What a split must explain, see ``fit_tree``.
+    dependent : bool
+        Look for columns that follow from others.
+    """
+    weights = weigh_people(people, len(cells_of(columns[0])))
+    found = find_dependencies(columns, k, weights, keep=label) if dependent else []
+    left_out = {dependency.target for dependency in found}
+    kept = [column for column in columns if column.name not in left_out]
+    kept.sort(key=lambda column: column.name != label)
+    coded = [fit_cells(column, k, weights, rng, exact=exact) for column in kept]
+    models, cells = [model for model, _ in coded], [codes for _, codes in coded]
+
+    trees = _fit_trees(models, cells, weights, k, gain)
+    groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
+    if members is not None:
+        labels = _labels(members, cells[0]) if label is not None else None
+        coordinates = [model.coordinates() for model in models]
+        first = int(labels is not None)  # a class that is known from the group needs no point
+        points = np.hstack([c[codes] for c, codes in zip(coordinates[first:], cells[first:])])
+        groups = condense(points, members)
+    names = [column.name for column in columns]
+    return ShapeModel(
+        k, len(weights), names, models, trees, coordinates, groups, labels, found, exact
+    )
+
+
+def weigh_people(people: Ints | None, n: int) -> Floats:
+    """Return what each row counts: 1 over the rows of its person.
+
+    The sum over any rows is at most the number of different people among them.
+    """
+    if people is None:
+        return np.ones(n)
+    _, person, rows = np.unique(people, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / rows[person])
+
+
+def as_feature(cells: Ints, column: Cells) -> NDArray[np.uint8]:
+    """Return cells as trees see them: of categories beyond 256, the rarest as one."""
+    if column.size <= MOST_CELLS:
+        return cells.astype(np.uint8)
+    place = np.empty(column.size, dtype=np.int64)
+    place[np.argsort(-column.shares, kind="stable")] = np.arange(column.size)
+    return np.minimum(place, MOST_CELLS - 1)[cells].astype(np.uint8)
+
+
+def hand_out(
+    drawn: Ints,
+    leaves: Ints,
+    points: Floats,
+    column: Cells,
+    coordinates: Floats,
+    rng: np.random.Generator,
+) -> Ints:
+    """Give the cells drawn for each leaf to its rows in the order of their points.
+
+    Ordered cells: the smallest to the smallest. Categories: each to the rows nearest to it, the
+    rarest category first.
+    """
+    if column.ordered:
+        by_point = np.lexsort((points[:, 0], leaves))
+        by_cell = np.lexsort((drawn, leaves))
+        given = np.empty_like(drawn)
+        given[by_point] = drawn[by_cell]
+        return given
+    return _nearest_first(drawn, leaves, points @ coordinates.T, rng)
+
+
+def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Generator) -> Ints:
+    _, leaf = np.unique(leaves, return_inverse=True)
+    counts = np.bincount(
+        leaf * scores.shape[1] + drawn, minlength=(leaf.max() + 1) * scores.shape[1]
+    ).reshape(-1, scores.shape[1])
+    commonest = counts.argmax(axis=1)
+    given = commonest[leaf]
+    free = np.ones(len(drawn), dtype=bool)
+    for cell in np.argsort(counts.sum(axis=0), kind="stable").tolist():
+        quota = np.where(commonest == cell, 0, counts[:, cell])
+        rows = np.flatnonzero(free & (quota[leaf] > 0))
+        if not len(rows):
+            continue
+        rng.shuffle(rows)
+        rows = rows[np.lexsort((-scores[rows, cell], leaf[rows]))]
+        begins = np.flatnonzero(np.r_[True, leaf[rows][1:] != leaf[rows][:-1]])
+        place = np.arange(len(rows)) - np.repeat(begins, np.diff(np.r_[begins, len(rows)]))
+        chosen = rows[place < quota[leaf[rows]]]
+        given[chosen] = cell
+        free[chosen] = False
+    return given
+
+
+def _fit_trees(
+    models: list[Cells], cells: list[Ints], people: Floats, k: int, gain: float
+) -> list[Tree]:
+    features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
+    sizes = np.array([min(model.size, MOST_CELLS) for model in models])
+    ordered = np.array([model.ordered for model in models])
+    return [
+        fit_tree(
+            features[:, :place],
+            sizes[:place],
+            ordered[:place],
+            model,
+            cells[place],
+            people,
+            int(np.ceil(k * LEAF)),
+            gain=gain,
+        )
+        for place, model in enumerate(models)
+    ]
+
+
+def _labels(members: Ints, cells: Ints) -> Ints | None:
+    """Return the class of each group, or None if one mixes classes."""
+    labels = np.zeros(int(members.max()) + 1, dtype=np.int64)
+    labels[members] = cells
+    return labels if (labels[members] == cells).all() else None

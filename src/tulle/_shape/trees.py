@@ -1,0 +1,119 @@
+"""Trees whose leaves hold at least ``k`` people, drawn from instead of predicted with.
+
+A tree says how the cells of one column are distributed, given the cells of the columns before.
+Splits are borders between cells, so a threshold is never one person's value; a leaf keeps how
+often each cell occurs among its people and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._shape.cells import Cells
+from tulle._types import Floats, Ints
+
+MOST_CELLS = 256  # of a column that trees split on
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The distribution of a column's cells, given those of other columns."""
+
+    split: Ints  # (nodes,), the column that a node splits on, -1 in a leaf
+    goes_left: NDArray[np.uint8]  # (nodes, 32), one bit for each cell
+    left: Ints
+    right: Ints
+    starts: Ints  # (nodes + 1,), where the cells of each leaf begin
+    cells: Ints  # the cells that occur in a leaf
+    rises: Ints  # (len(cells) + 1,), running total of how often
+
+    def leaves(self, features: NDArray[np.uint8]) -> Ints:
+        """Return the leaf that each row ends in, as the number of its node."""
+        if len(self.split) == 1:
+            return np.zeros(len(features), dtype=np.int64)
+        from tulle._shape._kernels import follow
+
+        goes_left = np.unpackbits(self.goes_left, axis=1).astype(np.bool_)
+        leaves: Ints = follow(
+            np.ascontiguousarray(features), self.split, goes_left, self.left, self.right
+        )
+        return leaves
+
+    def draw(self, leaves: Ints, rng: np.random.Generator, *, exact: bool = False) -> Ints:
+        """Return a cell for each row from its leaf.
+
+        Independent draws by default; if ``exact``, the rows of a leaf get its cells in proportion.
+        """
+        first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
+        level = rng.random(len(leaves)) if not exact else _even(leaves, len(self.split), rng)
+        wanted = first + np.floor(level * (last - first))
+        place = np.searchsorted(self.rises, wanted, side="right") - 1
+        return self.cells[np.minimum(place, len(self.cells) - 1)]
+
+
+def fit_tree(
+    features: NDArray[np.uint8],
+    sizes: Ints,
+    ordered: NDArray[np.bool_],
+    target: Cells,
+    cells: Ints,
+    people: Floats,
+    k: int,
+    *,
+    gain: float = 0.0,
+) -> Tree:
+    """Grow a tree for the cells of a column, on the cells of others.
+
+    Parameters
+    ----------
+    features : ndarray (n, p)
+        The cells of the columns that are known.
+    sizes, ordered : ndarray (p,)
+        How many cells these have, and whether they have an order.
+    target, cells
+        The column to model and the cell of each row.
+    people : ndarray (n,)
+        What each row counts: 1 over the number of rows of its person.
+    gain : float
+        A split is made if the share of the variance that it explains, times the rows of the
+        node, exceeds this (1 is what chance gives).
+    """
+    if features.shape[1] == 0 or people.sum() < 2 * k:
+        leaf = np.zeros(len(cells), dtype=np.int64)
+        split, goes_left = np.array([-1]), np.zeros((1, MOST_CELLS), dtype=np.bool_)
+        left = right = np.zeros(1, dtype=np.int64)
+    else:
+        from tulle._shape._kernels import grow
+
+        states = target.as_states()
+        split, goes_left, left, right, leaf = grow(
+            np.ascontiguousarray(features),
+            sizes,
+            ordered,
+            states[cells],
+            int(states.max()) + 1,
+            target.order()[cells],
+            people,
+            float(k),
+            max(gain, 1e-6),
+        )
+    pairs, counts = np.unique(leaf * target.size + cells, return_counts=True)
+    starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
+    rises = np.r_[0, np.cumsum(counts)]
+    packed = np.packbits(goes_left, axis=1)
+    return Tree(split, packed, left, right, starts, pairs % target.size, rises)
+
+
+def _even(leaves: Ints, nodes: int, rng: np.random.Generator) -> Floats:
+    """Return levels in [0, 1) that lie evenly in each leaf, in random order."""
+    order = rng.permutation(len(leaves))
+    order = order[np.argsort(leaves[order], kind="stable")]
+    counts = np.bincount(leaves, minlength=nodes)
+    begin = np.cumsum(counts) - counts
+    place = np.arange(len(leaves)) - begin[leaves[order]]
+    levels = np.empty(len(leaves))
+    levels[order] = (place + rng.random(nodes)[leaves[order]]) / counts[leaves[order]]
+    return levels

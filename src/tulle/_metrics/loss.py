@@ -39,8 +39,8 @@ def interval_widths(
     """Width of the central interval of (original - counterpart) over the range, for each column.
 
     ``extent`` is the range of each column; that of ``original``, unless it is a sample. The
-    larger, the less a released value says of an original one; above 1 is possible. Values that
-    are missing (NaN) on one side are left out. NaN for a constant column.
+    larger, the less a released value says of an original one; above 1 is possible, as in the
+    paper. Values that are missing (NaN) on one side are left out. NaN for a constant column.
     """
     if extent is None:
         extent = original.max(axis=0) - original.min(axis=0)
@@ -61,7 +61,13 @@ def interval_width(
     *,
     extent: Floats | None = None,
 ) -> float:
-    """The privacy measure of paper 001: :func:`interval_widths`, averaged over the columns."""
+    """Compute the privacy measure of paper 001: the mean of :func:`interval_widths`, at most 1.
+
+    An interval wider than the range of its column says no more than the range itself.
+
+    >>> interval_width(np.array([[0.0], [1.0]]), np.array([[5.0], [-5.0]]))
+    1.0
+    """
     widths = interval_widths(original, counterparts, share, extent=extent)
-    known = widths[~np.isnan(widths)]
+    known = np.minimum(widths[~np.isnan(widths)], 1.0)
     return float(known.mean()) if len(known) else float("nan")

@@ -15,6 +15,7 @@ from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapsho
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
 from tulle._report.words import attack_label
 from tulle._types import Floats, Ints
 from tulle.condense._synthesis import synthesize
@@ -279,9 +280,9 @@ def stream_result(
     used = watch(condenser, policy, rng)
     return {
         "title": f"Stream condensed from {source}",
-        "summary": f"{counts['seen']:,} records were seen: {counts['condensed']:,} are condensed, "
-        f"{counts['waiting']:,} wait. Snapshots show {shown:,} groups. "
-        f"{counts['rejected']:,} malformed lines were refused.",
+        "summary": f"{counted(counts['seen'], 'record')} seen: {counts['condensed']:,} condensed, "
+        f"{counts['waiting']:,} waiting. Snapshots show {counted(shown, 'group')}. "
+        f"{counted(counts['rejected'], 'malformed line', 'was')} refused.",
         "guarantee": {
             "text": "Every record joined a group of at least its level, itself included.",
             "rows": _promises(condenser, settings, counts),

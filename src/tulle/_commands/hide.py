@@ -13,6 +13,7 @@ from tulle._attacks.rules import rule_recovery
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._commands._baskets import Opened, n_empty, open_file, put_baskets
 from tulle._commands._sources import check_names, source_entry, sources_read, writing_beside
+from tulle._plurals import counted
 from tulle._random import as_generator, seed_policy
 from tulle._types import FilePath
 from tulle.auditing.audit import Audit
@@ -87,8 +88,9 @@ def audit_of(
     return Audit(
         {
             "title": "Hidden rules",
-            "summary": f"{hidden} rules were hidden in {summary['baskets']:,} baskets; "
-            f"{summary['baskets_touched']:,} baskets were touched.",
+            "summary": f"{counted(hidden, 'rule', 'was')} hidden in "
+            f"{counted(summary['baskets'], 'basket')}; "
+            f"{counted(summary['baskets_touched'], 'basket', 'was')} changed.",
             "guarantee": guarantee,
             "k": 10,
             "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},

@@ -14,6 +14,7 @@ from tulle._commands._sources import check_names, sources_read, writing_beside
 from tulle._commands.sites import Done, facts_of, load_agreement
 from tulle._files import digest, refuse_existing
 from tulle._metrics.answers import same_answers
+from tulle._plurals import counted
 from tulle._random import as_generator, seed_policy
 from tulle._report.words import attack_label
 from tulle._types import FilePath
@@ -216,7 +217,7 @@ def _report(
     return Audit(
         {
             "title": "Codes of one site",
-            "summary": f"{records:,} records under the agreement {agreement.fingerprint}.",
+            "summary": f"{counted(records, 'record')} under the agreement {agreement.fingerprint}.",
             "guarantee": {
                 "text": "Names and scales cannot be read without the agreement; every code was "
                 "decoded again before it was written.",

@@ -22,6 +22,7 @@ from tulle._attacks.sketches import (
 from tulle._commands._sources import check_names, source_entry, writing_beside
 from tulle._files import refuse_existing
 from tulle._metrics.sketches import DotErrors, dot_errors, neighbour_recall
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
 from tulle._types import FilePath
@@ -113,8 +114,9 @@ def audited(
     return Audit(
         {
             "title": "Sketches",
-            "summary": f"{len(lengths):,} records became sketches; {hidden:,} were suppressed. "
-            f"Measured and attacked: {len(sketches):,} records, {len(signs.columns):,} columns.",
+            "summary": f"{counted(len(lengths), 'record')} sketched, {hidden:,} suppressed. "
+            f"Measured and attacked: {counted(len(sketches), 'record')}, "
+            f"{counted(len(signs.columns), 'column')}.",
             "guarantee": _guarantee(verified),
             "k": 10,
             "metrics": _metrics(errors, neighbour_recall(sketches, matrix, rng), lengths),

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
+from tulle._plurals import counted
 from tulle._report.words import attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
@@ -105,7 +106,8 @@ def _attacks_graded(result: Mapping[str, Any], wanted: str) -> list[str]:
         worst.setdefault(name.partition(":")[0], name)
     told = [_told(name, attacks[name]) for name in list(worst.values())[:_MOST_TOLD]]
     rest = len(found) - len(told)
-    return [*told, f"{rest} more: see the table of attacks."] if rest else told
+    more = f"{counted(rest, 'more attack')}: see the table of attacks."
+    return [*told, more] if rest else told
 
 
 def _told(name: str, attack: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ from tulle._attacks.membership import LEAST, membership
 from tulle._attacks.result import AttackResult
 from tulle._attacks.singling_out import singling_out
 from tulle._checks import check_int
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, as_generator, spawn
 from tulle._report.verdict import verdict
@@ -351,6 +352,7 @@ def _summary(tables: Aligned, k: int) -> str:
         count = len(tables.control)
         control = f"{count:,} in the control" if count >= k else f"fewer than {k} in the control"
     return (
-        f"{len(tables.original):,} original records, {len(tables.release):,} released ones, "
-        f"{control}; {len(tables.columns)} columns."
+        f"{counted(len(tables.original), 'original record')}, "
+        f"{counted(len(tables.release), 'released record')}, {control}; "
+        f"{counted(len(tables.columns), 'column')}."
     )

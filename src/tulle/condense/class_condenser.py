@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
@@ -232,8 +233,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         notes = []
         if self._withheld:
             notes.append(
-                f"{self._withheld} records are withheld: their class is too small, or their level "
-                "too high for it"
+                f"{counted(self._withheld, 'record', 'is')} withheld: the class is too small, or "
+                "the level too high for it"
             )
         first, *others = self.condensers_
         shared = [note for note in first.notes_ if all(note in part.notes_ for part in others)]

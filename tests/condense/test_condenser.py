@@ -370,7 +370,7 @@ def test_notes_say_what_the_table_did():
     text = " | ".join(condenser.notes_)
     assert "column 'same' holds one value only" in text
     assert "column 'gone' is missing throughout" in text
-    assert "column 'word' has 1 categories held by fewer than 10 records" in text
+    assert "column 'word' has 1 category held by fewer than 10 records" in text
     released = condenser.sample()
     assert (released["same"] == 1).all()
     assert released["gone"].isna().all()

@@ -12,7 +12,7 @@ from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Condenser, audit
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import chosen
-from tulle.auditing._coding import Design, align
+from tulle.auditing._tables import Design, align
 
 SEED = 0
 SWEPT = 6000  # records of Adult that are condensed with each group size

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.auditing._coding import align
+from tulle.auditing._tables import align
 from tulle.auditing._pictures import histogram
 
 K = 10

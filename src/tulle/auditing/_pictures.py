@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from tulle._metrics.groups import group_facts, group_rows
 from tulle._report.editions import hide_small
 from tulle._types import Floats
-from tulle.auditing._coding import Aligned, Design
 from tulle.auditing._measures import Associations
+from tulle.auditing._tables import Aligned
 from tulle.table.schema import Kind
 
 # The bars of a column: which bar a value is in, and what stands below it. Edges and labels come
@@ -191,14 +191,13 @@ def density(tables: Aligned, k: int) -> Rows:
     cells = min(_GRID, int(np.sqrt(min(len(tables.original), len(tables.release)) / (3 * k))))
     if cells < _COARSEST:
         return []
-    design = Design(tables.original)
-    middle, covariance = design.moments(tables.original)
+    middle, covariance = tables.view.moments(tables.frames[0])
     if len(middle) < 2:
         return []
     _, axes = np.linalg.eigh(covariance)
     points = {
-        of: design.projected(records, middle, axes[:, [-1, -2]])
-        for of, records in (("original", tables.original), ("release", tables.release))
+        of: tables.view.projected(frame, middle, axes[:, [-1, -2]])
+        for of, frame in zip(("original", "release"), tables.frames)
     }
     edges = [_grid_edges(points["release"][:, axis], cells) for axis in (0, 1)]
     rows = []

@@ -32,8 +32,8 @@ from tulle._progress import bar
 from tulle._random import RandomState, as_generator, spawn
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
-from tulle.auditing._coding import Aligned, align
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
+from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.schema import Role
 

@@ -16,6 +16,7 @@ from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
+from tulle._report.model import Promise, Result, Section
 from tulle._report.words import attack_label
 from tulle._types import Floats, Ints
 from tulle.condense._synthesis import synthesize
@@ -272,8 +273,8 @@ def stream_result(
     counts: Mapping[str, Any],
     snapshots: Sequence[Mapping[str, Any]],
     source: str,
-) -> dict[str, Any]:
-    """The result that ``tulle._report`` shows."""
+) -> Result:
+    """Return the result that ``tulle._report`` shows."""
     policy = settings.wanted["snapshots"]
     shown = shown_sizes(condenser, policy)["groups"]
     rng = np.random.default_rng()
@@ -313,7 +314,7 @@ def stream_result(
 
 def _promises(
     condenser: StreamCondenser, settings: Settings, counts: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+) -> list[Promise]:
     strict = settings.wanted["split"] == "strict"
     small = shown_small(condenser, settings.wanted["snapshots"])
     return [
@@ -337,7 +338,7 @@ def _intersection(
     policy: str,
     used: Sequence[AttackResult],
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> Section:
     other = "all" if policy == "bounded" else "bounded"
     found = {
         (ONE, policy): used,
@@ -376,7 +377,7 @@ def _table(
     rows: Sequence[Mapping[str, Any]],
     *,
     owner_only: bool = False,
-) -> dict[str, Any]:
+) -> Section:
     columns = list(rows[0]) if rows else ["none"]
     return {
         "id": name,

@@ -13,6 +13,7 @@ from tulle._commands._columns import words_of
 from tulle._commands._sources import sources_read
 from tulle._files import refuse_existing, refuse_same
 from tulle._report.editions import K
+from tulle._report.model import Guarantee, Promise
 from tulle.auditing import Audit, audit, check_gates, gate_rows
 from tulle.auditing._gates import GATES, check_limits
 from tulle.errors import PrivacyError
@@ -88,18 +89,25 @@ def audit_files(
 
 def check_outcome(found: Audit) -> None:
     """Raises if a gate is passed, or if the release is not what its manifest says."""
-    check_gates(found.result["gates"])
-    promises = (found.result["guarantee"] or {}).get("rows", [])
-    broken = [row["name"] for row in promises if not row["holds"]]
+    check_gates(found.result.get("gates", []))
+    guarantee = found.result.get("guarantee")
+    broken = [row["name"] for row in guarantee["rows"] if not row["holds"]] if guarantee else []
     if broken:
         raise PrivacyError(f"the manifest of the release does not hold: {', '.join(broken)}")
 
 
 def attack_rows(found: Audit) -> list[dict[str, Any]]:
     """The attacks as rows for a summary."""
-    shown = ("rate", "low", "high", "baseline", "control", "risk")
     return [
-        {"attack": name} | {field: attack[field] for field in shown}
+        {
+            "attack": name,
+            "rate": attack["rate"],
+            "low": attack["low"],
+            "high": attack["high"],
+            "baseline": attack["baseline"],
+            "control": attack["control"],
+            "risk": attack["risk"],
+        }
         for name, attack in found.result["attacks"].items()
     ]
 
@@ -138,12 +146,12 @@ def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
         return str(entry["role"])  # an unknown one is named by the audit
 
 
-def _guarantee(release: Path) -> dict[str, Any] | None:
+def _guarantee(release: Path) -> Guarantee | None:
     """What the manifest of the release promises, and whether the file is still that release."""
     if not has_manifest(release):
         return None
     made = read_manifest(release)
-    rows = [
+    rows: list[Promise] = [
         {"name": row["check"], "asked": True, "found": row["detail"], "holds": row["holds"]}
         for row in verify_release(release)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,12 @@ import polars as pl
 from tulle._commands._columns import column_of, plan_columns, without_opaque, words_of
 from tulle._commands._options import DEFAULTS, check_feasible, check_files, is_class, refuse_unused
 from tulle._commands._sources import source_entry, sources_read, writing_beside
-from tulle._metrics.covariance import covariance_compatibility
 from tulle._random import seed_policy
 from tulle._types import FilePath
-from tulle.auditing import Audit, audit
+from tulle.auditing._measures import covariance_compatibility
 from tulle.auditing._pictures import group_section, notes_section
+from tulle.auditing._tables import Aligned, align
+from tulle.auditing.audit import Audit, audited
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError
@@ -23,7 +24,6 @@ from tulle.io._formats import display_name
 from tulle.io.read import codes_as_text, read_like, read_table
 from tulle.io.write import put_table
 from tulle.releases import Manifest, write_release
-from tulle.table._encoder import TableEncoder
 from tulle.table.schema import Column, Role
 
 LIMITS = (
@@ -74,13 +74,11 @@ def condense(
     known = [column for column in columns if column.name in original.columns]
     condenser, release = _release(original, known, wanted)
 
-    summary = _summary(condenser, original, release, columns)
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     manifest = _manifest(condenser, entry, original, release, columns, wanted, levels_table)
-    found = None
-    if report is not None:
-        tables = _compared(original.select(release.columns), release, source, control, columns)
-        found = _audited(condenser, tables, columns, wanted, command)
+    tables = _compared(original.select(release.columns), release, source, control, columns)
+    found = None if report is None else _audited(condenser, tables, wanted, command)
+    summary = _summary(condenser, tables, found)
     write_release(
         output,
         lambda file: put_table(release, file, output),
@@ -129,32 +127,24 @@ def _release(
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
-def _summary(
-    condenser: Any, original: pl.DataFrame, release: pl.DataFrame, columns: list[Column]
-) -> dict[str, Any]:
+def _summary(condenser: Any, tables: Aligned, found: Audit | None) -> dict[str, Any]:
     counts = condenser.counts_
+    name = "covariance_compatibility"
+    measured = found.result["metrics"] if found else {name: covariance_compatibility(tables)}
     return {
-        "records": original.height,
-        "released": release.height,
-        "columns_released": release.width,
+        "records": len(tables.original),
+        "released": len(tables.release),
+        "columns_released": len(tables.columns),
         "groups": len(counts),
         "smallest_group": int(counts.min()),
         "median_group": float(np.median(counts)),
         "largest_group": int(counts.max()),
         "information_loss": float(condenser.information_loss_),
-        "covariance_compatibility": _compatibility(original, release, columns),
+        name: measured.get(name, math.nan),
         "degenerate_groups": int(condenser.n_degenerate_),
         "suppressed": int(condenser.n_suppressed_),
         "verbatim": int(condenser.n_verbatim_),
     }
-
-
-def _compatibility(original: pl.DataFrame, release: pl.DataFrame, columns: list[Column]) -> float:
-    # exact moments are not kept within bounds
-    kept = [replace(c, bounds=None) for c in columns if c.name in release.columns]
-    encoder = TableEncoder(kept).fit(original.select(release.columns))
-    before = encoder.encode(original.select(release.columns)) / encoder.scales_
-    return float(covariance_compatibility(before, encoder.encode(release) / encoder.scales_))
 
 
 def _manifest(
@@ -200,33 +190,22 @@ def _compared(
     source: FilePath,
     control: FilePath | None,
     columns: list[Column],
-) -> list[pl.DataFrame]:
-    """The tables of the audit: original, release, and control if there is one."""
+) -> Aligned:
+    """Return original, release and, if there is one, control as a summary and an audit see them."""
+    policy = [column for column in columns if column.name in release.columns]
     if control is None:
-        return [original, release]
+        return align(original, release, None, policy)
     strangers = read_like(control, original, source, release.columns)
-    return codes_as_text([original, release, strangers], (source, control), words_of(columns))
+    original, release, strangers = codes_as_text(
+        [original, release, strangers], (source, control), words_of(columns)
+    )
+    return align(original, release, strangers, policy)
 
 
-def _audited(
-    condenser: Any,
-    tables: list[pl.DataFrame],
-    columns: list[Column],
-    wanted: dict[str, Any],
-    command: str,
-) -> Audit:
+def _audited(condenser: Any, tables: Aligned, wanted: dict[str, Any], command: str) -> Audit:
     """The audit, with what only the maker of the release knows."""
     smallest = int(condenser.levels_.min())
-    original, release, *strangers = tables
-    found = audit(
-        original,
-        release,
-        strangers[0] if strangers else None,
-        [column for column in columns if column.name in release.columns],
-        random_state=wanted["seed"],
-        k=max(smallest, 2),
-        title="Condensed table",
-    )
+    found = audited(tables, wanted["seed"], k=max(smallest, 2), title="Condensed table")
     return found.extended(
         guarantee={
             "text": "Nobody stands alone. Every released record was drawn from the mean and "
@@ -246,7 +225,7 @@ def _audited(
             group_section(condenser.counts_, condenser.levels_),
             *notes_section(condenser.notes_),
         ],
-        limits=LIMITS,
+        limits=list(LIMITS),
         command=command,
         provenance={"release seed": seed_policy(wanted["seed"])},
     )

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tulle._attacks.result import AttackFigures
 from tulle._attacks.rules import rule_recovery
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._commands._baskets import Opened, n_empty, open_file, put_baskets
 from tulle._commands._sources import check_names, source_entry, sources_read, writing_beside
 from tulle._plurals import counted
 from tulle._random import as_generator, seed_policy
+from tulle._report.model import Chart, Guarantee, Section
 from tulle._types import FilePath
 from tulle.auditing.audit import Audit
 from tulle.errors import ParameterError
@@ -40,7 +42,7 @@ LIMITS = (
 
 def recovery(
     released: Transactions, rules: Sequence[Rule], wanted: dict[str, Any], seed: int | None
-) -> dict[str, Any]:
+) -> dict[str, AttackFigures]:
     """The attack, where thresholds of mining were given and every cell is known."""
     if released.unknown is not None or wanted["min_support"] is None:
         return {}
@@ -56,10 +58,14 @@ def recovery(
 
 
 def audit_of(
-    summary: dict[str, Any], rules: Report, attacks: dict[str, Any], held: str, command: str
+    summary: dict[str, Any],
+    rules: Report,
+    attacks: dict[str, AttackFigures],
+    held: str,
+    command: str,
 ) -> Audit:
     """The page; ``held`` is what was verified."""
-    chart = {
+    chart: Chart = {
         "type": "chart",
         "chart": "before_after",
         "title": "Sensitive rules before and after",
@@ -73,7 +79,7 @@ def audit_of(
             for measure in ("support", "confidence")
         ],
     }
-    section = {
+    section: Section = {
         "id": "rules",
         "title": "The hidden rules",
         "text": "Each rule ends below one of its marks.",
@@ -81,7 +87,7 @@ def audit_of(
         "owner_only": True,
     }
     hidden = summary["rules_hidden"]
-    guarantee = {
+    guarantee: Guarantee = {
         "text": "Counted again in the finished release before it was written.",
         "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
     }
@@ -127,7 +133,7 @@ class Hidden(NamedTuple):
     rules: list[dict[str, Any]]
     notes: list[str]
     report: Report
-    attacks: dict[str, Any]
+    attacks: dict[str, AttackFigures]
 
 
 def hide(

@@ -16,6 +16,7 @@ from tulle._files import digest, refuse_existing
 from tulle._metrics.answers import same_answers
 from tulle._plurals import counted
 from tulle._random import as_generator, seed_policy
+from tulle._report.model import Section, Verdict
 from tulle._report.words import attack_label
 from tulle._types import FilePath
 from tulle.auditing import Audit
@@ -201,7 +202,7 @@ def _report(
     command: str,
 ) -> Audit:
     """The owner's report: which columns are coded how, and what an adversary makes of it."""
-    columns = {
+    columns: Section = {
         "id": "columns",
         "title": "How each column is coded",
         "text": "Read it with the attacks: they were made on this table.",
@@ -229,7 +230,6 @@ def _report(
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [columns],
             "limits": [WARNING, *LIMITS],
-            "gates": [],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
             "verdict": _verdict(attacks),
@@ -237,7 +237,7 @@ def _report(
     )
 
 
-def _verdict(attacks: list[AttackResult]) -> dict[str, Any] | None:
+def _verdict(attacks: list[AttackResult]) -> Verdict | None:
     """Codes are no anonymous data, and an attack that works shows it."""
     told = warnings_of(attacks)[:-1]
     if not told:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tulle._attacks.result import AttackFigures, AttackResult
 from tulle._attacks.sketches import (
     signs_guessed,
     signs_learnt,
@@ -25,6 +26,7 @@ from tulle._metrics.sketches import DotErrors, dot_errors, neighbour_recall
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
+from tulle._report.model import Chart, Fact, Guarantee, Promise, Section, Table
 from tulle._types import FilePath
 from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError, PrivacyError
@@ -137,8 +139,8 @@ def audited(
     )
 
 
-def _guarantee(verified: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [
+def _guarantee(verified: Mapping[str, Any]) -> Guarantee:
+    rows: list[Promise] = [
         {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
         for name, holds in verified.items()
     ]
@@ -177,7 +179,7 @@ def _signs(sketcher: Sketcher, records: Records, components: int) -> Signs:
 
 def _attacks(
     sketches: Sketches, matrix: Any, signs: Signs, rng: np.random.Generator
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[dict[str, AttackFigures], AttackFigures]:
     """What intruders without the key get, and what one with the key gets."""
     seen = np.flatnonzero(~sketches.suppressed)
     known = rng.choice(seen, min(_KNOWN, len(seen) // 2), replace=False)
@@ -185,7 +187,7 @@ def _attacks(
     learnt = signs_learnt(sketches, matrix, known)[signs.columns] if len(known) else guessed
     sought = matrix[:, signs.columns]
 
-    def reconstructed(table: npt.NDArray[Any], holder: str) -> Any:
+    def reconstructed(table: npt.NDArray[Any], holder: str) -> AttackResult:
         return sketch_reconstruction(sketches, sought, table, rng, attempts=_TARGETS, holder=holder)
 
     people = f"{len(known)} people known"
@@ -201,7 +203,7 @@ def _attacks(
     return {name: {**result.to_dict(), "name": name} for name, result in results.items()}, with_key
 
 
-def _error_section(errors: DotErrors) -> dict[str, Any]:
+def _error_section(errors: DotErrors) -> Section:
     order = np.argsort(errors.predicted)
     bins = [part for part in np.array_split(order, 12) if len(part)]
     rows = [
@@ -213,13 +215,18 @@ def _error_section(errors: DotErrors) -> dict[str, Any]:
         for i, part in enumerate(bins)
     ]
     text = "Estimated dot products of random pairs: their error, and the error that was predicted."
-    block = {"type": "chart", "chart": "error", "title": "Error of dot products", "rows": rows}
+    block: Chart = {
+        "type": "chart",
+        "chart": "error",
+        "title": "Error of dot products",
+        "rows": rows,
+    }
     return {"id": "errors", "title": "What a miner can rely on", "text": text, "blocks": [block]}
 
 
-def _component_section(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _component_section(lengths: npt.NDArray[np.int64]) -> Section:
     rows = [list(row.values()) for row in components(lengths)]
-    table = {
+    table: Table = {
         "type": "table",
         "columns": ["components", "records", "share"],
         "rows": rows,
@@ -229,18 +236,17 @@ def _component_section(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
     return {"id": "components", "title": "Components", "text": text, "blocks": [table]}
 
 
-def _key_section(result: dict[str, Any]) -> dict[str, Any]:
-    rows = [
+def _key_section(result: AttackFigures) -> Section:
+    rows: list[Fact] = [
         {"name": "entries found with the key", "value": result["rate"]},
         {"name": "entries found by guessing", "value": result["baseline"]},
     ]
     text = "What the holder of the key, or whoever stole it, finds by sparse reconstruction."
-    blocks = [{"type": "facts", "rows": rows}]
     return {
         "id": "key",
         "title": "If the key leaks",
         "text": text,
-        "blocks": blocks,
+        "blocks": [{"type": "facts", "rows": rows}],
         "owner_only": True,
     }
 

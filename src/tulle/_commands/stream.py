@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tulle._commands._sources import writing_beside
 from tulle._commands._stream_intake import Intake, Rejects
 from tulle._commands._stream_settings import Settings
 from tulle._commands._stream_snapshots import (
@@ -362,7 +363,7 @@ class _Run:
             self.written,
             self.source.name,
         )
-        with _written(Path(path)):
+        with writing_beside(f"the snapshots in {self.output} are there", path):
             save({**result, "command": command}, path, force=True)  # checked in the beginning
 
     def _read(self) -> Lines | None:

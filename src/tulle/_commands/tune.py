@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 from tulle import _report as reports
 from tulle._commands._columns import column_of, plan_columns, without_opaque
 from tulle._commands._options import check_classes, check_number, is_class
-from tulle._commands._sources import check_names, sources_read
+from tulle._commands._sources import check_names, sources_read, writing_beside
 from tulle._commands.condense import condense
 from tulle._files import refuse_existing, refuse_same
 from tulle._random import seed_policy
+from tulle._report.model import Chart, Result
 from tulle._types import FilePath
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import ParameterError
+from tulle.io._formats import display_name
 from tulle.io.read import read_table
 from tulle.releases import check_target
 from tulle.table.schema import Role
@@ -109,7 +111,11 @@ def tune(
             force=force,
         )
     if report is not None:
-        reports.save(_report(search, made, command, wanted), report, force=force)
+        there = f"the search chose groups of {search.best_k_:,}"
+        if output is not None:
+            there = f"the release {display_name(output)} is there"
+        with writing_beside(there, report):
+            reports.save(_report(search, made, command, wanted), report, force=force)
     return made
 
 
@@ -154,26 +160,34 @@ def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
     )
 
 
-def _class_curves(search: GroupSizeSearch) -> list[dict[str, Any]]:
+def _class_curves(search: GroupSizeSearch) -> list[Chart]:
     rows = search.class_curve()
     if not rows:
         return []
     # few records of a small class are held out: not for the public edition
-    block = {"type": "chart", "chart": "class_curve", "title": "Each class", "owner_only": True}
-    return [block | {"rows": rows}]
+    return [
+        {
+            "type": "chart",
+            "chart": "class_curve",
+            "title": "Each class",
+            "owner_only": True,
+            "rows": rows,
+        }
+    ]
 
 
-def _report(
-    search: GroupSizeSearch, made: Tuned, command: str, wanted: dict[str, Any]
-) -> dict[str, Any]:
+def _report(search: GroupSizeSearch, made: Tuned, command: str, wanted: dict[str, Any]) -> Result:
     table = [[row[name] for name in _WORDS] for row in made.results]
     return {
         "title": "Which group size?",
         "summary": made.reason,
-        "verdict": {"level": "good", "text": f"Groups of {search.best_k_:,} are the choice."},
+        "verdict": {
+            "level": "good",
+            "text": f"Groups of {search.best_k_:,} are the choice.",
+            "reasons": [],
+        },
         "k": search.best_k_,
         "metrics": {"original_utility": search.baseline_},
-        "attacks": {},
         "sections": [
             {
                 "id": "sizes",

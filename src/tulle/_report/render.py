@@ -17,10 +17,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tulle._attacks.result import AttackFigures
 from tulle._charts import spec
 from tulle._files import atomic_write
 from tulle._report.editions import COUNTS, edition_of
 from tulle._report.markdown import as_markdown
+from tulle._report.model import Chart, Edition, Result
 from tulle._report.words import (
     as_given,
     attack_label,
@@ -35,7 +37,11 @@ _TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
 _MOST_BARS = 24  # attacks that are all drawn
 
 
-def render(result: Mapping[str, Any], edition: str = "owner") -> str:
+class _Page(Edition):
+    figures: list[dict[str, Any]]  # the metrics with their words
+
+
+def render(result: Result, edition: str = "owner") -> str:
     """One self-contained HTML page; ``edition`` is owner or public."""
     shown = _prepared(result, edition)
     charted = _worst_attacks(shown["attacks"])
@@ -55,19 +61,19 @@ def render(result: Mapping[str, Any], edition: str = "owner") -> str:
     )
 
 
-def to_json(result: Mapping[str, Any], edition: str = "owner") -> str:
+def to_json(result: Result, edition: str = "owner") -> str:
     """The result as JSON; numbers that JSON does not know become null."""
     shown = edition_of(result, edition)
     return json.dumps(_finite(shown), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def markdown(result: Mapping[str, Any], edition: str = "owner") -> str:
+def markdown(result: Result, edition: str = "owner") -> str:
     """The result as Markdown."""
     return as_markdown(_prepared(result, edition))
 
 
 def save(
-    result: Mapping[str, Any],
+    result: Result,
     path: str | os.PathLike[str],
     *,
     edition: str = "owner",
@@ -84,19 +90,19 @@ def save(
     return target
 
 
-def _prepared(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
-    """The edition, and its figures with their words."""
+def _prepared(result: Result, edition: str) -> _Page:
+    """Return the edition, and its figures with their words."""
     shown = edition_of(result, edition)
-    shown["figures"] = [
+    figures = [
         {"name": name, "text": number(value, words.style), **words._asdict()}
         for name, value in sorted(shown["metrics"].items(), key=lambda entry: metric_rank(entry[0]))
         if isinstance(value, int | float)
         for words in [metric_words(name)]
     ]
-    return shown
+    return {**shown, "figures": figures}
 
 
-def _worst_attacks(attacks: Mapping[str, Any]) -> dict[str, Any]:
+def _worst_attacks(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
     """The attacks that are drawn: all, or if they are many the worst on each column."""
     if len(attacks) <= _MOST_BARS:
         return dict(attacks)
@@ -106,12 +112,12 @@ def _worst_attacks(attacks: Mapping[str, Any]) -> dict[str, Any]:
     return {name: attacks[name] for name in worst.values()}
 
 
-def _with_charts(shown: dict[str, Any], attacks: Mapping[str, Any]) -> dict[str, Any]:
+def _with_charts(shown: Edition, attacks: Mapping[str, AttackFigures]) -> dict[str, Any]:
     """Gives each chart of the result an id, and returns their specifications by id."""
     specs: dict[str, Any] = {}
     if attacks:
-        rows = [{"label": attack_label(name), **attack} for name, attack in attacks.items()]
-        specs["chart-attacks"] = spec("attacks", [_plain_attack(row) for row in rows])
+        rows = [_attack_row(name, attack) for name, attack in attacks.items()]
+        specs["chart-attacks"] = spec("attacks", rows)
     for place, section in enumerate(shown["sections"]):
         for chart, block in enumerate(section["blocks"]):
             if block["type"] == "chart":
@@ -121,12 +127,19 @@ def _with_charts(shown: dict[str, Any], attacks: Mapping[str, Any]) -> dict[str,
     return specs
 
 
-def _plain_attack(row: Mapping[str, Any]) -> dict[str, Any]:
-    fields = ("label", "rate", "low", "high", "control", "baseline", "risk")
-    return {field: row[field] for field in fields}
+def _attack_row(name: str, attack: AttackFigures) -> dict[str, Any]:
+    return {
+        "label": attack_label(name),
+        "rate": attack["rate"],
+        "low": attack["low"],
+        "high": attack["high"],
+        "control": attack["control"],
+        "baseline": attack["baseline"],
+        "risk": attack["risk"],
+    }
 
 
-def _columns(block: Mapping[str, Any]) -> list[str]:
+def _columns(block: Chart) -> list[str]:
     return [name for name in (block["rows"][0] if block["rows"] else {}) if name not in COUNTS]
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tulle._metrics.groups import group_facts, group_rows
 from tulle._report.editions import hide_small
+from tulle._report.model import Block, Section, Table
 from tulle._types import Floats
 from tulle.auditing._measures import Associations
 from tulle.auditing._tables import Aligned
@@ -253,10 +254,10 @@ def column_section(
     distances: Mapping[str, Mapping[str, Any]],
     behind: Mapping[str, int],
     k: int,
-) -> dict[str, Any]:
+) -> Section:
     """Every column: its distance, and a chart behind it; the worst first."""
     worst = sorted(distances, key=lambda name: -distances[name]["distance"])
-    table = {
+    table: Table = {
         "type": "table",
         "title": "Distance: Wasserstein in standard deviations for numbers, total variation for "
         "categories; 0 is perfect.",
@@ -264,7 +265,7 @@ def column_section(
         "rows": [[n, tables.kinds[n].value, distances[n]["distance"]] for n in worst],
         "behind": [behind[name] for name in worst],
     }
-    charts = [
+    charts: list[Block] = [
         {
             "type": "chart",
             "chart": "histogram",
@@ -281,7 +282,7 @@ def column_section(
     return {"id": "columns", "title": "Columns", "text": text, "blocks": [table, *charts]}
 
 
-def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> Section:
     """Spans and missing values: they may belong to a few people, so they are not for the public."""
     rows = [
         [name, row["range"], row["missing_original"], row["missing_release"]]
@@ -299,9 +300,9 @@ def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
     }
 
 
-def structure_section(tables: Aligned, found: Associations, k: int) -> dict[str, Any]:
+def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
     """Principal axes and correlations."""
-    blocks = []
+    blocks: list[Block] = []
     cells = density(tables, k)
     if cells:
         blocks.append(
@@ -329,7 +330,7 @@ def structure_section(tables: Aligned, found: Associations, k: int) -> dict[str,
     return {"id": "structure", "title": "Structure", "text": text, "blocks": blocks}
 
 
-def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str, Any]:
+def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
     """Groups by size and level, for workflows that know them."""
     facts = group_facts(sizes, levels)
     return {
@@ -356,7 +357,7 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str
     }
 
 
-def notes_section(notes: Sequence[str]) -> list[dict[str, Any]]:
+def notes_section(notes: Sequence[str]) -> list[Section]:
     """What the maker of a release noticed; notes may name classes or count few: owner only."""
     if not notes:
         return []

@@ -261,6 +261,26 @@ def test_a_report_that_cannot_be_written_is_told_beside_the_release(
     assert all(row["holds"] for row in verify_release(tmp_path / "r.csv"))
 
 
+@pytest.mark.parametrize("options", [(), ("--target", "ill")])
+def test_one_figure_under_one_name_in_summary_report_and_audit(
+    options: tuple, tmp_path: Path
+) -> None:
+    source, release, report = tmp_path / "p.csv", tmp_path / "r.csv", tmp_path / "r.json"
+    holes = pl.Series(np.random.default_rng(1).random(90) < 0.1)
+    people().with_columns(income=pl.when(~holes).then("income")).write_csv(source)
+    wanted = ["--k", 5, "--seed", 1, *options]
+    with_report = run(source, "-o", release, *wanted, "--report", report, "--json")
+    without = run(source, "-o", tmp_path / "again.csv", *wanted, "--json")
+    audited = CliRunner().invoke(tulle, ["audit", str(source), str(release), "--json"])
+    figures = [
+        json.loads(with_report.stdout)["covariance_compatibility"],
+        json.loads(without.stdout)["covariance_compatibility"],
+        json.loads(report.read_text())["metrics"]["covariance_compatibility"],
+        json.loads(audited.stdout)["covariance_compatibility"],
+    ]
+    assert figures == pytest.approx([figures[0]] * 4, rel=1e-12)
+
+
 def test_exact_moments_beyond_public_bounds_are_released(source: Path, tmp_path: Path) -> None:
     policy, income = tmp_path / "p.toml", read_table(source)["income"]
     assert CliRunner().invoke(tulle, ["inspect", str(source), "-o", str(policy)]).exit_code == 0

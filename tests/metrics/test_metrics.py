@@ -17,8 +17,7 @@ from tulle._metrics.covariance import association, covariance_compatibility, spr
 from tulle._metrics.groups import group_facts, group_rows
 from tulle._metrics.loss import information_loss, interval_width, interval_widths
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle._metrics.mining import MiningScores, train_on_release
-from tulle._metrics.propensity import propensity
+from tulle._metrics.models import MiningScores, propensity, train_on_release
 
 values = st.lists(st.integers(-20, 20), min_size=1, max_size=30)
 

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from tulle._attacks.result import AttackResult
-from tulle._attacks.sites import WARNING, attack_tables, warnings_of, worst_of
 from tulle._commands._sources import check_names, sources_read, writing_beside
 from tulle._commands.sites import Done, facts_of, load_agreement
 from tulle._files import digest, refuse_existing
@@ -20,6 +19,7 @@ from tulle._report.model import Section, Verdict
 from tulle._report.words import attack_label
 from tulle._types import FilePath
 from tulle.auditing import Audit
+from tulle.auditing._sites import WARNING, attack_tables, warnings_of, worst_of
 from tulle.errors import ParameterError
 from tulle.io._formats import display_name, is_sql
 from tulle.io.read import read_batches, read_table

@@ -35,10 +35,10 @@ def edition_of(result: Result, edition: str) -> Edition:
     if edition == "owner":
         return {**whole, "k": k, "edition": edition, "verdict": verdict(whole)}
     _refuse_few(whole["records"], k)
-    return {**_public(whole, k), "k": k, "edition": edition}
+    return _public(whole, k)
 
 
-def _public(whole: Whole, k: int) -> Whole:
+def _public(whole: Whole, k: int) -> Edition:
     least = k / max(k, whole["records"] or 1000 * k)  # a share of the records that counts k
     told = _told(whole["attacks"])
     # reasons that a family wrote quote figures that are not rounded
@@ -67,7 +67,8 @@ def _public(whole: Whole, k: int) -> Whole:
     # the verdict is about all figures, its sentences quote those that are shown
     judged = verdict({**whole, "attacks": told, "verdict": given})
     quoted = verdict(shown)["reasons"] if shown["attacks"] or not told else []
-    return {**shown, "verdict": {**judged, "reasons": quoted}}
+    final: Verdict = {**judged, "reasons": quoted}
+    return {**shown, "k": k, "edition": "public", "verdict": final}
 
 
 def _told(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:

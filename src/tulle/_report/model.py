@@ -167,13 +167,10 @@ class Changes(Parts, total=False):
     title: str
 
 
-class Whole(TypedDict):
-    """A result with every part present."""
-
+class _Present(TypedDict):
     title: str
     summary: str
     guarantee: Guarantee | None
-    k: int | None
     records: int | None
     metrics: dict[str, float]
     behind: dict[str, int]
@@ -183,13 +180,21 @@ class Whole(TypedDict):
     gates: list[Gate]
     command: str
     provenance: dict[str, Any]
+
+
+class Whole(_Present):
+    """A result with every part present."""
+
+    k: int | None
     verdict: Verdict | None
 
 
-class Edition(Whole):
+class Edition(_Present):
     """A result as one edition shows it."""
 
     edition: str
+    k: int
+    verdict: Verdict
 
 
 def completed(result: Result) -> Whole:

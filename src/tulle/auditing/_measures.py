@@ -16,8 +16,7 @@ from tulle._attacks.records import Records, chosen
 from tulle._metrics.covariance import agreement, association, spread_behind
 from tulle._metrics.loss import interval_width
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle._metrics.mining import train_on_release
-from tulle._metrics.propensity import propensity
+from tulle._metrics.models import propensity, train_on_release
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
 from tulle.condense._classes import few_enough

@@ -276,7 +276,7 @@ class SiteCodec:
     Notes
     -----
     Aliases hide names, not frequencies; graded grouping hides scale, not order. See
-    :mod:`tulle._attacks.sites` for what that gives away on your own table.
+    `tulle sites encode --report` for what that gives away on your own table.
 
     Examples
     --------

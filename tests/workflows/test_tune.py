@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -38,6 +39,19 @@ def test_tune_chooses_reports_and_releases(source: Path, tmp_path: Path) -> None
     assert {row["class"] for row in found["classes"]} == {"0", "1", "2"}
     assert read_manifest(tmp_path / "r.csv").parameters["k"] == found["chosen_k"]
     assert "Which group size?" in (tmp_path / "sizes.html").read_text()
+
+
+def test_a_report_that_cannot_be_written_is_told_with_what_was_found(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tulle._report.save", full)
+    options = ["--target", "target", "--strategy", "grid", "--sizes", 2, "--repeats", 1]
+    result = run(source, *options, "--seed", 0, "--report", tmp_path / "r.html")
+    assert isinstance(result.exception, TulleError)
+    assert "No space left on device); the search chose groups of" in str(result.exception)
 
 
 def test_tune_without_target_or_inside_impossible_limits(source: Path) -> None:

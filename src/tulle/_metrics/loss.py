@@ -1,10 +1,9 @@
-"""How far records moved: information loss, and the interval in which an original value lies.
+"""How much a release blurs values: the interval in which an original value lies.
 
-Both compare an original with one counterpart for each of its records. Which counterpart is the
-caller's choice: the mean of its group (the figure that the microaggregation literature prints),
-a released record of its group drawn at random (the privacy measure of paper 001), or, when
-nothing is known of groups, the nearest released record (the attacker's best, a lower bound of
-both).
+It compares an original with one counterpart for each of its records. Which counterpart is the
+caller's choice: a released record of its group drawn at random (the privacy measure of paper 001),
+or, when nothing is known of groups, the nearest released record (the attacker's best, a lower
+bound).
 """
 
 from __future__ import annotations
@@ -12,21 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from tulle._types import Floats
-
-
-def information_loss(original: Floats, counterparts: Floats) -> float:
-    """100 SSQ / SST on standardised columns; 0 is a copy, 100 a release of overall means.
-
-    >>> matrix = np.array([[0.0], [2.0]])
-    >>> information_loss(matrix, np.array([[1.0], [1.0]]))
-    100.0
-    """
-    spread = original.std(axis=0)
-    varies = spread > 0
-    if not varies.any():
-        return 0.0
-    gaps = (original - counterparts)[:, varies] / spread[varies]
-    return float(100 * (gaps**2).sum() / (len(original) * varies.sum()))
 
 
 def interval_widths(

@@ -64,28 +64,7 @@ def audit_of(
     held: str,
     command: str,
 ) -> Audit:
-    """The page; ``held`` is what was verified."""
-    chart: Chart = {
-        "type": "chart",
-        "chart": "before_after",
-        "title": "Sensitive rules before and after",
-        "rows": [
-            {
-                "name": line["rule"],
-                "measure": measure,
-                **{when: line[f"{measure}_{when}"] for when in ("before", "after", "limit")},
-            }
-            for line in rules
-            for measure in ("support", "confidence")
-        ],
-    }
-    section: Section = {
-        "id": "rules",
-        "title": "The hidden rules",
-        "text": "Each rule ends below one of its marks.",
-        "blocks": [chart],
-        "owner_only": True,
-    }
+    """Return the page; ``held`` is what was verified."""
     hidden = summary["rules_hidden"]
     guarantee: Guarantee = {
         "text": "Counted again in the finished release before it was written.",
@@ -101,11 +80,35 @@ def audit_of(
             "k": 10,
             "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
             "attacks": attacks,
-            "sections": [section],
+            "sections": [_rules_section(rules)],
             "limits": list(LIMITS),
             "command": command,
         }
     )
+
+
+def _rules_section(rules: Report) -> Section:
+    chart: Chart = {
+        "type": "chart",
+        "chart": "before_after",
+        "title": "Sensitive rules before and after",
+        "rows": [
+            {
+                "name": line["rule"],
+                "measure": measure,
+                **{when: line[f"{measure}_{when}"] for when in ("before", "after", "limit")},
+            }
+            for line in rules
+            for measure in ("support", "confidence")
+        ],
+    }
+    return {
+        "id": "rules",
+        "title": "The hidden rules",
+        "text": "Each rule ends below one of its marks.",
+        "blocks": [chart],
+        "owner_only": True,
+    }
 
 
 DEFAULTS: dict[str, Any] = {

@@ -356,8 +356,8 @@ class MatrixView:
             for name, kind in kinds.items()
             if kind is Kind.CATEGORY
         }
-        self._means: dict[str, float] = {
-            name: float(original[name].cast(pl.Float64).to_numpy().mean())
+        self._means = {
+            name: _centre_and_scale(original[name].cast(pl.Float64).to_numpy())[0]
             for name, kind in kinds.items()
             if kind is not Kind.CATEGORY and original[name].null_count() == 0
         }
@@ -366,7 +366,7 @@ class MatrixView:
         """Return one row for each record; ``without`` leaves the dimensions of a column out."""
         encoder = self._encoder
         strange = self._strange(frame)
-        # an encoder refuses what it has not seen: such cells stand in for others until they are set
+        # an encoder refuses what it has not seen: a known cell stands in, and is overwritten below
         known = frame.with_columns(
             pl.when(pl.lit(rows))
             .then(pl.lit(self._first[name], dtype=frame.schema[name]))

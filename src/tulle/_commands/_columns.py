@@ -12,7 +12,7 @@ import polars as pl
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table._inference import infer_columns, is_opaque
 from tulle.table.policy import Policy, load_policy
-from tulle.table.schema import UNRELEASED, Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 
 def plan_columns(
@@ -60,7 +60,7 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
     """The table without lists, objects and bytes that the policy ignores."""
-    left_out = [c.name for c in columns if c.role in UNRELEASED]
+    left_out = [c.name for c in columns if not c.role.released]
     return table.drop(name for name in left_out if is_opaque(table.schema[name]))
 
 

@@ -22,7 +22,7 @@ from tulle.io.read import codes_as_text, read_like, read_table
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.table._inference import infer_columns, is_opaque
 from tulle.table.policy import load_policy
-from tulle.table.schema import UNRELEASED, Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 Path = str | os.PathLike[str]
 
@@ -136,7 +136,7 @@ def _known_columns(
         }
     left_out = [name for name in table.columns if name not in released.columns]
     guessed = infer_columns(table.select(left_out)) if left_out else []
-    return {c.name: c for c in guessed if c.role in UNRELEASED}
+    return {c.name: c for c in guessed if not c.role.released}
 
 
 def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:

@@ -31,7 +31,7 @@ from tulle.stream._checkpoints import Checkpoint, locked
 from tulle.stream._folder import FolderSource
 from tulle.stream._records import RecordReader
 from tulle.stream.sources import FileSource, Lines, Position, Source, StandardInput
-from tulle.table.schema import UNRELEASED
+from tulle.table.schema import Role, Schema
 
 # From the word on the command line to a source.
 
@@ -191,7 +191,8 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     level = intake.settings.level_column
     if level is not None and "k" in intake.settings.told:
         notes.append(f"k is not used: the levels in column '{level}' say how large groups are")
-    left = [c.name for c in intake.settings.columns if c.role in UNRELEASED]
+    columns = Schema(intake.settings.columns)
+    left = columns.named(Role.IDENTIFIER, Role.IGNORED)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
         notes.append(f"Left out of every snapshot, unless a --policy says otherwise: {names}")

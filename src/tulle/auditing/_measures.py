@@ -19,12 +19,11 @@ from tulle._metrics.marginals import range_coverage, total_variation, wasserstei
 from tulle._metrics.models import propensity, train_on_release
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
-from tulle.condense._classes import few_enough
 from tulle.errors import DataError, ParameterError
+from tulle.table._inference import is_class
 from tulle.table.schema import Kind
 
 _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
-_FEW_CLASSES = 20  # a whole number with no more values than this is a class, not a quantity
 
 
 class Associations(NamedTuple):
@@ -181,12 +180,11 @@ def mining(
 
 
 def _is_class(tables: Aligned, target: str) -> bool:
-    """Whether a target is a class: a category, or a whole number with few values."""
-    if target not in tables.original.number_names:
-        return True
-    distinct = len(np.unique(tables.original.only([target]).numbers))
-    few = distinct <= _FEW_CLASSES and few_enough(distinct, len(tables.original))
-    return tables.kinds[target] is Kind.INTEGER and few
+    """Return whether a target names classes; points in time (numbers in frames) do not."""
+    numbers = target in tables.original.number_names
+    return not numbers or (
+        tables.kinds[target] is Kind.INTEGER and is_class(tables.frames[0][target])
+    )
 
 
 def _numbered(targets: list[Any]) -> list[NDArray[np.int64]]:

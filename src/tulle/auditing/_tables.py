@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from tulle._attacks.copies import as_bytes, is_in
 from tulle._attacks.records import Records
 from tulle._types import Floats
 from tulle.errors import DataError, PolicyError, PrivacyError, nearest_name
-from tulle.table._codecs import kind_of
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import as_series, count_rows, open_table
+from tulle.table._frames import enter
 from tulle.table.policy import load_policy
-from tulle.table.schema import STAY_HOME, Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role, kind_of
 
 NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 _WORDS = (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
@@ -117,7 +117,7 @@ def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
 
 
 def _kind_word(series: pl.Series) -> str:
-    return _CLOCKS.get(series.dtype.base_type(), kind_of(series).value)
+    return _CLOCKS.get(series.dtype.base_type(), kind_of(series.dtype).value)
 
 
 def _is_whole(series: pl.Series) -> bool:
@@ -155,17 +155,10 @@ def _role(name: Any, entry: Any) -> Role:
 
 
 def _opened(which: str, table: Any) -> pl.DataFrame:
-    columns, _ = open_table(table)
-    if count_rows(columns) == 0:
+    frame, _ = enter(table)
+    if frame.height == 0:
         raise DataError(f"the {which} has 0 rows: there is nothing to compare")
-    return pl.DataFrame(
-        {str(name): _nan_is_missing(name, cells) for name, cells in columns.items()}
-    )
-
-
-def _nan_is_missing(name: str, cells: Any) -> pl.Series:
-    series = as_series(name, cells)
-    return series.fill_nan(None) if series.dtype.is_float() else series
+    return frame.with_columns(cs.float().fill_nan(None))
 
 
 def _shared_columns(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role]) -> list[str]:
@@ -180,7 +173,7 @@ def _shared_columns(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role
             f"the release holds {_listed(named)}, which the policy calls identifiers: they name "
             "people. Leave them out of the release, or correct the policy"
         )
-    dropped = {name for name, role in roles.items() if role in STAY_HOME}
+    dropped = {name for name, role in roles.items() if not role.released}
     names = [name for name in original if name not in dropped]
     if not names:
         raise DataError("no column is left to compare: the roles leave all of them out")

@@ -34,7 +34,7 @@ def privacy_notes(condenser: Any) -> list[str]:
 def table_notes(condenser: Any) -> list[str]:
     """What the table made of the release."""
     encoder = condenser._encoder
-    dimensions = len(encoder.feature_names)
+    dimensions = len(encoder.feature_names_)
     notes = []
     if condenser.n_suppressed_:
         notes.append(
@@ -47,13 +47,13 @@ def table_notes(condenser: Any) -> list[str]:
             f"no more records than dimensions ({dimensions:,}): the covariance is singular, and "
             "pseudo-records lie in the plane that the group's own records span"
         )
-    notes += [f"column '{name}' holds one value only and shows it" for name in encoder.constant]
-    notes += [f"column '{name}' is missing throughout" for name in encoder.empty]
+    notes += [f"column '{name}' holds one value only and shows it" for name in encoder.constant_]
+    notes += [f"column '{name}' is missing throughout" for name in encoder.empty_]
     least = int(condenser.levels_.max())
     notes += [
         f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
         "the release shows what occurs"
         for name, count in encoder.rare_categories(least).items()
     ]
-    notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped]
+    notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped_]
     return notes

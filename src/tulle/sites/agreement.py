@@ -37,7 +37,7 @@ from tulle.sites._columns import (
 )
 from tulle.sites._sealed import Lock, read_sealed, write_sealed
 from tulle.sites._texts import text_of
-from tulle.table.schema import STAY_HOME, Column, Kind
+from tulle.table.schema import Column, Kind
 
 FORMAT = 1
 _CONTENT = "site agreement"
@@ -415,7 +415,7 @@ class Choices:
                 raise ParameterError(f"'split' is for aliases, and '{name}' is a number or date")
         for option in ("alias", "joint", "plain", "split"):
             for name in self._named(option):
-                if columns[name].role in STAY_HOME:
+                if not columns[name].role.released:
                     raise ParameterError(
                         f"'{option}' names '{name}', which does not go out: its role is "
                         f"{columns[name].role}"
@@ -497,7 +497,7 @@ def _kind(name: str, kind: Any) -> Kind:
 
 def _code(column: Column, choices: Choices, key: SecretKey) -> Coded:
     name, role, type = column.name, column.role, TYPE_OF_KIND[column.kind]
-    if role in STAY_HOME:
+    if not role.released:
         return Dropped(name, type, role)
     if name in choices.plain:
         return Plain(name, type, role)
@@ -614,7 +614,7 @@ def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[s
         column.name
         for column in columns
         if column.kind in MEASURED
-        and column.role not in STAY_HOME
+        and column.role.released
         and column.name not in skip
         and column.name not in choices.ranges
         and column.name not in choices.limits

@@ -79,6 +79,29 @@ def profile_columns(frame: pl.DataFrame) -> list[Profile]:
     return _with_target(profiles)
 
 
+_MOST_CLASSES = 50  # numbers with more different values than that are a quantity
+
+
+def is_class(series: pl.Series) -> bool:
+    """Return whether a target names classes; the only answer to this question in Tulle.
+
+    Text, categories and booleans do. Whole numbers do if there are two of them, or if at most 50
+    are different and each stands for three records on average; so do floats that are all whole.
+
+    >>> is_class(pl.Series([0, 1, 1, 0])), is_class(pl.Series([30_000, 41_500, 52_250]))
+    (True, False)
+    """
+    present = series.drop_nulls()
+    if present.dtype.is_float():
+        present = present.drop_nans()
+        if not (present == present.round()).all():
+            return False
+    elif not present.dtype.is_integer():
+        return present.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+    distinct = present.n_unique()
+    return distinct <= 2 or (distinct <= _MOST_CLASSES and 3 * distinct <= len(present))
+
+
 def is_opaque(dtype: pl.DataType) -> bool:
     """Whether cells are not single values: lists, objects, bytes. They are never released."""
     return dtype.is_nested() or dtype in (pl.Binary, pl.Object)

@@ -100,7 +100,7 @@ METRICS = {  # in the order of a report
     "dif": Words("Difference", "Share of item occurrences that were changed.", "share"),
     "error_of_dot_products_over_prediction": Words(
         "Error of dot products over prediction",
-        "Measured error of the similarities over the error that theory predicts; 1 is as predicted.",
+        "Measured error of the similarities over the error that theory predicts; 1 is a match.",
     ),
     "neighbour_recall": Words(
         "Neighbour recall", "Share of true nearest neighbours that the sketches find.", "share"

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tulle._attacks.copies import closest_distances
@@ -18,12 +19,10 @@ from tulle._metrics.mining import train_on_release
 from tulle._metrics.propensity import propensity
 from tulle._types import Floats
 from tulle.auditing._coding import Aligned, Design, ranked
-from tulle.condense._classes import few_enough
 from tulle.errors import DataError, ParameterError
-from tulle.table.schema import Kind
+from tulle.table._inference import is_class
 
 _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
-_FEW_CLASSES = 20  # a whole number with no more values than this is a class, not a quantity
 
 
 class Associations(NamedTuple):
@@ -175,12 +174,10 @@ def mining(
 
 
 def _is_class(tables: Aligned, target: str) -> bool:
-    """Whether a target is a class: a category, or a whole number with few values."""
+    """Whether a target names classes."""
     if target not in tables.original.number_names:
         return True
-    distinct = len(np.unique(tables.original.only([target]).numbers))
-    few = distinct <= _FEW_CLASSES and few_enough(distinct, len(tables.original))
-    return tables.kinds[target] is Kind.INTEGER and few
+    return is_class(pl.Series(tables.original.only([target]).numbers[:, 0]))
 
 
 def _numbered(targets: list[Any]) -> list[NDArray[np.int64]]:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tulle import ClassCondenser, Condenser
 from tulle.condense import approximate_gcd
-from tulle.condense._classes import few_enough
 from tulle.errors import DataError, PrivacyError
 from tulle.table.schema import Column, Kind, Role
 
@@ -249,11 +248,3 @@ def test_labels_that_are_none_get_a_clear_word(y, words):
     X, _ = _labelled()
     with pytest.raises(DataError, match=words):
         ClassCondenser(k=5).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    "values, records, classes",
-    [(2, 3, True), (10, 30, True), (11, 30, False), (50, 150, True), (51, 900, False)],
-)
-def test_numbers_are_classes_if_each_comes_often(values: int, records: int, classes: bool) -> None:
-    assert few_enough(values, records) is classes

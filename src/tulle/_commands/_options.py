@@ -10,11 +10,12 @@ from tulle._checks import check_choice, check_int
 from tulle._commands._columns import column_of
 from tulle._commands._sources import check_names, sources_read
 from tulle._types import FilePath
-from tulle.condense._classes import are_quantity, few_enough
+from tulle.condense._classes import are_quantity
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.io._formats import format_of
 from tulle.releases import check_target
-from tulle.table.schema import Column, Kind, Role
+from tulle.table._inference import is_class as names_classes
+from tulle.table.schema import Column, Role
 
 DEFAULTS: dict[str, Any] = {
     "k": None,
@@ -79,10 +80,7 @@ def check_number(command: str, name: str, value: Any, least: int) -> int | None:
 
 def is_class(column: Column, table: pl.DataFrame) -> bool:
     """Whether a target names classes; a quantity is condensed with the other columns."""
-    if column.kind is Kind.INTEGER:
-        known = table[column.name].drop_nulls()
-        return few_enough(known.n_unique(), len(known))
-    return column.kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
+    return names_classes(table[column.name], column.kind)
 
 
 # What cannot be condensed, in the words of the options and with the names of the columns. The

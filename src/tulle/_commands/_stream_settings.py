@@ -15,6 +15,7 @@ from tulle.condense._synthesis import DISTRIBUTIONS
 from tulle.condense.condenser import GROUPINGS
 from tulle.errors import ParameterError, PolicyError, nearest_name
 from tulle.stream.condenser import SPLITS
+from tulle.table._inference import is_class
 from tulle.table._numbers import EXACT
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role
@@ -42,7 +43,6 @@ _LEAST_COUNT = {"k": 2, "init": 2, "every": 1, "rows": 1}
 _LEAST_SECONDS = {"seconds": 0.1, "checkpoint": 0.0}
 _FIXED = ("k", "split", "synthesis", "snapshots")  # may not change while a stream goes on
 _OF_COLUMNS = ("kind", "role", "weight", "bounds")  # neither may these
-_CLASSES = (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT, Kind.INTEGER)
 
 
 @dataclass
@@ -56,6 +56,7 @@ class Settings:
     told: dict[str, Any] = field(init=False)  # by an option or by the policy, no default
     wanted: dict[str, Any] = field(init=False)
     columns: list[Column] = field(default_factory=list)
+    class_column: str | None = None  # a target that is a quantity is condensed with the others
     begun: dict[str, Any] = field(default_factory=dict)  # what must stay as it is
 
     def __post_init__(self) -> None:
@@ -79,17 +80,15 @@ class Settings:
             target=self.target,
             levels=self.levels,
         )
+        target = column_of(self.columns, Role.TARGET)
+        if target is not None and is_class(records[target.name], target.kind):
+            self.class_column = target.name
         in_policy = {column.name: column.role.value for column in self.declared()}
         self.begun = {
             "fixed": {name: self.wanted[name] for name in _FIXED},
             "columns": [[*_entry(c), in_policy.get(c.name)] for c in self.columns],
+            "classes": self.class_column,
         }
-
-    @property
-    def class_column(self) -> str | None:
-        """The column of classes; a target that is a quantity is condensed with the others."""
-        target = column_of(self.columns, Role.TARGET)
-        return target.name if target is not None and target.kind in _CLASSES else None
 
     @property
     def level_column(self) -> str | None:
@@ -115,6 +114,7 @@ class Settings:
         self.begun = entries
         self.wanted |= entries["fixed"]
         self.columns = [_column(entry) for entry in entries["columns"]]
+        self.class_column = entries["classes"]
         for role, asked in ((Role.TARGET, self.target), (Role.LEVEL, self.levels)):
             known = column_of(self.columns, role)
             if asked is not None and (known is None or known.name != asked):

@@ -102,11 +102,6 @@ def labels_of(series: pl.Series, exit: ColumnExit) -> Labels:
     return Labels(codes, LabelSchema(domain, exit))
 
 
-def few_enough(distinct: int, records: int) -> bool:
-    """Whether numbers name classes: few are different, and each comes three times on average."""
-    return distinct <= 2 or (distinct <= _MANY and 3 * distinct <= records)
-
-
 def are_quantity(classes: int, records: int) -> bool:
     """Whether most values of a target are different, so that they are no classes."""
     return classes >= _MANY and classes > records / 2

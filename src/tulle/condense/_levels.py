@@ -85,22 +85,22 @@ def level_problems(series: pl.Series) -> list[Problem]:
 
 def _read_levels(series: pl.Series) -> tuple[Floats, list[Problem]]:
     """Levels as numbers, and what is wrong with which of them."""
-    named = "levels" if series.name == "levels" else f"the levels in column '{series.name}'"
+    named = "the level" if series.name == "levels" else f"the level in column '{series.name}'"
     remedy = "give every record a whole number from 1 (no protection) to 2**53"
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
         kind = series.dtype.base_type()  # the whole type of categories would name them
         rows = np.ones(len(series), dtype=bool)
-        return np.zeros(len(series)), [Problem(rows, f"{named} are of type {kind}", remedy)]
+        return np.zeros(len(series)), [Problem(rows, f"{named} is of type {kind}", remedy)]
     values = filled(series.cast(pl.Float64), np.nan)
     missing = np.isnan(values)
     found = {
         "missing": missing,
-        "not whole numbers": ~missing & ~(np.isfinite(values) & (values == np.rint(values))),
+        "not a whole number": ~missing & ~(np.isfinite(values) & (values == np.rint(values))),
         "below 1": values < 1,
         "above 2**53": values > EXACT,
     }
     return values, [
-        Problem(rows, f"{named} are {what}", remedy) for what, rows in found.items() if rows.any()
+        Problem(rows, f"{named} is {what}", remedy) for what, rows in found.items() if rows.any()
     ]
 
 

@@ -34,7 +34,8 @@ class Problem(NamedTuple):
 def refuse(problems: Sequence[Problem]) -> None:
     """Raise a DataError for the first of some problems, with the number of its rows."""
     for rows, reason, remedy in problems:
-        raise DataError(f"{reason} ({int(rows.sum())} of {len(rows)} records): {remedy}")
+        if rows.any():
+            raise DataError(f"{reason} ({int(rows.sum())} of {len(rows)} records): {remedy}")
 
 
 def first_reasons(problems: Sequence[Problem]) -> dict[int, str]:

@@ -58,16 +58,13 @@ class ColumnExit:
 
     table: Exit
     kind: str  # "list", or the library
+    inside: str  # its name in a frame
     name: Any = None  # as it was, if there was one
     chunked: bool = False
 
-    @property
-    def plain(self) -> bool:
-        return self.table.plain
-
     def leave(self, series: pl.Series) -> Any:
         """Return a column of that kind."""
-        table = self.table.leave(series.to_frame())
+        table = self.table.leave(series.alias(self.inside).to_frame())
         if self.kind == "list":
             return [row[0] for row in table]
         if self.kind == "pandas":
@@ -105,10 +102,9 @@ def enter_column(y: Any, name: str = "target") -> tuple[pl.Series, ColumnExit]:
     else:
         raise DataError(f"'{name}' must be one column. Got {np.ndim(y)} dimensions.")
     series = frame.to_series(0)
+    way = ColumnExit(exit, family, series.name, own, kind == "ChunkedArray")
     named = family in ("pandas", "polars", "pyarrow")
-    return series if named else series.alias(name), ColumnExit(
-        exit, family, own, kind == "ChunkedArray"
-    )
+    return series if named else series.alias(name), way
 
 
 @dataclass(frozen=True)
@@ -137,17 +133,16 @@ class Border:
         if entries["target"] is None:
             return cls(_exit_from_json(entries["table"]))
         kind, dtype = entries["target"]
-        target = ColumnExit(_exit_from_json(dtype), kind if dtype else "polars", "")
+        target = ColumnExit(_exit_from_json(dtype), kind if dtype else "polars", "target", "")
         return cls(_exit_from_json(entries["table"]), target)
 
     def features(self, frame: pl.DataFrame) -> list[str]:
         """Return the names of the columns that are not the target."""
         return frame.columns if self.target is None else frame.columns[:-1]
 
-    def plain(self, frame: pl.DataFrame) -> set[str]:
-        """Return the names of the columns whose numbers have no declared precision."""
-        features = set(self.features(frame)) if self.table.plain else set()
-        return features | {frame.columns[-1]} if self.target and self.target.plain else features
+    def plain(self, frame: pl.DataFrame) -> list[str]:
+        """Return the columns whose numbers have no declared precision; a target's is kept."""
+        return self.features(frame) if self.table.plain else []
 
 
 def enter_with_target(X: Any, y: Any) -> tuple[pl.DataFrame, Border]:

@@ -10,11 +10,9 @@ from typing import Any
 import polars as pl
 
 from tulle._checks import check_choice, check_int, check_real
+from tulle._choices import DISTRIBUTIONS, GROUPINGS, SNAPSHOTS, SPLITS
 from tulle._commands._columns import column_of, plan_columns, refuse_two_roles, with_roles
-from tulle.condense._synthesis import DISTRIBUTIONS
-from tulle.condense.condenser import GROUPINGS
 from tulle.errors import ParameterError, PolicyError, nearest_name
-from tulle.stream.condenser import SPLITS
 from tulle.table._numbers import EXACT
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role
@@ -36,7 +34,7 @@ _CHOICES = {
     "split": SPLITS,
     "grouping": GROUPINGS,
     "synthesis": DISTRIBUTIONS,
-    "snapshots": ("bounded", "all"),
+    "snapshots": SNAPSHOTS,
 }
 _LEAST_COUNT = {"k": 2, "init": 2, "every": 1, "rows": 1}
 _LEAST_SECONDS = {"seconds": 0.1, "checkpoint": 0.0}

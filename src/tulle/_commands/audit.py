@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 
 from tulle._checks import check_choice
+from tulle._choices import GATES
 from tulle._commands._columns import words_of
 from tulle._commands._sources import sources_read
 from tulle._files import refuse_existing, refuse_same
 from tulle._report.editions import K
 from tulle.auditing import Audit, audit, check_gates, gate_rows
-from tulle.auditing._gates import GATES, check_limits
+from tulle.auditing._gates import check_limits
 from tulle.errors import PrivacyError
 from tulle.io._formats import display_name
 from tulle.io.read import codes_as_text, read_like, read_table

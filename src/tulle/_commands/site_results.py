@@ -23,7 +23,6 @@ from tulle.releases import has_manifest, read_manifest
 from tulle.sites._sealed import FORMAT
 from tulle.sites.codec import SiteCodec
 
-KINDS = ("table", "centers", "rules", "json", "text")
 _TEXT = (".txt", ".md", ".log", ".out", ".dot", ".tree", ".rules")
 
 

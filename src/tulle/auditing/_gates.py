@@ -12,6 +12,7 @@ from typing import Any
 
 from tulle._attacks.membership import LEAST
 from tulle._checks import check_choice, check_real
+from tulle._choices import GATES
 from tulle.errors import GateError, ParameterError
 
 _ATTACKS = {
@@ -21,7 +22,6 @@ _ATTACKS = {
     "max_membership": ("membership",),
     "max_singling_out": ("singling_out",),
 }
-GATES = (*_ATTACKS, "min_accuracy_ratio")
 _NEEDS = {
     "max_membership": f"a control of at least {LEAST} records (--control)",
     "max_inference": "a column to infer",
@@ -37,7 +37,7 @@ def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
     for name, limit in limits.items():
         check_choice("audit", "gate", name, GATES)
         if limit is not None:
-            # a limit of 5 for 5 % would never be passed
+            # a limit of 5 for 5 % would never fail
             check_real("audit", name, limit, 0, 1 if name in _ATTACKS else math.inf)
     if not control and limits.get("max_membership") is not None:
         raise _unmeasurable("max_membership")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import rich_click as click
 
+from tulle._json import plain
 from tulle.errors import TulleError
 
 _WORD = 18  # cells of a table up to this length are kept on one line
@@ -44,7 +44,7 @@ def show(
     """
     with _read_by_somebody():
         if as_json:
-            click.echo(json.dumps(_strict({**summary, **(tables or {})}), default=str))
+            click.echo(json.dumps(plain({**summary, **(tables or {})}), default=str))
             return
         from rich.console import Console
 
@@ -95,15 +95,6 @@ def _read_by_somebody() -> Iterator[None]:
     except (BrokenPipeError, SystemExit):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise TulleError("the reader of the output went away; the work was done") from None
-
-
-def _strict(value: Any) -> Any:
-    """A value of JSON: it has neither NaN nor infinity."""
-    if isinstance(value, Mapping):
-        return {name: _strict(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def command_line() -> str:

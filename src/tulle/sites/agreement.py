@@ -14,14 +14,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tulle._checks import check_choice, check_int, check_real
+from tulle._choices import CUTS
 from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites import _columns as grading
 from tulle.sites import _numbers as dates
 from tulle.sites._columns import (
     CLOCKS,
-    EXACT,
     PARTS,
+    ROUNDS_BACK,
     TYPE_OF_KIND,
     WHOLE,
     Aliased,
@@ -37,6 +38,7 @@ from tulle.sites._columns import (
 )
 from tulle.sites._sealed import Lock, read_sealed, write_sealed
 from tulle.sites._texts import text_of
+from tulle.table._numbers import EXACT
 from tulle.table.schema import STAY_HOME, Column, Kind
 
 FORMAT = 1
@@ -354,7 +356,7 @@ class Choices:
 
     def check(self, columns: Sequence[Column]) -> None:
         """Refuses a wrong shape, a column that is not there, a choice against another."""
-        check_choice(OWNER, "cuts", self.cuts, ("equal", "uneven"))
+        check_choice(OWNER, "cuts", self.cuts, CUTS)
         check_int(OWNER, "groups", self.groups, 1, 256)
         self._check_shapes()
         self._check_names([column.name for column in columns])
@@ -553,7 +555,7 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
 
 def _exact(column: Graded) -> Graded:
     """Time stamps counted in the finest ticks that come back exactly over their range."""
-    while column.type in CLOCKS and column.tolerance >= EXACT and column.tick < 1_000_000:
+    while column.type in CLOCKS and column.tolerance >= ROUNDS_BACK and column.tick < 1_000_000:
         column = replace(
             column,
             tick=column.tick * 1000,
@@ -603,7 +605,7 @@ def _number(name: str, end: Any, type: ValueType) -> float:
         raise ParameterError(f"column '{name}': the ends of its range must be numbers")
     else:
         return float(dates.as_number(end, type))
-    if type in WHOLE and abs(number) > 2**53:
+    if type in WHOLE and abs(number) > EXACT:
         raise ParameterError(f"column '{name}': whole numbers beyond 2**53 have no exact codes")
     return number
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import rich_click as click
 
+from tulle._choices import CUTS, RESULTS
 from tulle.cli import options, output
 
 # Options of ``tulle sites``: what opens an agreement, and choices for single columns.
@@ -116,7 +117,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
 @click.option("--groups", type=int, help="Groups of each number or date.  [5]")
 @click.option(
     "--cuts",
-    type=click.Choice(["equal", "uneven"]),
+    type=click.Choice(CUTS),
     help="Equal: every miner finds the same. Uneven: harder to read, order only.",
 )
 @click.option(
@@ -262,7 +263,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
 )
 @click.option(
     "--kind",
-    type=click.Choice(["table", "centers", "rules", "json", "text"]),
+    type=click.Choice(RESULTS),
     help="What it is; by default by its name. Trees are text.",
 )
 @click.option("--keep-unknown", is_flag=True, help="Keep aliases that no value is known for.")

@@ -268,7 +268,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             k = check_int("ClassCondenser", "condenser.k", self.condenser.k, 2)
         if k is not None and k < (self.min_group or k):
             raise ParameterError(
-                f"k={k} is smaller than min_group={self.min_group}: leave one of them out"
+                f"k={k} is smaller than min_group={self.min_group}: leave one of them out",
+                parameter="k",
             )
         if k is not None:
             return units_of(labels, k, self.small_classes, f"k={k}"), k

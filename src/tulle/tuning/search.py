@@ -527,7 +527,8 @@ class GroupSizeSearch(BaseEstimator):
             check_int(owner, "sizes", self.sizes, 1)
         if self.min_group and self.max_group and self.min_group > self.max_group:
             raise ParameterError(
-                f"{owner}: min_group={self.min_group} is above max_group={self.max_group}"
+                f"min_group={self.min_group} is above max_group={self.max_group}",
+                parameter="min_group",
             )
 
     def _range(self, split: Split, template: Any, classes: bool) -> tuple[int, int, list[int]]:

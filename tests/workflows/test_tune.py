@@ -107,7 +107,10 @@ def test_whole_numbers_that_are_mostly_different_are_no_classes(tmp_path: Path) 
     "options, words",
     [
         (["--repeats", 0], "--repeats must be an int in the range [1, inf). Got 0"),
-        (["--strategy", "grid", "--sizes", 0], "--sizes must be an int in the range [1, inf). Got 0"),
+        (
+            ["--strategy", "grid", "--sizes", 0],
+            "--sizes must be an int in the range [1, inf). Got 0",
+        ),
         (["--min-group", 1], "--min-group must be an int in the range [2, inf). Got 1"),
         (["--min-group", 7, "--max-group", 5], "--min-group: min_group=7 is above max_group=5"),
     ],

@@ -46,9 +46,9 @@ def check_files(
     if release is not None:
         check_target(release, sources=tuple(sources.values()), force=force)
         outputs |= {"--output": release, "the manifest": manifest_path(release)}
+    _refuse_one_for_two(sources | outputs)
     if report is not None and not str(report).lower().endswith(REPORTS):
         raise ParameterError(f"A report ends in .html, .json or .md. Got '{report}'.")
-    _refuse_one_for_two(sources | outputs)
     for target in (report, *writes.values()):
         if target is not None:
             refuse_existing(target, force=force)

@@ -93,4 +93,8 @@ def _people(attack: Mapping[str, Any]) -> int | None:
 
 def _unmeasurable(name: str) -> ParameterError:
     need = _NEEDS.get(name, "an attack")
-    return ParameterError(f"The gate '{name}' needs {need}: there is nothing to measure.")
+    return ParameterError(
+        f"needs {need}: there is nothing to measure.",
+        parameter=name,
+        subject=f"The gate '{name}'",
+    )

@@ -48,18 +48,15 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
     or than by guessing if there is none. Exit code 1 if a gate fails, or if RELEASE is not what
     its manifest says; the report is written all the same.
     """
-    from tulle._choices import GATES
     from tulle._commands.audit import attack_rows, audit_files, check_outcome
 
     if public and arguments["report"] is None:
         raise click.UsageError("--public is about the report: name its file with -o.")
-    gates = {name: arguments.pop(name) for name in GATES}
     with output.working():
         found = audit_files(
             original,
             release,
             edition="public" if public else "owner",
-            gates=gates,
             command=output.command_line(),
             **arguments,
         )

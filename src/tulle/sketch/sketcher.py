@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tulle._checks import check_choice, check_int, check_real
+from tulle._checks import check_choice, check_int, check_real, wrong
 from tulle._choices import CRITERIA, GRAPHS, MODELS
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
@@ -416,7 +416,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
         check_int(owner, "max_components", self.max_components, 1, 2**31 - 1)
         check_choice(owner, "graph", self.graph, GRAPHS)
         if not isinstance(self.text, str):
-            raise ParameterError("The 'text' parameter of Sketcher must be the name of a field.")
+            raise wrong(owner, "text", "the name of a field", self.text)
         if self.key is not None and not isinstance(self.key, SecretKey):
             raise ParameterError(
                 "The 'key' parameter of Sketcher must be a SecretKey: SecretKey.generate(), "

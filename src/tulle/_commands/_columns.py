@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from tulle._types import FilePath
-from tulle.condense._classes import few_enough
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.table._inference import infer_columns, is_opaque
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import UNRELEASED, Column, Kind, Role
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tulle._types import FilePath
 
 
 def plan_columns(
@@ -28,6 +28,8 @@ def plan_columns(
     Without a policy, kinds, identifiers and useless columns are inferred; a target and levels are
     used only if they are asked for.
     """
+    from tulle.table._inference import infer_columns
+
     refuse_two_roles(target, levels)
     loaded = Policy() if policy is None else load_policy(policy, table.columns)
     columns = loaded.resolve(table.columns) or [
@@ -56,6 +58,8 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
     """The table without lists, objects and bytes that the policy ignores."""
+    from tulle.table._inference import is_opaque
+
     left_out = [c.name for c in columns if c.role in UNRELEASED]
     return table.drop(name for name in left_out if is_opaque(table.schema[name]))
 
@@ -67,6 +71,8 @@ def column_of(columns: list[Column], role: Role) -> Column | None:
 
 def is_class(column: Column, table: pl.DataFrame) -> bool:
     """Whether a target names classes; a quantity is condensed with the other columns."""
+    from tulle.condense._classes import few_enough
+
     if column.kind is Kind.INTEGER:
         known = table[column.name].drop_nulls()
         return few_enough(known.n_unique(), len(known))

@@ -46,13 +46,14 @@ class Options:
             yield
         except TulleError as error:
             name = _SAME.get(error.parameter or "", error.parameter)
-            known = name is not None and (name in names or name in self.values())
-            if name is None or not known or error.option is not None:
+            known = {*names, *self.words, *self.values()}
+            if name is None or name not in known or error.option is not None:
                 raise
             error.named(names.get(name) or self.word(name))
-            if not isinstance(error, ParameterError) or self.word(name).startswith("--"):
-                raise
-            raise PolicyError(str(error), parameter=name) from None
+            in_policy = name in self.words and not self.on_command_line(name)
+            if isinstance(error, ParameterError) and in_policy:
+                raise PolicyError(str(error), parameter=name) from None
+            raise
 
 
 Chosen = TypeVar("Chosen", bound=Options)

@@ -114,7 +114,7 @@ def write_snapshot(
 ) -> dict[str, Any]:
     """Draws and writes one snapshot; what is to be said about it."""
     columns, target = settings.columns, settings.class_column
-    policy, most, sizes = settings.wanted["snapshots"], settings.wanted["rows"], condenser.counts_
+    policy, most, sizes = settings.options.snapshots, settings.options.rows, condenser.counts_
     rows = most if sizes.sum() > most else None  # a stream may have condensed more than fits here
     drawn = condenser.snapshot(rows) if policy == "bounded" else condenser.sample(rows)
     table = _as_table(drawn, columns, target)
@@ -273,7 +273,7 @@ def stream_result(
     source: str,
 ) -> dict[str, Any]:
     """The result that ``tulle._report`` shows."""
-    policy = settings.wanted["snapshots"]
+    policy = settings.options.snapshots
     shown = shown_sizes(condenser, policy)["groups"]
     rng = np.random.default_rng()
     used = watch(condenser, policy, rng)
@@ -286,7 +286,7 @@ def stream_result(
             "text": "Every record joined a group of at least its level, itself included.",
             "rows": _promises(condenser, settings, counts),
         },
-        "k": settings.wanted["k"],
+        "k": settings.options.k,
         "attacks": {attack.name: attack.to_dict() for attack in used},
         "sections": [
             _intersection(condenser, policy, used, rng),
@@ -313,8 +313,8 @@ def stream_result(
 def _promises(
     condenser: StreamCondenser, settings: Settings, counts: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    strict = settings.wanted["split"] == "strict"
-    small = shown_small(condenser, settings.wanted["snapshots"])
+    strict = settings.options.split == "strict"
+    small = shown_small(condenser, settings.options.snapshots)
     return [
         {
             "name": "records seen = condensed + waiting",

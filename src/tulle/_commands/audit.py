@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
+from tulle._commands._columns import words_of
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle._report.editions import K
@@ -68,7 +69,6 @@ def audit_files(
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
 
-    from tulle._commands._columns import words_of
     from tulle.auditing import audit, gate_rows
     from tulle.auditing._gates import check_limits
     from tulle.io.read import codes_as_text, read_like, read_table

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import SMALL_CLASSES
+from tulle._commands._columns import class_column, column_of, plan_columns, without_opaque, words_of
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
 from tulle.errors import DataError, ParameterError
@@ -77,7 +78,6 @@ def condense(
     check_files(reads, release=output, report=report, force=force)
     options = resolve("condense", Condensing(), policy, given)
 
-    from tulle._commands._columns import plan_columns, without_opaque
     from tulle.io.read import read_table
     from tulle.io.write import put_table
     from tulle.releases import write_release
@@ -114,8 +114,6 @@ def condense(
 
 def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
     """Refuse options that would change nothing."""
-    from tulle._commands._columns import class_column, column_of
-
     with options.naming():
         check_choice("condense", "small_classes", options.small_classes, SMALL_CLASSES)
     if options.on_command_line("small_classes") and class_column(columns, table) is None:
@@ -134,7 +132,6 @@ def _release(
     original: pl.DataFrame, columns: list[Column], options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
     """Return the fitted condenser and the released table, columns in their old order."""
-    from tulle._commands._columns import class_column, column_of
     from tulle.condense.condenser import Condenser
 
     target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
@@ -231,7 +228,6 @@ def _manifest(
     options: Condensing,
     levels: list[dict[str, Any]],
 ) -> Manifest:
-    from tulle._commands._columns import column_of
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
@@ -271,7 +267,6 @@ def _compared(
     columns: list[Column],
 ) -> list[pl.DataFrame]:
     """The tables of the audit: original, release, and control if there is one."""
-    from tulle._commands._columns import words_of
     from tulle.io.read import codes_as_text, read_like
 
     if control is None:

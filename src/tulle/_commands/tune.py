@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._commands._columns import column_of, is_class, plan_columns, without_opaque
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
 from tulle._commands.condense import condense
@@ -77,7 +78,6 @@ def tune(
         raise ParameterError("--sizes is how many sizes --strategy grid tries: ask for that too")
 
     from tulle import _report as reports
-    from tulle._commands._columns import plan_columns, without_opaque
     from tulle.io.read import read_table
 
     table = read_table(source)
@@ -107,8 +107,6 @@ def tune(
 
 def _target(columns: list[Column]) -> Column:
     """Return what a miner predicts; there must be no levels, which leave no size to find."""
-    from tulle._commands._columns import column_of
-
     aim, levels = column_of(columns, Role.TARGET), column_of(columns, Role.LEVEL)
     if aim is None:
         raise ParameterError("tune needs --target COLUMN, or a policy with a target")
@@ -123,7 +121,6 @@ def _target(columns: list[Column]) -> Column:
 def _searched(
     table: pl.DataFrame, columns: list[Column], aim: Column, options: Tuning
 ) -> GroupSizeSearch:
-    from tulle._commands._columns import is_class
     from tulle.condense.class_condenser import ClassCondenser
     from tulle.condense.condenser import Condenser
     from tulle.tuning import GroupSizeSearch

@@ -31,6 +31,7 @@ from tulle.stream._groups import Groups
 from tulle.stream._ranges import Range, confined, draw, next_ranges, stacked
 from tulle.stream._snapshots import Change
 from tulle.stream._state import StreamState, check_reach
+from tulle.table._numbers import EXACT
 from tulle.table.schema import Column, Role
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
@@ -358,7 +359,7 @@ class StreamCondenser(BaseEstimator):
         return sorted(waiter.number for state in states for waiter in state.waiting.waiters)
 
     def _check_parameters(self) -> None:
-        check_int("StreamCondenser", "k", self.k, 2)
+        check_int("StreamCondenser", "k", self.k, 2, EXACT)
         if self.init_size is not None:
             check_int("StreamCondenser", "init_size", self.init_size, 2)
         check_choice("StreamCondenser", "split", self.split, SPLITS)

@@ -71,6 +71,11 @@ LISTED = Named(_lines, "illness=illnesses.txt (one category a line)")
 SHARE = Named(float, "sex=0.1")
 
 
+def by_column(ctx: Any, param: Any, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return what was given for each column."""
+    return dict(pairs)
+
+
 def ask_passphrase(key_file: str | None, *, new: bool = False) -> str | None:
     """From the environment or from the keyboard; never from the command line."""
     if key_file is not None:
@@ -111,6 +116,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     "ranges",
     multiple=True,
     type=RANGE,
+    callback=by_column,
     metavar="COLUMN=LOW..HIGH",
     help="The public range of a number or date.",
 )
@@ -121,12 +127,18 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     help="Equal: every miner finds the same. Uneven: harder to read, order only.",
 )
 @click.option(
-    "--limits", multiple=True, type=LIMITS, metavar="COLUMN=A,B,...", help="Cut points of your own."
+    "--limits",
+    multiple=True,
+    type=LIMITS,
+    callback=by_column,
+    metavar="COLUMN=A,B,...",
+    help="Cut points of your own.",
 )
 @click.option(
     "--values",
     multiple=True,
     type=NUMBERS,
+    callback=by_column,
     metavar="COLUMN=1,2,...",
     help="Group numbers for --limits.",
 )
@@ -136,6 +148,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     "--categories",
     multiple=True,
     type=LISTED,
+    callback=by_column,
     metavar="COLUMN=FILE",
     help="Code by a negotiated table: one category a line.",
 )
@@ -149,6 +162,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     "--split",
     multiple=True,
     type=SHARE,
+    callback=by_column,
     metavar="COLUMN=SHARE",
     help="Several aliases for values more common than this. Changes mining results.",
 )
@@ -161,17 +175,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
 )
 @options.force
 @options.as_json
-def agree(
-    target: str,
-    as_json: bool,
-    key_file: str | None,
-    ranges: Sequence[tuple[str, Any]],
-    limits: Sequence[tuple[str, Any]],
-    values: Sequence[tuple[str, Any]],
-    categories: Sequence[tuple[str, Any]],
-    split: Sequence[tuple[str, Any]],
-    **arguments: Any,
-) -> None:
+def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
     """Make the agreement: schema, cut points, keys or tables, sealed in one file.
 
     From a policy and public ranges, or from the summaries of the sites. Prints the fingerprint
@@ -183,11 +187,6 @@ def agree(
         target,
         key_file=key_file,
         passphrase=ask_passphrase(key_file, new=True),
-        ranges=dict(ranges),
-        limits=dict(limits),
-        values=dict(values),
-        categories=dict(categories),
-        split=dict(split),
         **arguments,
     )
     _show(made, "Agreement", as_json)

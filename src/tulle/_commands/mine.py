@@ -30,8 +30,8 @@ class Mined(NamedTuple):
 class Mining(Options):
     """The options of ``tulle mine``."""
 
-    min_support: float | int | str | None = None
-    min_confidence: float | str | None = None
+    min_support: Any = None  # a share or a count; always asked for
+    min_confidence: Any = None  # asked for unless there are itemsets
     itemsets: str | None = None
     max_consequent: int | None = None
     basket: str | None = None

@@ -1,6 +1,6 @@
 """Excel workbooks: one sheet in, one sheet out, in memory.
 
-Excel knows numbers, truth values, text and points in time, so a few types come back changed:
+Excel knows numbers, booleans, text and points in time, so a few types come back changed:
 whole numbers beyond 2**53, times finer than a millisecond, before 1900-03-01 or after 9999, and
 times with a zone are written as text; decimals that are all whole come back as integers, time
 stamps that are all at midnight as dates. Empty text and NaN come back as missing.

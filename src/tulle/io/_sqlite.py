@@ -1,7 +1,7 @@
 """What is particular to SQLite: values have types, columns have not, and times are text.
 
 The types of *all* values of a column decide: text if there is any, else decimals, else integers.
-Columns declared as truth values become such, text becomes dates or times if all of it is.
+Columns declared as booleans become such, text becomes dates or times if all of it is.
 """
 
 from __future__ import annotations

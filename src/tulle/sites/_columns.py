@@ -503,7 +503,7 @@ class Vocabulary:
         return SecretKey(self._key.derive("sites/vocabulary"))
 
     def _learn_agreed(self, column: Aliased) -> None:
-        """What needs no table to be known: truth values and agreed lists."""
+        """What needs no table to be known: booleans and agreed lists."""
         if column.categories is not None:
             listed = list(dict.fromkeys([*column.categories, *([OTHER] if column.other else [])]))
             self._add(column.name, table_aliases(column.name, listed, self._key), listed)

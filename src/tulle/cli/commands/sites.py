@@ -142,7 +142,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     metavar="COLUMN=1,2,...",
     help="Group numbers for --limits.",
 )
-@click.option("--plain", multiple=True, metavar="COLUMN", help="Needs no treatment.")
+@click.option("--plain", multiple=True, metavar="COLUMN", help="Leave this column unencoded.")
 @click.option("--alias", multiple=True, metavar="COLUMN", help="A number or date that is a name.")
 @click.option(
     "--categories",

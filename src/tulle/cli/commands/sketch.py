@@ -20,7 +20,9 @@ from tulle.cli import options, output
     metavar="OUTPUT",
     help="Where the sketches go: .parquet or .npz.",
 )
-@click.option("--model", type=click.Choice(MODELS), help="The promise.  [delta]")
+@click.option(
+    "--model", type=click.Choice(MODELS), help="Which privacy guarantee to enforce.  [delta]"
+)
 @click.option(
     "--delta",
     type=float,

@@ -24,7 +24,9 @@ from tulle.cli import options, output
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="How sizes are tried.")
 @click.option("--sizes", type=int, help="How many sizes the grid has.")
 @click.option("--repeats", type=int, help="Releases of each size, averaged.")
-@click.option("--accuracy-gap", type=options.Share(), help="Utility worth more privacy.  [5%]")
+@click.option(
+    "--accuracy-gap", type=options.Share(), help="Accuracy to give up for larger groups.  [5%]"
+)
 @click.option("--min-group", type=int, help="The smallest size.")
 @click.option("--max-group", type=int, help="The largest size.")
 @click.option("--max-risk", type=options.Share(), help="No size with a higher linkage risk.")

@@ -76,24 +76,28 @@ def check_levels(levels: Any, n_records: int) -> Ints:
         )
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
         kind = series.dtype.base_type()  # the whole type of categories would name them
-        raise DataError(f"levels must be whole numbers >= 1, but their type is {kind}")
+        raise _wrong(f"must be whole numbers >= 1, but their type is {kind}")
     values = series.cast(pl.Float64).to_numpy()
     missing = int(np.isnan(values).sum())
     if missing:
-        raise DataError(
-            f"levels are missing for {missing} records: give every record a whole number >= 1 "
+        raise _wrong(
+            f"are missing for {missing} records: give every record a whole number >= 1 "
             "(1 asks for no protection)"
         )
     broken = int((~np.isfinite(values) | (values != np.rint(values))).sum())
     if broken:
-        raise DataError(f"levels must be whole numbers, but {broken} are not")
+        raise _wrong(f"must be whole numbers, but {broken} are not")
     low = int((values < 1).sum())
     if low:
-        raise DataError(f"levels must be >= 1, but {low} are lower")
+        raise _wrong(f"must be >= 1, but {low} are lower")
     high = int((values > EXACT).sum())
     if high:
-        raise DataError(f"levels must be at most 2**53, but {high} are higher")
+        raise _wrong(f"must be at most 2**53, but {high} are higher")
     return values.astype(np.int64)
+
+
+def _wrong(predicate: str) -> DataError:
+    return DataError(predicate, parameter="levels", subject="levels")
 
 
 def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
@@ -108,7 +112,8 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
         raise PrivacyError(
             f"n_samples={len(levels)} is smaller than {asked}={top}, which "
             f"{int((levels == top).sum())} records ask for: lower it, add records, or withhold "
-            "those records with on_infeasible='suppress'"
+            "those records with on_infeasible='suppress'",
+            parameter="k" if asked == "k" else "levels",
         )
     kept = np.ones(len(levels), dtype=bool)
     kept[np.argsort(-levels, kind="stable")[:withheld]] = False

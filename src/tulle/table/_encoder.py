@@ -8,9 +8,7 @@ then has a total variance of its weight squared, whatever the number of its dime
 
 from __future__ import annotations
 
-import base64
 import copy
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import gcd
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from tulle._checks import check_int, check_real
+from tulle._json import series_from_text, series_to_text
 from tulle._moments import GroupMoments
 from tulle._random import as_generator
 from tulle._types import Floats, Ints
@@ -597,11 +596,11 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": value.dtype.str}
     if isinstance(value, pl.Series):
-        return {"series": _as_ipc(value)}
+        return {"series": series_to_text(value)}
     if isinstance(value, pl.DataType) or (
         isinstance(value, type) and issubclass(value, pl.DataType)
     ):
-        return {"type": _as_ipc(pl.Series("type", [], dtype=value))}
+        return {"type": series_to_text(pl.Series("type", [], dtype=value))}
     return value
 
 
@@ -617,18 +616,8 @@ def _from_json(value: Any) -> Any:
     if "dtype" in value:
         return np.dtype(value["dtype"])
     if "series" in value:
-        return _from_ipc(value["series"])
-    return _from_ipc(value["type"]).dtype
-
-
-def _as_ipc(series: pl.Series) -> str:
-    buffer = io.BytesIO()
-    series.to_frame().write_ipc(buffer)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _from_ipc(text: str) -> pl.Series:
-    return pl.read_ipc(io.BytesIO(base64.b64decode(text))).to_series(0)
+        return series_from_text(value["series"])
+    return series_from_text(value["type"]).dtype
 
 
 def _container_to_json(container: Container) -> dict[str, str]:

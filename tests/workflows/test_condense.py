@@ -117,15 +117,15 @@ def test_a_control_has_the_codes_of_the_source(tmp_path: Path, first: str, secon
     "options, words",
     [
         (["--k", "1000"], "1000"),
-        (["--k", "1"], "--k 1 is too small"),
+        (["--k", "1"], "--k must be an int in the range [2, inf)"),
         (["--levels", "agee"], "did you mean 'age'?"),
         (["--target", "no such"], "there is no column 'no such'"),
-        (["--policy", "none.toml"], "there is no such policy"),
+        (["--policy", "none.toml"], "none.toml: there is no such file"),
         (["-o", "book.xlsx#people"], "not a sheet of one"),
         (["--control", "people.csv"], "--control is for the audit"),
         (["--small-classes", "pool"], "--small-classes needs classes"),
         (["--time", "3"], "--grouping best"),
-        (["--k", "5", "--min-group", "7"], "--k 5 is smaller than --min-group 7"),
+        (["--k", "5", "--min-group", "7"], "--k must be an int in the range [7, inf)"),
         (["--k", "5", "--levels", "asked"], "take the place of --k"),
         (["--min-group", "5", "--levels", "asked"], "take the place of --k and --min-group"),
     ],
@@ -237,7 +237,7 @@ def test_a_control_needs_the_columns_of_the_release(source: Path, tmp_path: Path
 def test_a_target_alone_is_no_table(tmp_path: Path) -> None:
     people().select("ill").write_csv(tmp_path / "t.csv")
     result = run(tmp_path / "t.csv", "-o", tmp_path / "r.csv", "--target", "ill")
-    assert "no column beside the target 'ill'" in str(result.exception)
+    assert "no column besides the target 'ill'" in str(result.exception)
 
 
 def test_a_query_without_records_is_not_told(tmp_path: Path) -> None:

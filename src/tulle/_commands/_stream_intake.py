@@ -117,7 +117,7 @@ class Intake:
     def progress(self) -> str:
         """How far it is, in a few words."""
         if self.condenser is None:
-            wanted = self.settings.wanted["init"]
+            wanted = self.settings.options.init
             return f"{len(self.initial.rows):,} of the first {wanted:,} records"
         return f"{self.seen:,} records"
 
@@ -140,7 +140,7 @@ class Intake:
             self._condense(lines, self.reader.records(lines.texts, lines.origins))
             return
         self.initial.add(lines, self.reader, self.waiting)
-        if len(self.initial.rows) >= self.settings.wanted["init"]:
+        if len(self.initial.rows) >= self.settings.options.init:
             self.begin()
 
     def begin(self) -> None:
@@ -194,16 +194,16 @@ class Intake:
         return self.condenser.refusals(self._features(frame)) | first_reasons(problems)
 
     def _start(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
-        wanted, classes = self.settings.wanted, self.settings.class_column
+        options, classes = self.settings.options, self.settings.class_column
         condenser = StreamCondenser(
-            wanted["k"],
+            options.k,
             init_size=max(2, frame.height),
-            split=wanted["split"],
-            grouping=wanted["grouping"],
-            synthesis=wanted["synthesis"],
+            split=options.split,
+            grouping=options.grouping,
+            synthesis=options.synthesis,
             classwise=classes is not None,
             columns=[column for column in self.settings.columns if column.name != classes],
-            random_state=wanted["seed"],
+            random_state=options.seed,
         )
         condenser.partial_fit(self._features(frame), self._classes(frame))
         if not len(condenser.counts_):

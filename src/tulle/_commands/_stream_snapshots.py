@@ -116,7 +116,7 @@ def write_snapshot(
 ) -> dict[str, Any]:
     """Draws and writes one snapshot; what is to be said about it."""
     columns, target = settings.columns, settings.class_column
-    policy, most, sizes = settings.wanted["snapshots"], settings.wanted["rows"], condenser.counts_
+    policy, most, sizes = settings.options.snapshots, settings.options.rows, condenser.counts_
     rows = most if sizes.sum() > most else None  # a stream may have condensed more than fits here
     drawn = condenser.snapshot(rows) if policy == "bounded" else condenser.sample(rows)
     table = _as_table(drawn, columns, target)
@@ -275,7 +275,7 @@ def stream_result(
     source: str,
 ) -> Result:
     """Return the result that ``tulle._report`` shows."""
-    policy = settings.wanted["snapshots"]
+    policy = settings.options.snapshots
     shown = shown_sizes(condenser, policy)["groups"]
     rng = np.random.default_rng()
     used = watch(condenser, policy, rng)
@@ -288,7 +288,7 @@ def stream_result(
             "text": "Every record joined a group of at least its level, itself included.",
             "rows": _promises(condenser, settings, counts),
         },
-        "k": settings.wanted["k"],
+        "k": settings.options.k,
         "attacks": {attack.name: attack.to_dict() for attack in used},
         "sections": [
             _intersection(condenser, policy, used, rng),
@@ -315,8 +315,8 @@ def stream_result(
 def _promises(
     condenser: StreamCondenser, settings: Settings, counts: Mapping[str, Any]
 ) -> list[Promise]:
-    strict = settings.wanted["split"] == "strict"
-    small = shown_small(condenser, settings.wanted["snapshots"])
+    strict = settings.options.split == "strict"
+    small = shown_small(condenser, settings.options.snapshots)
     return [
         {
             "name": "records seen = condensed + waiting",

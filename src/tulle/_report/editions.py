@@ -17,11 +17,11 @@ from typing import Any
 
 from tulle._attacks.result import AttackFigures
 from tulle._checks import check_choice
+from tulle._choices import EDITIONS
 from tulle._report.model import Block, Edition, Fact, Gate, Result, Table, Verdict, Whole, completed
 from tulle._report.verdict import grade, verdict
 from tulle.errors import PrivacyError
 
-EDITIONS = ("owner", "public")
 COUNTS = ("count", "released")  # fields of a chart's rows that count records
 _COUNTING = ("marginal_distance", "marginal_distance_max", "suppressed_share")  # shares of records
 K = 10  # if a result names no k of its own

@@ -21,6 +21,7 @@ from typing import Any
 from tulle._attacks.result import AttackFigures
 from tulle._charts import spec
 from tulle._files import atomic_write
+from tulle._json import plain
 from tulle._report.editions import COUNTS, edition_of
 from tulle._report.model import Chart, Edition, Result, Section
 from tulle._report.words import (
@@ -64,7 +65,7 @@ def render(result: Result, edition: str = "owner") -> str:
 def to_json(result: Result, edition: str = "owner") -> str:
     """The result as JSON; numbers that JSON does not know become null."""
     shown = edition_of(result, edition)
-    return json.dumps(_finite(shown), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(plain(shown), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def markdown(result: Result, edition: str = "owner") -> str:
@@ -123,7 +124,7 @@ def _with_charts(shown: Edition, attacks: Mapping[str, AttackFigures]) -> dict[s
             if block["type"] == "chart":
                 block["id"] = f"chart-{place}-{chart}"
                 block["columns"] = _columns(block)
-                specs[block["id"]] = spec(block["chart"], _finite(block["rows"]))
+                specs[block["id"]] = spec(block["chart"], plain(block["rows"]))
     return specs
 
 
@@ -187,21 +188,8 @@ def _content_policy(*scripts: str) -> str:
 
 def _for_script(value: Any) -> str:
     """JSON that cannot end the script element it stands in."""
-    text = json.dumps(_finite(value), ensure_ascii=True, allow_nan=False)
+    text = json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(value: Any) -> Any:
-    """Plain Python all the way down; NaN and infinity become None."""
-    if isinstance(value, Mapping):
-        return {str(key): _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _finite(value.tolist())
-    if isinstance(value, float) and value - value != 0:
-        return None
-    return value
 
 
 # Markdown tells the same story as the page, without the pictures.
@@ -287,7 +275,7 @@ def _row(cells: Sequence[Any]) -> str:
 
 def _inline(text: str) -> str:
     """Text that cannot start markup, break out of a table cell or carry HTML."""
-    plain = " ".join(str(text).split())
+    inline = " ".join(str(text).split())
     for character in "\\`*_[]|":
-        plain = plain.replace(character, "\\" + character)
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        inline = inline.replace(character, "\\" + character)
+    return inline.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,6 +1,6 @@
 """The verdict: what a reader must know first, in plain words.
 
-The order of what counts: a broken guarantee, a gate that is passed, an attack with an excess
+The order of what counts: a broken guarantee, a gate that failed, an attack with an excess
 that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
 of Bonferroni for their number. To have been in the data is a smaller secret than what is in it,
 and no method here hides it: membership weighs less. A rule that is suspected is not yet known:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from tulle._attacks.membership import LEAST
 from tulle._attacks.result import AttackFigures
 from tulle._checks import check_choice, check_real
+from tulle._choices import GATES
 from tulle._report.model import Gate, Result
 from tulle.errors import GateError, ParameterError
 
@@ -22,7 +23,6 @@ _ATTACKS = {
     "max_membership": ("membership",),
     "max_singling_out": ("singling_out",),
 }
-GATES = (*_ATTACKS, "min_accuracy_ratio")
 _NEEDS = {
     "max_membership": f"a control of at least {LEAST} records (--control)",
     "max_inference": "a column to infer",
@@ -38,7 +38,7 @@ def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
     for name, limit in limits.items():
         check_choice("audit", "gate", name, GATES)
         if limit is not None:
-            # a limit of 5 for 5 % would never be passed
+            # a limit of 5 for 5 % would never fail
             check_real("audit", name, limit, 0, 1 if name in _ATTACKS else math.inf)
     if not control and limits.get("max_membership") is not None:
         raise _unmeasurable("max_membership")
@@ -91,4 +91,8 @@ def _people(attack: AttackFigures) -> int | None:
 
 def _unmeasurable(name: str) -> ParameterError:
     need = _NEEDS.get(name, "an attack")
-    return ParameterError(f"The gate '{name}' needs {need}: there is nothing to measure.")
+    return ParameterError(
+        f"needs {need}: there is nothing to measure.",
+        parameter=name,
+        subject=f"The gate '{name}'",
+    )

@@ -354,7 +354,11 @@ def _left_out(
 def _check_column(tables: Aligned, option: str, name: str) -> None:
     if name not in tables.columns:
         hint = nearest_name(str(name), tables.columns)
-        raise ParameterError(f"The '{option}' of audit is no column that is compared: {hint}")
+        raise ParameterError(
+            f"is not a column that is compared: {hint}",
+            parameter=option,
+            subject=f"The '{option}' parameter of audit",
+        )
 
 
 def _attempts(tables: Aligned) -> int:

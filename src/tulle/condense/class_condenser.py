@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int
+from tulle._choices import SMALL_CLASSES
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
@@ -254,8 +255,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             check_int("ClassCondenser", "k", self.k, 2)
         if self.min_group is not None:
             check_int("ClassCondenser", "min_group", self.min_group, 2)
-        choices = ("error", "suppress", "pool")
-        check_choice("ClassCondenser", "small_classes", self.small_classes, choices)
+        check_choice("ClassCondenser", "small_classes", self.small_classes, SMALL_CLASSES)
         if not (self.condenser is None or isinstance(self.condenser, Condenser)):
             raise ParameterError(
                 "The 'condenser' parameter of ClassCondenser must be a Condenser (a stream takes "
@@ -274,7 +274,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             k = check_int("ClassCondenser", "condenser.k", self.condenser.k, 2)
         if k is not None and k < (self.min_group or k):
             raise ParameterError(
-                f"k={k} is smaller than min_group={self.min_group}: leave one of them out"
+                f"k={k} is smaller than min_group={self.min_group}: leave one of them out",
+                parameter="k",
             )
         if k is not None:
             return units_of(labels, k, self.small_classes, f"k={k}"), k

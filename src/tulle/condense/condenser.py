@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tulle._checks import check_choice, check_flag, check_int, check_real
+from tulle._choices import DISTRIBUTIONS, GROUPINGS, ON_INFEASIBLE
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Floats, Ints
@@ -33,7 +34,7 @@ from tulle.condense._statistics import (
     refuse_beyond_memory,
     rescaled,
 )
-from tulle.condense._synthesis import DISTRIBUTIONS, count_degenerate, synthesize
+from tulle.condense._synthesis import count_degenerate, synthesize
 from tulle.errors import DataError, ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
@@ -42,7 +43,6 @@ from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
 # sees the standardised records, their groups and the groups' statistics while a fit runs
 Watcher = Callable[[Floats, Ints, GroupMoments], None]
-GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
 
 
 class Condenser(BaseEstimator):
@@ -277,7 +277,7 @@ class Condenser(BaseEstimator):
             check_real("Condenser", "time_budget", self.time_budget, 0, closed="neither")
         check_choice("Condenser", "synthesis", self.synthesis, DISTRIBUTIONS)
         check_flag("Condenser", "exact_moments", self.exact_moments)
-        check_choice("Condenser", "on_infeasible", self.on_infeasible, ("error", "suppress"))
+        check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
 
     def _group(self, matrix: Floats, demands: Ints, rng: np.random.Generator) -> Ints:
         from tulle.condense.groupings import group_records

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from tulle._checks import check_choice, check_flag, check_int
+from tulle._choices import DISTRIBUTIONS, GROUPINGS, SPLITS
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats, Ints
@@ -22,8 +23,7 @@ from tulle.condense._classes import refuse_quantity
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
 from tulle.condense._notes import privacy_notes
-from tulle.condense._synthesis import DISTRIBUTIONS, count_degenerate
-from tulle.condense.condenser import GROUPINGS
+from tulle.condense._synthesis import count_degenerate
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
 from tulle.stream._batches import Aside, Batch, fix_scales
@@ -35,10 +35,10 @@ from tulle.stream._state import StreamState, check_reach, reach_problems
 from tulle.table._codecs import first_reasons
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter
+from tulle.table._numbers import EXACT
 from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema, natural_column
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
-SPLITS = ("paper", "strict")
 
 
 class StreamCondenser(BaseEstimator):
@@ -389,7 +389,7 @@ class StreamCondenser(BaseEstimator):
         return sorted(waiter.number for state in states for waiter in state.waiting.waiters)
 
     def _check_parameters(self) -> None:
-        check_int("StreamCondenser", "k", self.k, 2)
+        check_int("StreamCondenser", "k", self.k, 2, EXACT)
         if self.init_size is not None:
             check_int("StreamCondenser", "init_size", self.init_size, 2)
         check_choice("StreamCondenser", "split", self.split, SPLITS)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int, check_real
+from tulle._choices import STRATEGIES
 from tulle._random import RandomState, as_generator, spawn
 from tulle.condense._classes import approximate_gcd
 from tulle.condense._estimators import takes_any_table
@@ -520,7 +521,7 @@ class GroupSizeSearch(BaseEstimator):
 
     def _check_parameters(self) -> None:
         owner = "GroupSizeSearch"
-        check_choice(owner, "strategy", self.strategy, ("rule", "grid", "gcd"))
+        check_choice(owner, "strategy", self.strategy, STRATEGIES)
         check_int(owner, "repeats", self.repeats, 1)
         check_real(owner, "accuracy_gap", self.accuracy_gap, 0, 1)
         check_real(owner, "test_size", self.test_size, 0, 1, closed="neither")
@@ -537,7 +538,8 @@ class GroupSizeSearch(BaseEstimator):
             check_int(owner, "sizes", self.sizes, 1)
         if self.min_group and self.max_group and self.min_group > self.max_group:
             raise ParameterError(
-                f"{owner}: min_group={self.min_group} is above max_group={self.max_group}"
+                f"min_group={self.min_group} is above max_group={self.max_group}",
+                parameter="min_group",
             )
 
     def _range(self, split: Split, template: Any, classes: bool) -> tuple[int, int, list[int]]:

@@ -278,8 +278,8 @@ def _wrong_quotes(codes: np.ndarray, marks: np.ndarray, inner: np.ndarray) -> np
     last = codes.size - 1
     begins = marks[opens - 1] | (opens == 0)
     behind = np.minimum(closes + 1, last)
+    linked = (codes[behind] == QUOTE) & (closes < last)  # with the pair that follows
     behind += (codes[behind] == RETURN) & (codes[np.minimum(behind + 1, last)] == NEWLINE)
-    linked = np.append(closes[:-1] + 1 == opens[1:], False)  # with the pair that follows
     heads = ~np.insert(linked[:-1], 0, False)
     bare = ~begins[heads][np.cumsum(heads) - 1]
     wrong = ~bare & ~linked & ~marks[behind]

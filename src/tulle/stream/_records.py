@@ -21,6 +21,7 @@ from tulle.table._frames import refuse_patterns
 from tulle.table.schema import Column, Kind
 
 Texts = Sequence[bytes | None]
+_ZERO = "a zero byte in a text"
 _PACKED_OR_WIDE = (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -56,7 +57,7 @@ class RecordReader:
     def restore(self, entries: dict[str, Any]) -> None:
         """Go on with what was settled before."""
         types = {name: restored_type(*saved) for name, saved in entries["types"].items()}
-        self.encoding = Encoding(entries.get("encoding"))
+        self.encoding = Encoding(entries.get("encoding", "utf-8"))
         if self.kind == "csv":
             mark = entries.get("separator")  # states before 0.2 have none
             self._open_csv(None, mark or separator_of(self.header.decode("latin-1"), None))
@@ -96,6 +97,7 @@ class RecordReader:
         Types are what a policy says, or else what all initial values are.
         """
         self.encoding.decide(b"\n".join([self.header, *filter(None, texts)]))
+        self.encoding.name = self.encoding.name or "utf-8"
         texts, refused = self._recoded(texts)
         declared = {column.name: column.kind for column in columns}
         with readable_as(self.source, Format.CSV if self.kind == "csv" else Format.NDJSON):
@@ -174,7 +176,8 @@ class RecordReader:
             return texts, {}
         recoded = [None if text is None else self.encoding.recoded(text) for text in texts]
         wrong = [at for at, text in enumerate(recoded) if text is None and texts[at] is not None]
-        return recoded, dict.fromkeys(wrong, "not in the encoding of the records before")
+        reason = "not UTF-8" if self.encoding.name == "utf-8" else "not Windows-1252"
+        return recoded, {at: _ZERO if b"\0" in (texts[at] or b"") else reason for at in wrong}
 
     def _fields(self, texts: Texts) -> tuple[Fields, Sequence[int], Reasons]:
         """The fields of texts, the places of these texts, and why others are no records."""

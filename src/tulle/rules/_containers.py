@@ -29,7 +29,7 @@ import polars as pl
 
 from tulle.errors import DataError, nearest_name
 from tulle.transactions import Transactions, read_fimi
-from tulle.transactions._fimi import refuse_marks_in_names
+from tulle.transactions.fimi import refuse_marks_in_names
 
 _KINDS = (
     "lists of items, a scipy sparse or NumPy 0/1 matrix, a wide 0/1 frame, a frame of two "

@@ -127,7 +127,7 @@ def sections(text: str) -> dict[str, str]:
 
 def documented(section: str) -> set[str]:
     """Return the names that a section such as Parameters describes."""
-    heads = re.findall(r"(?m)^(\w[\w, *]*?)(?: :.*)?$", section)
+    heads = re.findall(r"(?m)^([\w*][\w, *]*?)(?: :.*)?$", section)
     return {name.strip("* ") for head in heads for name in head.split(",")}
 
 

@@ -7,7 +7,18 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What the values of a column are."""
+    """Name what the values of a column are.
+
+    ``INTEGER``, ``DECIMAL``, ``CATEGORY``, ``BOOLEAN``, ``DATETIME`` (dates, times and time
+    stamps) and ``TEXT``. Each equals its lower-case name, so ``"integer"`` works wherever a kind
+    is expected.
+
+    Examples
+    --------
+    >>> from tulle import Kind
+    >>> Kind("integer") is Kind.INTEGER
+    True
+    """
 
     INTEGER = "integer"
     DECIMAL = "decimal"
@@ -18,7 +29,23 @@ class Kind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a column means for the people in the table."""
+    """Name what a column means for the people in the table.
+
+    ========================  ===============================================================
+    ``"identifier"``          names a person; never released
+    ``"quasi-identifier"``    others may know it; together such columns single people out
+    ``"sensitive"``           what an attacker wants to learn
+    ``"target"``              what a miner wants to predict
+    ``"level"``               the privacy level of each record; used, not released
+    ``"ignored"``             left out of the release
+    ========================  ===============================================================
+
+    Examples
+    --------
+    >>> from tulle import Role
+    >>> Role("quasi-identifier") is Role.QUASI
+    True
+    """
 
     IDENTIFIER = "identifier"  # names a person: never released
     QUASI = "quasi-identifier"  # others may know it: together they single people out
@@ -35,7 +62,29 @@ STAY_HOME = (*UNRELEASED, Role.LEVEL)  # levels are heeded, and then left out to
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a policy."""
+    """Describe one column of a table: what it holds and what it means for people.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    kind : Kind or str
+        What its values are.
+    role : Role or str
+        What it means for people; quasi-identifier by default, the cautious choice.
+    weight : float
+        How much the column counts when records are compared.
+    bounds : pair of float, optional
+        Public bounds of a number, if the custodian gives them.
+    reason : str
+        Why ``tulle inspect`` chose this kind and role.
+
+    Examples
+    --------
+    >>> from tulle import Column, Kind, Role
+    >>> Column("age", Kind.INTEGER, Role.QUASI, bounds=(0, 120)).role
+    <Role.QUASI: 'quasi-identifier'>
+    """
 
     name: str
     kind: Kind

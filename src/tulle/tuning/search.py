@@ -457,7 +457,9 @@ class GroupSizeSearch(BaseEstimator):
         template = ClassCondenser() if self.estimator is None else self.estimator
         check_condenser(template)
         if y is None:
-            raise DataError("the search needs a target y: utility is how well it can be predicted")
+            raise DataError(
+                "requires y to be passed, but the target y is None: utility is measured on it"
+            )
         classes = isinstance(template, ClassCondenser) or are_classes(y)
         small = getattr(template, "small_classes", "error") != "error"
 

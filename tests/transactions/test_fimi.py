@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle.errors import DataError
-from tulle.transactions import Transactions, _kernels, fimi_blocks, read_fimi, write_fimi
-from tulle.transactions import _fimi as fimi
+from tulle.transactions import Transactions, _kernels, fimi, fimi_blocks, read_fimi, write_fimi
 from tulle.transactions.fimi import LARGEST_ITEM
 
 LINES = st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=6), min_size=1, max_size=30)

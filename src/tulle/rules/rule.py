@@ -26,7 +26,7 @@ NEEDS_QUOTES = r'[,;"]|->|(^|\s)#|^\s|\s$|^$|^\d+(\s+\d+)+$'
 
 @dataclass(frozen=True, init=False)
 class Rule:
-    """A rule to hide: antecedent -> consequent.
+    """Name a rule to hide: antecedent -> consequent.
 
     Parameters
     ----------
@@ -106,12 +106,31 @@ class RuleFile(NamedTuple):
 
 
 def read_rules(path: str | os.PathLike[str]) -> RuleFile:
-    """Reads a rules file.
+    r"""Read a rules file.
 
-    One rule a line, ``bread, milk -> beer``, perhaps followed by its own thresholds after
-    semicolons: ``; disclosure=25%``, ``; support=0.2%``, ``; confidence=50%``. A line
+    Each line holds one rule, ``bread, milk -> beer``, optionally followed by its own thresholds
+    after semicolons: ``; disclosure=25%``, ``; support=0.2%``, ``; confidence=50%``. A line
     ``keep: bread, milk`` names an itemset that must stay frequent. ``#`` at the beginning of a
     line or after a blank begins a comment.
+
+    Parameters
+    ----------
+    path : path-like
+        The rules file.
+
+    Returns
+    -------
+    RuleFile
+        A pair: ``rules`` (a list of :class:`Rule`) and ``keep`` (the itemsets to keep).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tulle import read_rules
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "secret.txt"
+    >>> _ = path.write_text("bread, milk -> beer ; support=5%\n")
+    >>> read_rules(path).rules
+    [Rule('bread, milk -> beer')]
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

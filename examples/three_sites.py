@@ -14,7 +14,7 @@ import polars as pl
 from sklearn.tree import DecisionTreeClassifier
 
 from tulle import SecretKey, SiteAgreement, SiteCodec, SiteSummary
-from tulle._attacks.sites import attack_tables, warnings_of
+from tulle.auditing._sites import attack_tables, warnings_of
 
 
 def hospital(seed: int, patients: int) -> pl.DataFrame:

@@ -63,9 +63,8 @@ class StreamCondenser(BaseEstimator):
     grouping : str
         How the initial records are grouped, as in :class:`~tulle.Condenser`.
     classwise : bool
-        Treat ``y`` as classes and never let a group mix them, as
-        :class:`~tulle.ClassCondenser` of a ``StreamCondenser`` asks for; otherwise ``y`` is a
-        number that is condensed with the features.
+        Treat ``y`` as classes and never let a group mix them; otherwise ``y`` is a number that
+        is condensed with the features.
     synthesis : {"uniform", "normal", "mean"}
         How records are drawn along a group's eigenvectors.
     scales : mapping of column to float, or sequence, or None

@@ -366,7 +366,9 @@ def test_the_same_seed_decodes_alike():
 
 
 def test_identifiers_levels_and_ignored_columns_are_left_out():
-    table = pl.DataFrame({"name": list("abcdef"), "level": [2] * 6, "note": ["x"] * 6, "age": range(6)})
+    table = pl.DataFrame(
+        {"name": list("abcdef"), "level": [2] * 6, "note": ["x"] * 6, "age": range(6)}
+    )
     columns = [
         Column("name", Kind.TEXT, Role.IDENTIFIER),
         Column("level", Kind.INTEGER, Role.LEVEL),

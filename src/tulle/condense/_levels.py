@@ -85,23 +85,27 @@ def level_problems(series: pl.Series) -> list[Problem]:
 
 def _read_levels(series: pl.Series) -> tuple[Floats, list[Problem]]:
     """Levels as numbers, and what is wrong with which of them."""
-    named = "levels" if series.name == "levels" else f"the levels in column '{series.name}'"
+    named = "the level" if series.name == "levels" else f"the level in column '{series.name}'"
     remedy = "give every record a whole number from 1 (no protection) to 2**53"
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
         kind = series.dtype.base_type()  # the whole type of categories would name them
         rows = np.ones(len(series), dtype=bool)
-        return np.zeros(len(series)), [Problem(rows, f"{named} are of type {kind}", remedy)]
+        return np.zeros(len(series)), [Problem(rows, f"{named} is of type {kind}", remedy)]
     values = filled(series.cast(pl.Float64), np.nan)
     missing = np.isnan(values)
     found = {
         "missing": missing,
-        "not whole numbers": ~missing & ~(np.isfinite(values) & (values == np.rint(values))),
+        "not a whole number": ~missing & ~(np.isfinite(values) & (values == np.rint(values))),
         "below 1": values < 1,
         "above 2**53": values > EXACT,
     }
     return values, [
-        Problem(rows, f"{named} are {what}", remedy) for what, rows in found.items() if rows.any()
+        Problem(rows, f"{named} is {what}", remedy) for what, rows in found.items() if rows.any()
     ]
+
+
+def _wrong(predicate: str) -> DataError:
+    return DataError(predicate, parameter="levels", subject="levels")
 
 
 def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
@@ -116,7 +120,8 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
         raise PrivacyError(
             f"n_samples={len(levels)} is smaller than {asked}={top}, which "
             f"{int((levels == top).sum())} records ask for: lower it, add records, or withhold "
-            "those records with on_infeasible='suppress'"
+            "those records with on_infeasible='suppress'",
+            parameter="k" if asked == "k" else "levels",
         )
     kept = np.ones(len(levels), dtype=bool)
     kept[np.argsort(-levels, kind="stable")[:withheld]] = False

@@ -290,7 +290,7 @@ class NumberCodec:
             return []
         infinite = np.isinf(values)
         states[~finite & ~infinite] = _NAN
-        reason = f"column '{self.name}' is infinite (infinity)"
+        reason = f"column '{self.name}' is infinite"
         remedy = "make these values missing, or replace them by finite ones"
         return [Problem(infinite, reason, remedy)] if infinite.any() else []
 

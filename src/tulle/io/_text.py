@@ -534,6 +534,7 @@ def _is_exact(numbers: pl.Series) -> bool:
 # the table is wanted whole, the frames of the first pass are held, and there is a second only if
 # numbers turned out to be text.
 
+_BLANK_LINES = re.compile(rb"(?:\r*\n)*")
 _SOME = 1000  # records that are compared with the header
 
 
@@ -632,9 +633,9 @@ def _head(path: Path, blocks: Iterator[bytes]) -> tuple[CsvReader, int, bytes]:
     whole = b""
     for block in blocks:
         whole += block
-        start = len(whole) - len(whole.lstrip(b"\r\n"))
+        start = _after_blank_lines(whole, 0)
         end = _record_end(whole, start)
-        begin = end + len(whole[end:]) - len(whole[end:].lstrip(b"\r\n"))
+        begin = _after_blank_lines(whole, end)
         if begin < len(whole):  # there is a record
             record = whole[begin : _record_end(whole, begin)]
             break
@@ -644,6 +645,11 @@ def _head(path: Path, blocks: Iterator[bytes]) -> tuple[CsvReader, int, bytes]:
         record = None
     reader = CsvReader(str(path), whole[start:end], record)
     return reader, 1 + whole.count(b"\n", 0, end), whole[end:]
+
+
+def _after_blank_lines(block: bytes, start: int) -> int:
+    found = _BLANK_LINES.match(block, start)
+    return start if found is None else found.end()
 
 
 def _record_end(block: bytes, start: int) -> int:

@@ -19,9 +19,8 @@ from tulle.sites import _numbers as dates
 from tulle.sites._columns import ValueType
 from tulle.sites._results import is_number
 from tulle.sites._texts import refuse_durations
-from tulle.table._codecs import kind_of
 from tulle.table._frames import to_polars
-from tulle.table.schema import STAY_HOME, Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role, kind_of
 
 FORMAT, VERSION = "tulle-site-summary", 1
 _CAREFUL = (
@@ -58,11 +57,16 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class SiteSummary:
-    """What one site shows the others so that they can agree.
+    """Summarize what one site shows the others so that they can agree.
 
-    Names, kinds, roles and, for numbers and dates, a range: its ends lie beyond the extremes, on
-    a grid of about a tenth of its width, so that those of single people do not show. No category,
-    no count.
+    It holds names, kinds, roles and, for numbers and dates, a range: its ends lie beyond the
+    extremes, on a grid of about a tenth of its width, so that those of single people do not
+    show. No category, no count.
+
+    Parameters
+    ----------
+    columns : tuple of ColumnSummary
+        One per column; :meth:`of` makes them.
 
     What may leave
     --------------
@@ -70,6 +74,8 @@ class SiteSummary:
 
     Examples
     --------
+    >>> import polars as pl
+    >>> from tulle import SiteSummary
     >>> table = pl.DataFrame({"age": [17, 34, 90], "illness": ["Flu", "Gastritis", "Flu"]})
     >>> for column in SiteSummary.of(table).columns:
     ...     print(column.name, column.kind, column.low, column.high)
@@ -81,7 +87,19 @@ class SiteSummary:
 
     @classmethod
     def of(cls, X: Any, policy: Any = None) -> SiteSummary:
-        """The summary of a table; a policy says the kinds and roles, if there is one."""
+        """Summarize a table.
+
+        Parameters
+        ----------
+        X : table
+            The site's table.
+        policy : Policy, optional
+            Kinds and roles of the columns; inferred without it.
+
+        Returns
+        -------
+        SiteSummary
+        """
         from tulle.sites.agreement import as_columns
 
         frame = to_polars(X)
@@ -89,7 +107,15 @@ class SiteSummary:
         return cls(tuple(_summarise(series, known.get(series.name)) for series in frame))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes the summary as JSON."""
+        """Write the summary as JSON.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to create.
+        force : bool
+            Replace a file that exists.
+        """
         entries = {
             "format": FORMAT,
             "version": VERSION,
@@ -100,7 +126,17 @@ class SiteSummary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SiteSummary:
-        """Reads a summary."""
+        """Read a summary that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The JSON file.
+
+        Returns
+        -------
+        SiteSummary
+        """
         try:
             entries = json.loads(Path(path).read_bytes())
             if entries["format"] != FORMAT or entries["version"] != VERSION:
@@ -178,7 +214,7 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
     kind = known.kind if known is not None else _kind(series)
     role = known.role if known is not None else Role.QUASI
     bare = ColumnSummary(series.name, kind and str(kind), role=str(role))
-    if role in STAY_HOME:
+    if not role.released:
         return bare
     if known is not None and known.bounds is not None:
         return replace(bare, low=known.bounds[0], high=known.bounds[1])
@@ -197,7 +233,7 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
 def _kind(series: pl.Series) -> Kind | None:
     """The kind by the type; a column of nothing that came as text may be anything."""
     untyped = series.dtype in (pl.String, pl.Null) and series.null_count() == len(series)
-    return None if untyped else kind_of(series)
+    return None if untyped else kind_of(series.dtype)
 
 
 def _rounded(low: float, high: float, least: float = 0.0) -> tuple[float, float]:

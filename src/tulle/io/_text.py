@@ -320,7 +320,10 @@ class Fields:
         both = (codes == ord(separator)) | newlines
         stops = np.flatnonzero(_outside_quotes(codes, both))  # where the fields end
         ends = newlines[stops]
-        wrong = _wrong_quotes(codes, both, both) if b'"' in block else ()
+        wrong = np.empty((0, 2), np.int64)
+        if b'"' in block:  # a stream finds the ends of records by any separator
+            any_separator = _wrong_quotes(codes, _ANY_MARK[codes], newlines)
+            wrong = np.concatenate([_wrong_quotes(codes, both, both), any_separator])
         self.block, self.width = block, width
         self._codes, self._stops = codes, stops
         self.reasons: Reasons = {}
@@ -366,7 +369,7 @@ class Fields:
         odd[below] = self._codes[starts[below] + 2] != _POINT
         return set(np.unique(fields[odd] % self.width).tolist())
 
-    def _look_closer(self, ends: np.ndarray, wrong: np.ndarray | tuple[()]) -> None:
+    def _look_closer(self, ends: np.ndarray, wrong: np.ndarray) -> None:
         """Counts the fields of each record; takes out blank lines and what is refused."""
         fields = np.diff(np.flatnonzero(ends), prepend=-1)
         stops = self._stops[ends]

@@ -48,15 +48,15 @@ def condense(data: pl.DataFrame, folder: Path, *options: str) -> Result:
             "records that there are, in 2 of them",
         ),
         ({"asked": [2.5] * N}, ["--levels", "asked"], "whole numbers, but 40 are not"),
-        ({"asked": [None] * 3 + [4] * 37}, ["--levels", "asked"], "missing for 3 records"),
+        ({"asked": [None] * 3 + [4] * 37}, ["--levels", "asked"], "missing (3 of 40 records)"),
         ({"asked": ["many"] * N}, ["--levels", "asked"], "their type is String"),
-        ({"asked": [0] * N}, ["--levels", "asked"], ">= 1, but 40 are lower"),
+        ({"asked": [0] * N}, ["--levels", "asked"], "below 1 (40 of 40 records)"),
         (
             {"ill": ["cholera"] * 4 + ["no"] * 36},
             ["--target", "ill", "--min-group", "6"],
             "1 of 2 classes of the target 'ill' have fewer than 6 records",
         ),
-        ({"age": [np.inf, -np.inf] + [30.0] * 38}, [], "'age' holds 2 infinite values"),
+        ({"age": [np.inf, -np.inf] + [30.0] * 38}, [], "'age' is infinite (2 of 40 records)"),
         (
             {"ill": ["cholera", None] * 20},
             ["--target", "ill"],

@@ -8,7 +8,7 @@
       PolicyError               a policy file is wrong
       KeyMaterialError          a key, passphrase or sealed file is wrong
       PrivacyError              the guarantee cannot be met            exit 1
-      GateError                 a limit that the user set is passed    exit 1
+      GateError                 a gate failed: a limit was exceeded    exit 1
     PrivacyWarning              protection is weaker than it looks
 
 Messages name the option or column, the count and the remedy, never a cell of the data.
@@ -17,44 +17,75 @@ Messages name the option or column, the count and the remedy, never a cell of th
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 
 class TulleError(ValueError):
-    """Base of every error that Tulle raises on purpose."""
+    """Serve as the base of every error that Tulle raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, where, and the remedy.
+    parameter : str, optional
+        The parameter that is wrong, if it is one.
+    subject : str, optional
+        The words for that parameter, if the message is a sentence that they begin.
+
+    Examples
+    --------
+    >>> error = ParameterError("must be at least 2.", parameter="k", subject="The parameter 'k'")
+    >>> str(error), str(error.named("--k"))
+    ("The parameter 'k' must be at least 2.", '--k must be at least 2.')
+    """
 
     exit_code = 2
 
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, subject: str | None = None
+    ) -> None:
+        super().__init__(message if subject is None else f"{subject} {message}")
+        self.parameter = parameter
+        self.option: str | None = None  # the parameter in the user's words
+        self._predicate = None if subject is None else message
+
+    def named(self, option: str) -> Self:
+        """Call the parameter by another name, such as ``--k``; return the same error."""
+        text = f"{option}: {self}" if self._predicate is None else f"{option} {self._predicate}"
+        self.args, self.option = (text,), option
+        return self
+
 
 class ParameterError(TulleError):
-    """An option or constructor parameter has a value it cannot have."""
+    """Raised when an option or constructor parameter has a value it cannot have."""
 
 
 class DataError(TulleError):
-    """The data do not fit the request."""
+    """Raised when the data do not fit the request."""
 
 
 class PolicyError(TulleError):
-    """A policy file names a column, role or option that does not exist."""
+    """Raised when a policy names a column, role or option that does not exist."""
 
 
 class KeyMaterialError(TulleError):
-    """A key, a passphrase or a sealed file is wrong."""
+    """Raised when a key, a passphrase or a sealed file is wrong."""
 
 
 class PrivacyError(TulleError):
-    """The guarantee asked for cannot be met: nothing was written."""
+    """Raised when the requested guarantee cannot be met; nothing was written."""
 
     exit_code = 1
 
 
 class GateError(TulleError):
-    """A limit set by the user is passed."""
+    """Raised when a gate fails: a limit that the user set was exceeded."""
 
     exit_code = 1
 
 
 class PrivacyWarning(UserWarning):
-    """Protection is weaker than it looks."""
+    """Warn that protection is weaker than it looks."""
 
 
 def nearest_name(wrong: str, known: Iterable[str]) -> str:

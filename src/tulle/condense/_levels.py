@@ -104,6 +104,10 @@ def _read_levels(series: pl.Series) -> tuple[Floats, list[Problem]]:
     ]
 
 
+def _wrong(predicate: str) -> DataError:
+    return DataError(predicate, parameter="levels", subject="levels")
+
+
 def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
     """Which records some valid grouping can hold: all, or an error, or all but those withheld.
 
@@ -116,7 +120,8 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
         raise PrivacyError(
             f"n_samples={len(levels)} is smaller than {asked}={top}, which "
             f"{int((levels == top).sum())} records ask for: lower it, add records, or withhold "
-            "those records with on_infeasible='suppress'"
+            "those records with on_infeasible='suppress'",
+            parameter="k" if asked == "k" else "levels",
         )
     kept = np.ones(len(levels), dtype=bool)
     kept[np.argsort(-levels, kind="stable")[:withheld]] = False

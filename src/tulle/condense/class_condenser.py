@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int
+from tulle._choices import SMALL_CLASSES
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
@@ -32,7 +34,7 @@ _DEFAULT_MIN_GROUP = 10
 
 
 class ClassCondenser(BaseEstimator):
-    """A training set: each class condensed on its own, labels exact.
+    """Condense each class of a labelled table on its own, with exact labels, for training.
 
     Parameters
     ----------
@@ -64,8 +66,8 @@ class ClassCondenser(BaseEstimator):
         The group size used; None where ``fit`` got levels.
     condensers_ : list
         The fitted condenser of each class (the pool's last).
-    counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_, \
-n_verbatim_, n_degenerate_, n_singular_, notes_
+    counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_,
+    n_verbatim_, n_degenerate_, n_singular_, notes_
         As in :class:`Condenser`, over all classes. Scales are those of the whole table.
 
     What may leave
@@ -102,15 +104,20 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, levels: Any = None) -> Self:
-        """Condenses each class.
+        """Condense each class.
 
         Parameters
         ----------
         X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
         y : array-like
             The class of each record.
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
             The smallest group that each record accepts, in place of ``k``.
+
+        Returns
+        -------
+        self
         """
         self._fit(X, y, levels)
         warn_weaker(self)
@@ -155,7 +162,18 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         self._withheld = frame.height - int(self.class_counts_.sum())
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
-        """New records and their labels, in random order, ``n_samples`` or as many as condensed."""
+        """Draw new records and their labels, in random order.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            How many; by default as many as were condensed.
+
+        Returns
+        -------
+        pair of tables
+            ``(X_new, y_new)``.
+        """
         check_is_fitted(self, "condensers_")
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
@@ -173,7 +191,22 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         return self._exit.leave(drawn[order]), self._labels.leave(codes[order])
 
     def fit_resample(self, X: Any, y: Any, levels: Any = None) -> tuple[Any, Any]:
-        """Fits and samples: ``(X_new, y_new)``."""
+        """Fit the table and draw a training set of the same size.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
+        y : array-like
+            The class of each record.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        pair of tables
+            ``(X_new, y_new)``.
+        """
         return self.fit(X, y, levels).sample()
 
     @property
@@ -237,8 +270,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         notes = []
         if self._withheld:
             notes.append(
-                f"{self._withheld} records are withheld: their class is too small, or their level "
-                "too high for it"
+                f"{counted(self._withheld, 'record', 'is')} withheld: the class is too small, or "
+                "the level too high for it"
             )
         first, *others = self.condensers_
         shared = [note for note in first.notes_ if all(note in part.notes_ for part in others)]
@@ -253,8 +286,7 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             check_int("ClassCondenser", "k", self.k, 2)
         if self.min_group is not None:
             check_int("ClassCondenser", "min_group", self.min_group, 2)
-        choices = ("error", "suppress", "pool")
-        check_choice("ClassCondenser", "small_classes", self.small_classes, choices)
+        check_choice("ClassCondenser", "small_classes", self.small_classes, SMALL_CLASSES)
         if not (self.condenser is None or isinstance(self.condenser, Condenser)):
             raise ParameterError(
                 "The 'condenser' parameter of ClassCondenser must be a Condenser (a stream takes "
@@ -273,7 +305,8 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
             k = check_int("ClassCondenser", "condenser.k", self.condenser.k, 2)
         if k is not None and k < (self.min_group or k):
             raise ParameterError(
-                f"k={k} is smaller than min_group={self.min_group}: leave one of them out"
+                f"k={k} is smaller than min_group={self.min_group}: leave one of them out",
+                parameter="k",
             )
         if k is not None:
             return units_of(labels, k, self.small_classes, f"k={k}"), k

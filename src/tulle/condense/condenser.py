@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tulle._checks import check_choice, check_flag, check_int, check_real
+from tulle._choices import DISTRIBUTIONS, GROUPINGS, ON_INFEASIBLE
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Floats, Ints
@@ -33,7 +34,7 @@ from tulle.condense._statistics import (
     refuse_beyond_memory,
     rescaled,
 )
-from tulle.condense._synthesis import DISTRIBUTIONS, count_degenerate, synthesize
+from tulle.condense._synthesis import count_degenerate, synthesize
 from tulle.errors import DataError, ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
@@ -42,11 +43,10 @@ from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
 # sees the standardised records, their groups and the groups' statistics while a fit runs
 Watcher = Callable[[Floats, Ints, GroupMoments], None]
-GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
 
 
 class Condenser(BaseEstimator):
-    """A look-alike table: groups of at least ``k`` records, and new records with their moments.
+    """Condense a table into groups of at least ``k`` records and draw a look-alike from them.
 
     Records are put into groups of similar ones. Of each group only the count, the mean and the
     covariance are kept, and new records are drawn from these. Categories, truth values and
@@ -160,25 +160,37 @@ class Condenser(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
-        """Groups the records and keeps the groups' statistics.
+        """Group the records and keep the groups' statistics.
 
         Parameters
         ----------
         X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
         y : array-like, optional
             A regression target to condense together with the features.
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
             The smallest group that each record accepts, in place of ``k``.
+
+        Returns
+        -------
+        self
         """
         self._fit(X, y, levels)
         warn_weaker(self)
         return self
 
     def sample(self, n_samples: int | None = None) -> Any:
-        """New records, in random order: as many as were condensed, or ``n_samples``.
+        """Draw new records, in random order.
 
-        Returns the kind of table that was fitted, and a pair ``(X_new, y_new)`` if it was fitted
-        with a target.
+        Parameters
+        ----------
+        n_samples : int, optional
+            How many; by default as many as were condensed.
+
+        Returns
+        -------
+        table, or pair of tables
+            The kind of table that was fitted; ``(X_new, y_new)`` if it was fitted with a target.
         """
         check_is_fitted(self, "moments_")
         return self._border.leave(self._draw(n_samples))
@@ -204,13 +216,38 @@ class Condenser(BaseEstimator):
         return self._encoder.decode(matrix, groups, self._rng, means=self.means_, snap=snap)
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
-        """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
+        """Fit the table and draw a look-alike of the same size.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
+        y : array-like, optional
+            A regression target.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        table, or pair of tables
+            ``X_new``, or ``(X_new, y_new)`` if there is a target.
+        """
         return self.fit(X, y, levels).sample()
 
     def merge(self, other: Condenser) -> Condenser:
-        """A condenser with the groups of both, which must be fitted on the same columns.
+        """Combine the groups of two condensers that were fitted on the same columns.
 
         Scales become those of both tables together; categories and ranges hold both.
+
+        Parameters
+        ----------
+        other : Condenser
+            Fitted on a table with the same columns.
+
+        Returns
+        -------
+        Condenser
+            A new one.
         """
 
         merged = merge(self, other)
@@ -279,7 +316,7 @@ class Condenser(BaseEstimator):
             check_real("Condenser", "time_budget", self.time_budget, 0, closed="neither")
         check_choice("Condenser", "synthesis", self.synthesis, DISTRIBUTIONS)
         check_flag("Condenser", "exact_moments", self.exact_moments)
-        check_choice("Condenser", "on_infeasible", self.on_infeasible, ("error", "suppress"))
+        check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
 
     def _group(self, matrix: Floats, demands: Ints, rng: np.random.Generator) -> Ints:
         from tulle.condense.groupings import group_records

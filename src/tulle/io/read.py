@@ -9,29 +9,47 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.io._formats import Format, Source, display_name, existing_file, format_of, readable_as
-from tulle.io._ndjson import NdjsonPlan, ndjson_frames, plan_ndjson
-from tulle.io._text import CsvPlan, csv_frames, plan_csv
-from tulle.io._text_types import ColumnGuess, TextType, clean, named
+from tulle.io._formats import (
+    BATCH_ROWS,
+    Format,
+    Source,
+    display_name,
+    existing_file,
+    format_of,
+    readable_as,
+)
+from tulle.io._json_lines import NdjsonPlan, ndjson_frames
+from tulle.io._text import csv_frames, plan_csv
+from tulle.io._text_types import TEMPORAL, ColumnGuess, TextType
 from tulle.table._frames import refuse_patterns
-
-BATCH_ROWS = 50_000
 
 
 def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """A whole table.
+    r"""Read a whole table.
 
     Parameters
     ----------
-    source : a file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first
-        two) or a database URI (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``)
-    columns : the columns to read, in this order; all if None
+    source : path-like or str
+        A file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first two) or
+        a database URI (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``).
+    columns : sequence of str, optional
+        The columns to read, in this order; all by default.
+
+    Returns
+    -------
+    polars.DataFrame
+
+    Raises
+    ------
+    DataError
+        If the file is broken; the message names the file, the line and the count, never a cell.
 
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> from tulle import read_table
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
-    >>> _ = path.write_text("zip,age\\n01234,40\\n98765,41\\n")
+    >>> _ = path.write_text("zip,age\n01234,40\n98765,41\n")
     >>> dict(read_table(path).schema)
     {'zip': String, 'age': Int64}
     """
@@ -42,9 +60,30 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
 def read_batches(
     source: Source, rows: int = BATCH_ROWS, columns: Sequence[str] | None = None
 ) -> Iterator[pl.DataFrame]:
-    """A table in batches of ``rows`` records (the last may be shorter), all of one schema.
+    r"""Read a table in batches, all of one schema.
 
-    Gives at least one batch, which is empty if the table has no record. Excel is read whole.
+    Parameters
+    ----------
+    source : path-like or str
+        As for :func:`read_table`. Excel is read whole.
+    rows : int
+        Records in a batch; the last may be shorter.
+    columns : sequence of str, optional
+        The columns to read, in this order; all by default.
+
+    Yields
+    ------
+    polars.DataFrame
+        At least one, which is empty if the table has no record.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from tulle import read_batches
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age\n40\n41\n42\n")
+    >>> [batch.height for batch in read_batches(path, rows=2)]
+    [2, 1]
     """
     check_int("read_batches", "rows", rows, 1)
     opened = _open(source)
@@ -80,14 +119,10 @@ def _open(source: Source, *, hold: bool = False) -> _Opened:
         return _Opened(frame.schema, lambda names: iter([frame.select(names)]))
     path = existing_file(source)
     if kind is Format.CSV:
-        from tulle.io._text import csv_frames, plan_csv
-
         csv = plan_csv(path, hold=hold)
         return _Opened(csv.schema, lambda names: csv_frames(csv, names))
     if kind is Format.NDJSON:
-        from tulle.io._ndjson import ndjson_frames, plan_ndjson
-
-        lines = plan_ndjson(path)
+        lines = NdjsonPlan(path)
         return _Opened(lines.schema, lambda names: ndjson_frames(lines, names))
     scan = pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc
     with readable_as(source, kind):
@@ -196,24 +231,25 @@ def _differ(a: pl.DataType, b: pl.DataType) -> bool:
 
 def _texts(source: Source, names: list[str]) -> pl.DataFrame:
     """Columns as they are written."""
-    plan = _plan(source)
-    for name in names:
-        plan.guesses[name] = ColumnGuess(())
-    if isinstance(plan, CsvPlan):
+    path = existing_file(source)
+    if format_of(source) is Format.CSV:
+        plan = plan_csv(path)
+        for name in names:
+            plan.guesses[name] = ColumnGuess(())
         return pl.concat(csv_frames(plan, names))
-    return pl.concat(ndjson_frames(plan, names))
+    lines = NdjsonPlan(path)
+    for name in names:
+        lines.types[name] = None if lines.types[name] in TEMPORAL else lines.types[name]
+    return pl.concat(ndjson_frames(lines, names))
 
 
 def _forms(origin: Source) -> dict[str, TextType | None]:
     """How the texts of the model were read."""
     if format_of(origin) not in _WITHOUT_TYPES:
         return {}
-    return {name: guess.result for name, guess in _plan(origin).guesses.items()}
-
-
-def _plan(source: Source) -> CsvPlan | NdjsonPlan:
-    plan = plan_csv if format_of(source) is Format.CSV else plan_ndjson
-    return plan(existing_file(source))
+    if format_of(origin) is Format.NDJSON:
+        return NdjsonPlan(existing_file(origin)).types
+    return {name: guess.result for name, guess in plan_csv(existing_file(origin)).guesses.items()}
 
 
 def _taken(texts: pl.Series, dtype: pl.DataType, form: TextType | None) -> pl.Series | None:
@@ -222,8 +258,5 @@ def _taken(texts: pl.Series, dtype: pl.DataType, form: TextType | None) -> pl.Se
         return texts
     if form is None or texts.dtype != pl.String:
         return None
-    column = clean(named(texts.name))
-    written = texts.to_frame().select(column).to_series().drop_nulls()
-    if not form.fits(written.alias("")):
-        return None
-    return texts.to_frame().select(form.read(column)).to_series()
+    typed, wrong = form.read_cells(texts)
+    return typed if wrong is None else None

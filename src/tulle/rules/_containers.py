@@ -29,7 +29,7 @@ import polars as pl
 from tulle.errors import DataError, nearest_name
 from tulle.table._frames import as_record_batch, enter, enter_column, keep_index
 from tulle.transactions import Transactions, read_fimi
-from tulle.transactions._fimi import refuse_marks_in_names
+from tulle.transactions.fimi import refuse_marks_in_names
 
 _KINDS = (
     "lists of items, a scipy sparse or NumPy 0/1 matrix, a wide 0/1 frame, a frame of two "
@@ -289,18 +289,23 @@ def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]
 
 
 def from_long(frame: Any, basket: str, item: str) -> Transactions:
-    """Baskets of a frame with one item a row.
+    """Build baskets from a frame with one item per row.
 
     Parameters
     ----------
-    frame
-        A pandas, polars or pyarrow table.
-    basket, item
+    frame : DataFrame (pandas, polars) or pyarrow Table
+        The frame.
+    basket, item : str
         Its columns of basket numbers (or names) and of items.
+
+    Returns
+    -------
+    Transactions
 
     Examples
     --------
     >>> import polars as pl
+    >>> from tulle import from_long
     >>> sold = pl.DataFrame({"till": [1, 1, 2], "what": ["bread", "milk", "milk"]})
     >>> from_long(sold, "till", "what").to_lists()
     [['bread', 'milk'], ['milk']]

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tulle._checks import check_choice, check_flag, check_int
+from tulle._choices import HIDING_METHODS, VICTIMS
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
@@ -209,11 +210,10 @@ SIMPLE = {
     "algo2b": algo2b,
     "blocking": blocking,
 }
-METHODS = ("best", "swa", *SIMPLE)
 
 
 class RuleHider(BaseEstimator):
-    """Hides sensitive association rules in baskets.
+    """Hide sensitive association rules in baskets.
 
     Some items are taken out of some baskets, so that whoever mines the release at the thresholds
     does not find the rules; all other rules should stay. Before anything is given back, the rules
@@ -323,14 +323,24 @@ class RuleHider(BaseEstimator):
         self.random_state = random_state
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """The baskets with the rules hidden, in the kind of container that came in.
+        """Hide the rules and return the baskets in the kind of container that came in.
 
         Parameters
         ----------
-        X
-            As for :func:`frequent_itemsets`. From a path, Transactions come back.
-        y
+        X : baskets
+            As for :func:`frequent_itemsets`. For a path, :class:`Transactions` are returned.
+        y : None
             Ignored.
+
+        Returns
+        -------
+        baskets
+            The release, row for row (in random order with ``shuffle``).
+
+        Raises
+        ------
+        PrivacyError
+            If a rule cannot be hidden; nothing is returned.
         """
         wishes = self._check_parameters()
         source = open_baskets(X)
@@ -366,8 +376,8 @@ class RuleHider(BaseEstimator):
 
     def _check_parameters(self) -> RuleFile:
         name = type(self).__name__
-        check_choice(name, "method", self.method, METHODS)
-        check_choice(name, "victim", self.victim, ("transaction", "window"))
+        check_choice(name, "method", self.method, HIDING_METHODS)
+        check_choice(name, "victim", self.victim, VICTIMS)
         check_flag(name, "additions", self.additions)
         check_flag(name, "shuffle", self.shuffle)
         if self.additions and self.method != "best":

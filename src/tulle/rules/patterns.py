@@ -32,7 +32,7 @@ Pair = frozenset[int]
 
 
 class PatternSanitizer(BaseEstimator):
-    """Mines rules and leaves out the sensitive ones, and whatever would give them away.
+    """Mine rules and leave out the sensitive ones, with whatever would give them away.
 
     Downright sanitizing (DSA): to leave a sensitive itemset out is not enough. Whoever sees a
     larger set knows that the set is frequent (backward inference); whoever sees all its subsets
@@ -90,14 +90,19 @@ class PatternSanitizer(BaseEstimator):
         self.max_consequent = max_consequent
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """The rules of the baskets that may be shared, as :func:`association_rules` gives them.
+        """Mine the baskets and return the rules that may be shared.
 
         Parameters
         ----------
-        X
-            Baskets, as for :func:`frequent_itemsets`.
-        y
+        X : baskets
+            As for :func:`frequent_itemsets`.
+        y : None
             Ignored.
+
+        Returns
+        -------
+        DataFrame
+            As :func:`association_rules` returns it.
         """
         name = type(self).__name__
         wanted = _wanted(self.rules)
@@ -234,11 +239,11 @@ def _contains(member: dict[int, Flags], pair: Pair) -> Flags:
 
 # What removals from untouched baskets cost, by classes of itemsets. In dense data thousands of
 # itemsets are held by exactly the same baskets. They form a class: which basket holds it is one
-# column of a matrix of truth values, and what its sets weigh for each item one row of another
+# column of a matrix of booleans, and what its sets weigh for each item one row of another
 # matrix. The costs of all removals are then one product of matrices, many times faster than walks
 # over the tree of itemsets.
 
-_MOST_CELLS = 30_000_000  # of the matrix of truth values: 120 MB
+_MOST_CELLS = 30_000_000  # of the matrix of booleans: 120 MB
 _STEP = 150  # multiplications that take the time of one step of a walk
 
 

@@ -16,7 +16,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tulle._checks import check_real
+from tulle._checks import check_share, wrong
 from tulle.errors import DataError, ParameterError
 
 _SETTINGS = {"disclosure": "disclosure", "support": "min_support", "confidence": "min_confidence"}
@@ -26,7 +26,7 @@ NEEDS_QUOTES = r'[,;"]|->|(^|\s)#|^\s|\s$|^$|^\d+(\s+\d+)+$'
 
 @dataclass(frozen=True, init=False)
 class Rule:
-    """A rule to hide: antecedent -> consequent.
+    """Name a rule to hide: antecedent -> consequent.
 
     Parameters
     ----------
@@ -106,12 +106,31 @@ class RuleFile(NamedTuple):
 
 
 def read_rules(path: str | os.PathLike[str]) -> RuleFile:
-    """Reads a rules file.
+    r"""Read a rules file.
 
-    One rule a line, ``bread, milk -> beer``, perhaps followed by its own thresholds after
-    semicolons: ``; disclosure=25%``, ``; support=0.2%``, ``; confidence=50%``. A line
+    Each line holds one rule, ``bread, milk -> beer``, optionally followed by its own thresholds
+    after semicolons: ``; disclosure=25%``, ``; support=0.2%``, ``; confidence=50%``. A line
     ``keep: bread, milk`` names an itemset that must stay frequent. ``#`` at the beginning of a
     line or after a blank begins a comment.
+
+    Parameters
+    ----------
+    path : path-like
+        The rules file.
+
+    Returns
+    -------
+    RuleFile
+        A pair: ``rules`` (a list of :class:`Rule`) and ``keep`` (the itemsets to keep).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tulle import read_rules
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "secret.txt"
+    >>> _ = path.write_text("bread, milk -> beer ; support=5%\n")
+    >>> read_rules(path).rules
+    [Rule('bread, milk -> beer')]
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -259,6 +278,7 @@ def _parse_line(line: str) -> Rule:
 # nothing: a rule at exactly the threshold is kept, on any machine.
 
 Share = float | int | str
+_SUPPORT = "a share in the range (0, 1] or a count of at least 1"
 _FINEST = 10**9  # denominators up to here: products with counts stay whole numbers of 64 bits
 
 
@@ -268,9 +288,7 @@ def exact_share(owner: str, name: str, value: Any) -> Fraction:
     >>> exact_share("mine", "min_confidence", "60%")
     Fraction(3, 5)
     """
-    if isinstance(value, str):
-        value = _from_text(owner, name, value)
-    given = Fraction(check_real(owner, name, value, 0, 1))
+    given = Fraction(check_share(owner, name, value))
     # a tiny share is still more than none
     return given.limit_denominator(_FINEST) or (Fraction(1, _FINEST) if given else given)
 
@@ -290,11 +308,11 @@ def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fra
         value = int(value)
     if isinstance(value, Integral) and not isinstance(value, bool):
         if value < 1:
-            raise ParameterError(_wrong(owner, name, value))
+            raise wrong(owner, name, _SUPPORT, value)
         return math.ceil(int(value) * (1 - margin))
     share = exact_share(owner, name, value)
     if share == 0:
-        raise ParameterError(_wrong(owner, name, value))
+        raise wrong(owner, name, _SUPPORT, value)
     return math.ceil(share * n_baskets * (1 - margin))
 
 
@@ -306,21 +324,3 @@ def confidence_share(owner: str, value: Any) -> Fraction:
 def confidence_if_any(owner: str, value: Any) -> Fraction:
     """The same where it may be left out: None asks for no confidence."""
     return confidence_share(owner, 0 if value is None else value)
-
-
-def _from_text(owner: str, name: str, text: str) -> float:
-    body = text.strip()
-    try:
-        return float(Fraction(body[:-1]) / 100) if body.endswith("%") else float(body)
-    except (ValueError, ZeroDivisionError):
-        raise ParameterError(
-            f"The '{name}' parameter of {owner} must be a share such as 0.1% or 0.001. "
-            f"Got {text!r} instead."
-        ) from None
-
-
-def _wrong(owner: str, name: str, value: Any) -> str:
-    return (
-        f"The '{name}' parameter of {owner} must be a share in the range (0, 1] or a count of "
-        f"at least 1. Got {value!r} instead."
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import hashlib
 import io
@@ -18,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from tulle._checks import check_choice
 from tulle._files import atomic_write
+from tulle._json import plain, series_from_text, series_to_text
 from tulle._types import Floats
 from tulle.condense._classes import labels_of
 from tulle.errors import DataError, KeyMaterialError, ParameterError
@@ -264,15 +263,15 @@ def _give_back(
 def _header(condenser: StreamCondenser) -> dict[str, Any]:
     labels = condenser._labels
     return {
-        "parameters": {name: _plain(getattr(condenser, name)) for name in _PARAMETERS},
+        "parameters": {name: plain(getattr(condenser, name)) for name in _PARAMETERS},
         "columns": _columns_to_json(condenser.columns),
         "fitted": {name: getattr(condenser, name) for name in _STATE},
-        "feature_names": _plain(getattr(condenser, "feature_names_in_", None)),
+        "feature_names": plain(getattr(condenser, "feature_names_in_", None)),
         "location": condenser._location.tolist(),
         "encoder": condenser._encoder.to_json(),
         "border": condenser._border.to_json(),
         "shown_ranges": condenser._shown_ranges,
-        "classes": None if labels is None else _as_ipc(labels.of(condenser.classes_).domain),
+        "classes": None if labels is None else series_to_text(labels.of(condenser.classes_).domain),
         "states": [
             {
                 "seen": state.seen,
@@ -305,7 +304,7 @@ def _restored(cls: type[StreamCondenser], header: dict[str, Any]) -> StreamConde
     condenser._fixed = condenser.split, condenser.classwise
     condenser._labels = None
     if header["classes"] is not None:
-        condenser._labels = labels_of(*enter_column(_from_ipc(header["classes"]))).schema
+        condenser._labels = labels_of(*enter_column(series_from_text(header["classes"]))).schema
     return condenser
 
 
@@ -379,23 +378,7 @@ def _waiting_arrays(condenser: StreamCondenser) -> Arrays:
 
 
 def _labels(header: dict[str, Any]) -> list[Any]:
-    return [None] if header["classes"] is None else _from_ipc(header["classes"]).to_list()
-
-
-def _as_ipc(classes: pl.Series) -> str:
-    buffer = io.BytesIO()
-    classes.to_frame().write_ipc(buffer)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _from_ipc(text: str) -> pl.Series:
-    return pl.read_ipc(io.BytesIO(base64.b64decode(text))).to_series(0)
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return dict(value) if hasattr(value, "items") else value
+    return [None] if header["classes"] is None else series_from_text(header["classes"]).to_list()
 
 
 # Two streams as one: groups, waiting records, history and what snapshots have shown.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Protocol, Self
@@ -13,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from tulle._json import series_from_text, series_to_text
 from tulle._moments import GroupMoments
 from tulle._types import Floats
 from tulle.errors import DataError
@@ -158,11 +157,11 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": value.dtype.str}
     if isinstance(value, pl.Series):
-        return {"series": _as_ipc(value)}
+        return {"series": series_to_text(value)}
     if isinstance(value, pl.DataType) or (
         isinstance(value, type) and issubclass(value, pl.DataType)
     ):
-        return {"type": _as_ipc(pl.Series("type", [], dtype=value))}
+        return {"type": series_to_text(pl.Series("type", [], dtype=value))}
     return value
 
 
@@ -176,15 +175,5 @@ def _from_json(value: Any) -> Any:
     if "array" in value:
         return np.array(value["array"], dtype=value["dtype"])
     if "series" in value:
-        return _from_ipc(value["series"])
-    return _from_ipc(value["type"]).dtype
-
-
-def _as_ipc(series: pl.Series) -> str:
-    buffer = io.BytesIO()
-    series.to_frame().write_ipc(buffer)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _from_ipc(text: str) -> pl.Series:
-    return pl.read_ipc(io.BytesIO(base64.b64decode(text))).to_series(0)
+        return series_from_text(value["series"])
+    return series_from_text(value["type"]).dtype

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What the values of a column are."""
+    """Name what the values of a column are.
+
+    ``INTEGER``, ``DECIMAL``, ``CATEGORY``, ``BOOLEAN``, ``DATETIME`` (dates, times and time
+    stamps) and ``TEXT``. Each equals its lower-case name, so ``"integer"`` works wherever a kind
+    is expected.
+
+    Examples
+    --------
+    >>> from tulle import Kind
+    >>> Kind("integer") is Kind.INTEGER
+    True
+    """
 
     INTEGER = "integer"
     DECIMAL = "decimal"
@@ -26,7 +37,23 @@ class Kind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a column means for the people in the table."""
+    """Name what a column means for the people in the table.
+
+    ========================  ===============================================================
+    ``"identifier"``          names a person; never released
+    ``"quasi-identifier"``    others may know it; together such columns single people out
+    ``"sensitive"``           what an attacker wants to learn
+    ``"target"``              what a miner wants to predict
+    ``"level"``               the privacy level of each record; used, not released
+    ``"ignored"``             left out of the release
+    ========================  ===============================================================
+
+    Examples
+    --------
+    >>> from tulle import Role
+    >>> Role("quasi-identifier") is Role.QUASI
+    True
+    """
 
     IDENTIFIER = "identifier"  # names a person: never released
     QUASI = "quasi-identifier"  # others may know it: together they single people out
@@ -47,22 +74,28 @@ _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 
 @dataclass(frozen=True)
 class Column:
-    """What is known of one column.
+    """Describe one column of a table: what it holds and what it means for people.
 
     Parameters
     ----------
     name : str
-    kind : Kind
+        The column's name.
+    kind : Kind or str
         What its values are.
-    role : Role
-        What it means for the people in the table.
+    role : Role or str
+        What it means for people; quasi-identifier by default, the cautious choice.
     weight : float
-        How much it counts when records are compared.
-    bounds : (low, high), optional
-        Public bounds of numbers. Without them, released numbers lie between the smallest and the
-        largest value of the data, which the release then shows.
+        How much the column counts when records are compared.
+    bounds : pair of float, optional
+        Public bounds of a number, if the custodian gives them.
     reason : str
         Why ``tulle inspect`` chose this kind and role.
+
+    Examples
+    --------
+    >>> from tulle import Column, Kind, Role
+    >>> Column("age", Kind.INTEGER, Role.QUASI, bounds=(0, 120)).role
+    <Role.QUASI: 'quasi-identifier'>
     """
 
     name: str

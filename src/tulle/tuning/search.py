@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int, check_real
+from tulle._choices import STRATEGIES
 from tulle._random import RandomState, as_generator, spawn
 from tulle.condense._classes import approximate_gcd
 from tulle.condense._estimators import takes_any_table
@@ -333,7 +334,7 @@ _LEAST = 5  # the smallest size, unless one is given
 
 
 class GroupSizeSearch(BaseEstimator):
-    """Finds the group size: the most privacy that costs little utility.
+    """Find the group size with the most privacy that costs little utility.
 
     Each size is condensed ``repeats`` times from training records, a miner learns from the
     release and is scored on held-out originals, and the release is attacked.
@@ -435,17 +436,30 @@ class GroupSizeSearch(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, levels: Any = None) -> Self:
-        """Tries sizes on a part of the records, chooses one, and condenses all records with it.
+        """Try sizes on a part of the records, choose one, and condense all records with it.
 
-        Records whose ``levels`` (as in :class:`Condenser`) are above a size get the larger groups
-        that they ask for, with every size.
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
+        y : array-like
+            The class or the number to predict.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            The smallest group that each record accepts: where it is above a size, the record gets
+            the larger group.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         validate_data(self, X, skip_check_array=True)
         template = ClassCondenser() if self.estimator is None else self.estimator
         check_condenser(template)
         if y is None:
-            raise DataError("the search needs a target y: utility is how well it can be predicted")
+            raise DataError(
+                "requires y to be passed, but the target y is None: utility is measured on it"
+            )
         classes = isinstance(template, ClassCondenser) or are_classes(y)
         small = getattr(template, "small_classes", "error") != "error"
 
@@ -494,14 +508,27 @@ class GroupSizeSearch(BaseEstimator):
         return self
 
     def sample(self, n_samples: int | None = None) -> Any:
-        """New records and targets from the condenser of the chosen size."""
+        """Draw new records and targets from the condenser of the chosen size.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            How many; by default as many as were condensed.
+
+        Returns
+        -------
+        pair of tables
+            ``(X_new, y_new)``.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.sample(n_samples)
 
     def chart(self) -> Any:
-        """The frontier of utility and privacy with the chosen size, and both over the size.
+        """Draw utility against privacy with the chosen size, and both over the size.
 
-        An Altair chart; ``class_curve`` has the rows for one of each class.
+        Returns
+        -------
+        altair.Chart
         """
         from tulle._charts import chart
 
@@ -509,18 +536,28 @@ class GroupSizeSearch(BaseEstimator):
         return chart("curve", self.curve())
 
     def curve(self) -> list[dict[str, Any]]:
-        """The same as rows: size, accuracy, privacy, chosen."""
+        """Return the results as plain rows: size, accuracy, privacy, chosen.
+
+        Returns
+        -------
+        list of dict
+        """
         names = {"k": "size", "utility": "accuracy", "privacy": "privacy", "chosen": "chosen"}
         return self.results_.select(list(names)).rename(names).to_dicts()
 
     def class_curve(self) -> list[dict[str, Any]]:
-        """The utility of each class as rows: class, size, accuracy."""
+        """Return the utility of each class as plain rows: class, size, accuracy.
+
+        Returns
+        -------
+        list of dict
+        """
         names = {"class": "class", "k": "size", "utility": "accuracy"}
         return self.class_results_.select(list(names)).rename(names).to_dicts()
 
     def _check_parameters(self) -> None:
         owner = "GroupSizeSearch"
-        check_choice(owner, "strategy", self.strategy, ("rule", "grid", "gcd"))
+        check_choice(owner, "strategy", self.strategy, STRATEGIES)
         check_int(owner, "repeats", self.repeats, 1)
         check_real(owner, "accuracy_gap", self.accuracy_gap, 0, 1)
         check_real(owner, "test_size", self.test_size, 0, 1, closed="neither")
@@ -537,7 +574,8 @@ class GroupSizeSearch(BaseEstimator):
             check_int(owner, "sizes", self.sizes, 1)
         if self.min_group and self.max_group and self.min_group > self.max_group:
             raise ParameterError(
-                f"{owner}: min_group={self.min_group} is above max_group={self.max_group}"
+                f"min_group={self.min_group} is above max_group={self.max_group}",
+                parameter="min_group",
             )
 
     def _range(self, split: Split, template: Any, classes: bool) -> tuple[int, int, list[int]]:

@@ -193,7 +193,7 @@ def test_errors_show_no_cell():
         ({"min_group": 1}, "'min_group' parameter of ClassCondenser"),
         ({"small_classes": "drop"}, "'error', 'suppress', 'pool'"),
         ({"k": 3, "min_group": 5}, "k=3 is smaller than min_group=5"),
-        ({"condenser": "fast"}, "must be a Condenser or a StreamCondenser. Got a str"),
+        ({"condenser": "fast"}, "must be a Condenser .*Got a str"),
         ({"condenser": Condenser(time_budget="long")}, "'time_budget' parameter of Condenser"),
     ],
 )

@@ -44,9 +44,9 @@ def condense(data: pl.DataFrame, folder: Path, *options: str) -> Result:
             ["--levels", "asked"],
             "the levels in column 'asked': n_samples=40 is smaller than level=77, which 2 records",
         ),
-        ({"asked": [2.5] * N}, ["--levels", "asked"], "whole numbers, but 40 are not"),
+        ({"asked": [2.5] * N}, ["--levels", "asked"], "not a whole number (40 of 40 records)"),
         ({"asked": [None] * 3 + [4] * 37}, ["--levels", "asked"], "missing (3 of 40 records)"),
-        ({"asked": ["many"] * N}, ["--levels", "asked"], "their type is String"),
+        ({"asked": ["many"] * N}, ["--levels", "asked"], "type String (40 of 40 records)"),
         ({"asked": [0] * N}, ["--levels", "asked"], "below 1 (40 of 40 records)"),
         (
             {"ill": ["cholera"] * 4 + ["no"] * 36},

@@ -147,7 +147,7 @@ class Schema:
         The kinds of the others follow from their types. Text of which nearly every value is
         different is free text; unless the frame is ``complete``, one cannot tell yet.
         """
-        declared = {} if given is None else _declared(given)
+        declared = {} if given is None else declared_columns(given)
         for name in declared:
             if name not in frame.columns:
                 raise DataError(
@@ -240,8 +240,8 @@ def natural_column(series: pl.Series, role: Role = Role.QUASI, *, complete: bool
     return Column(series.name, kind, role)
 
 
-def _declared(given: ColumnsLike | Schema) -> dict[str, Column | Kind | Role]:
-    """What a user says of columns, by name."""
+def declared_columns(given: ColumnsLike | Schema) -> dict[str, Column | Kind | Role]:
+    """Return what a user says of columns, by name: a Column, or only a role or a kind."""
     if isinstance(given, Mapping):
         return {str(name): _entry(str(name), entry) for name, entry in given.items()}
     declared: dict[str, Column | Kind | Role] = {}

@@ -12,7 +12,7 @@ from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Condenser, audit
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import chosen
-from tulle.auditing._coding import Design, align
+from tulle.auditing._tables import align
 
 SEED = 0
 SWEPT = 6000  # records of Adult that are condensed with each group size
@@ -41,9 +41,11 @@ def search_beside_scikit_learn(people: pl.DataFrame, release: pl.DataFrame) -> l
     from sklearn.neighbors import NearestNeighbors
 
     tables = align(people, release, None, None)
-    some = tables.original.take(chosen(len(tables.original), 1000, np.random.default_rng(SEED)))
-    design = Design(tables.original)
-    matrix, targets = design.matrix(tables.release), design.matrix(some)
+    rows = chosen(len(tables.original), 1000, np.random.default_rng(SEED))
+    some = tables.original.take(rows)
+    matrix, targets = (
+        tables.view.matrix(frame) for frame in (tables.frames[1], tables.frames[0][rows])
+    )
     nearest(some, tables.release)  # compiled before the clock starts
     _, ours = timed(lambda: nearest(some, tables.release))
     model = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(matrix)

@@ -21,7 +21,7 @@ from tulle._attacks.inference import inference
 from tulle._attacks.linkage import linkage
 from tulle._attacks.singling_out import singling_out
 from tulle._metrics.marginals import total_variation
-from tulle.auditing._coding import align
+from tulle.auditing._tables import align
 
 ATTEMPTS = 500
 SECRET = "occupation"

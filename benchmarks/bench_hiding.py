@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import PrivacyError, PrivacyWarning, RuleHider, Transactions, choose_rules, read_fimi
-from tulle.rules.hider import METHODS
+from tulle._choices import HIDING_METHODS as METHODS
 
 FILES = [
     ("retail", 0.001),

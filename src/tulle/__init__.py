@@ -16,7 +16,7 @@ _NAMES = {
     # tables
     "tulle.io.read": ("read_batches", "read_table"),
     "tulle.io.write": ("write_batches", "write_table"),
-    "tulle.table.schema": ("Column", "Kind", "Role"),
+    "tulle.table.schema": ("Column", "Kind", "Role", "Schema"),
     "tulle.table.policy": ("Policy", "load_policy", "write_policy"),
     "tulle.table._inference": ("infer_columns",),
     "tulle.table._uniqueness": ("singling_out",),

@@ -46,6 +46,7 @@ from .table.policy import write_policy as write_policy
 from .table.schema import Column as Column
 from .table.schema import Kind as Kind
 from .table.schema import Role as Role
+from .table.schema import Schema as Schema
 from .transactions.baskets import Transactions as Transactions
 from .transactions.fimi import read_fimi as read_fimi
 from .transactions.fimi import write_fimi as write_fimi

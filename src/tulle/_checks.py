@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,7 +23,7 @@ def check_int(owner: str, name: str, value: Any, low: int, high: int | None = No
     top = "inf)" if high is None else f"{high}]"
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or int(value) < low or (high is not None and int(value) > high):
-        raise _wrong(owner, name, f"an int in the range [{low}, {top}", value)
+        raise wrong(owner, name, f"an int in the range [{low}, {top}", value)
     return int(value)
 
 
@@ -44,7 +45,7 @@ def check_real(
         below = value <= high if right == "]" else value < high
         inside = above and below
     if not inside:
-        raise _wrong(owner, name, f"a number in the range {left}{low:g}, {high:g}{right}", value)
+        raise wrong(owner, name, f"a number in the range {left}{low:g}, {high:g}{right}", value)
     return float(value)
 
 
@@ -61,9 +62,11 @@ def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> s
     if not isinstance(value, str) or value not in allowed:
         hint = nearest_name(str(value), allowed) if isinstance(value, str) else ""
         words = ", ".join(repr(word) for word in allowed)
+        near = f": {hint}" if hint.startswith("did") else "."
         raise ParameterError(
-            f"The '{name}' parameter of {owner} must be one of {words}. "
-            f"Got {_show(value)} instead{': ' + hint if hint.startswith('did') else '.'}"
+            f"must be one of {words}. Got {_show(value)} instead{near}",
+            parameter=name,
+            subject=f"The '{name}' parameter of {owner}",
         )
     return value
 
@@ -71,13 +74,31 @@ def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> s
 def check_flag(owner: str, name: str, value: Any) -> bool:
     """True or False, Python's or NumPy's."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
-        raise _wrong(owner, name, "True or False", value)
+        raise wrong(owner, name, "True or False", value)
     return bool(value)
 
 
-def _wrong(owner: str, name: str, allowed: str, value: Any) -> ParameterError:
+def check_share(owner: str, name: str, value: Any) -> float:
+    """A share from 0 to 1; a text may give it in percent.
+
+    >>> check_share("mine", "min_confidence", "60%")
+    0.6
+    """
+    if isinstance(value, str):
+        body = value.strip()
+        try:
+            value = float(Fraction(body[:-1]) / 100) if body.endswith("%") else float(body)
+        except (ValueError, ZeroDivisionError):
+            raise wrong(owner, name, "a share such as 0.1% or 0.001", value) from None
+    return check_real(owner, name, value, 0, 1)
+
+
+def wrong(owner: str, name: str, allowed: str, value: Any) -> ParameterError:
+    """The error of a parameter that must be something else."""
     return ParameterError(
-        f"The '{name}' parameter of {owner} must be {allowed}. Got {_show(value)} instead."
+        f"must be {allowed}. Got {_show(value)} instead.",
+        parameter=name,
+        subject=f"The '{name}' parameter of {owner}",
     )
 
 

@@ -8,7 +8,7 @@
       PolicyError               a policy file is wrong
       KeyMaterialError          a key, passphrase or sealed file is wrong
       PrivacyError              the guarantee cannot be met            exit 1
-      GateError                 a limit that the user set is passed    exit 1
+      GateError                 a gate failed: a limit was exceeded    exit 1
     PrivacyWarning              protection is weaker than it looks
 
 Messages name the option or column, the count and the remedy, never a cell of the data.
@@ -17,12 +17,54 @@ Messages name the option or column, the count and the remedy, never a cell of th
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 
 class TulleError(ValueError):
-    """Serve as the base of every error that Tulle raises on purpose."""
+    """Serve as the base of every error that Tulle raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, where, and the remedy.
+    parameter : str, optional
+        The parameter that is wrong.
+    subject : str, optional
+        The words for that parameter, if the message is a sentence that they begin.
+
+    Examples
+    --------
+    >>> error = ParameterError("must be at least 2.", parameter="k", subject="The parameter 'k'")
+    >>> str(error), str(error.named("--k"))
+    ("The parameter 'k' must be at least 2.", '--k must be at least 2.')
+    """
 
     exit_code = 2
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, subject: str | None = None
+    ) -> None:
+        super().__init__(message if subject is None else f"{subject} {message}")
+        self.parameter = parameter
+        self.option: str | None = None  # the parameter in the user's words
+        self._predicate = None if subject is None else message
+
+    def named(self, option: str) -> Self:
+        """Call the parameter by another name, such as ``--k``, in the message.
+
+        Parameters
+        ----------
+        option : str
+            The new name.
+
+        Returns
+        -------
+        TulleError
+            The same error.
+        """
+        text = f"{option}: {self}" if self._predicate is None else f"{option} {self._predicate}"
+        self.args, self.option = (text,), option
+        return self
 
 
 class ParameterError(TulleError):

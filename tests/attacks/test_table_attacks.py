@@ -146,6 +146,17 @@ def test_inference_of_a_number_with_missing_values_reads_missing_too() -> None:
     assert result.baseline == pytest.approx(missing.mean())
 
 
+@given(heap=st.floats(-3, 3), above=st.booleans())
+@settings(max_examples=200)
+def test_guessing_is_right_about_a_heap_at_the_edge_of_its_window(heap: float, above: bool) -> None:
+    rng = np.random.default_rng(0)
+    spread = rng.uniform(0.05, 0.2, 30) * (1 if above else -1)
+    secret = np.concatenate([np.full(70, heap), heap + spread])
+    records = Records(secret[:, None], rng.integers(0, 3, (100, 1)), ("secret",), ("other",))
+    shuffled_on_their_own = records.scrambled(rng)
+    assert inference(records, shuffled_on_their_own, "secret", rng).baseline >= 0.7
+
+
 def test_inference_guesses_as_well_as_one_answer_can() -> None:
     column = np.array([0.0] * 60 + [5.0] * 40)
     records = Records(column[:, None], np.zeros((100, 0)), ("x",), ())

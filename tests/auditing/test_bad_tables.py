@@ -57,7 +57,7 @@ def test_other_bad_input_is_named() -> None:
     with pytest.raises(PolicyError, match="no such policy"):
         audit(GOOD, GOOD, policy="nowhere.toml")
     for option in ("target", "sensitive"):
-        with pytest.raises(ParameterError, match=f"'{option}' of audit is no column"):
+        with pytest.raises(ParameterError, match=f"'{option}' parameter of audit is not a column"):
             audit(GOOD, GOOD, **{option: "agee" if option == "target" else ["agee"]})
     with pytest.raises(ParameterError, match="'k' parameter"):
         audit(GOOD, GOOD, k=1)

@@ -11,9 +11,9 @@ import pytest
 
 from tulle import audit
 from tulle.auditing import gate_rows
-from tulle.auditing._coding import align
 from tulle.auditing._measures import associations
 from tulle.auditing._pictures import correlations, density, histogram, notes_section
+from tulle.auditing._tables import align
 from tulle.errors import PrivacyError
 
 K = 15

@@ -116,14 +116,14 @@ def test_a_narrow_terminal_breaks_headings_before_names_and_numbers(
 ) -> None:
     row = {"snapshot": "snapshot-000001.parquet", "seen": 600_000, "released": 600_000}
     rows = [row | {"fewest_newcomers": fewest, "held_back": 0} for fewest in (None, 12)]
-    for width, heading in ((80, "fewest newcomers"), (56, "newcomers")):
+    for width, heading in ((80, "newcomers"), (56, "fewest newcomers")):
         monkeypatch.setenv("COLUMNS", str(width))
         output.show({"seen": 600_000}, title="Stream", tables={"releases": rows})
         shown = capsys.readouterr().out
         assert heading in shown
-        assert "snapshot-000001" in shown
+        assert "snapshot-000001.parquet" in shown
         assert "600,000" in shown
-    assert "fewest newcomers" not in shown
+    assert "releases (2 of 2)" in shown  # a row below the other, where a table does not fit
 
 
 def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,8 +159,6 @@ def test_a_narrow_terminal_cuts_no_word(
     assert max(map(len, lines)) <= width
     words = " ".join(lines).split()
     assert set(words) >= {word for cell in row.values() for word in output._text(cell).split()}
-    reasons = [line for line in lines if "nothing says that" in line]
-    assert width == 40 or all(line.startswith(("Number of", "Email opt-in")) for line in reasons)
 
 
 def test_names_of_columns_wrap_before_sentences_do(
@@ -192,7 +190,10 @@ def test_a_reader_that_goes_away_is_no_failed_guarantee(tmp_path: Path, as_json:
     result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert result.returncode == 2
-    assert result.stderr == "tulle: the reader of the output went away; the work was done\n"
+    assert (
+        result.stderr
+        == "tulle: the output was closed by its reader; the command itself completed\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -267,8 +268,8 @@ def test_what_was_a_warning_is_no_note_again(
         main()
     told = capsys.readouterr()
     assert stop.value.code == 0
-    assert told.err.count("all alike") == 1
-    assert "all alike" not in told.out
+    assert told.err.count("4 of 4 groups") == 1
+    assert "4 of 4 groups" not in told.out
 
 
 def test_the_seed_of_an_audit_is_that_of_its_attacks() -> None:

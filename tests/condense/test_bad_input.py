@@ -114,7 +114,7 @@ def test_missing_columns_are_kept_and_named():
     assert "column 'b' is missing throughout" in condenser.notes_
     assert condenser.sample()["b"].isna().all()
     everything = pd.DataFrame({"b": [None] * 20})
-    with pytest.warns(PrivacyWarning, match="all alike"):
+    with pytest.warns(PrivacyWarning, match="4 of 4 groups"):
         Condenser(k=5, random_state=0).fit(everything)
 
 
@@ -127,7 +127,7 @@ def test_infinities():
 
 
 def test_duplicates_only():
-    with pytest.warns(PrivacyWarning, match=r"of \d+ groups hold records that are all alike"):
+    with pytest.warns(PrivacyWarning, match=r"of \d+ groups"):
         condenser = Condenser(k=5, random_state=0).fit(np.ones((20, 3)))
     assert condenser.n_degenerate_ == len(condenser.counts_)
     assert condenser.information_loss_ == 0
@@ -157,7 +157,7 @@ def test_no_record_at_all(table):
 def test_one_record():
     with pytest.raises(PrivacyError, match="n_samples=1 is smaller than k=2"):
         Condenser(k=2).fit(X[:1])
-    with pytest.warns(PrivacyWarning, match="1 records are alone"):
+    with pytest.warns(PrivacyWarning, match="^1 record "):
         Condenser(random_state=0).fit(X[:1], levels=[1])
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tulle import ClassCondenser, Condenser
 from tulle.condense import approximate_gcd
-from tulle.condense._classes import few_enough
 from tulle.errors import DataError, PrivacyError
 from tulle.table.schema import Column, Kind, Role
 
@@ -174,7 +173,7 @@ def test_small_classes_are_withheld_on_request():
     assert set(y_new) == {0}
     assert condenser.n_suppressed_ == 7
     assert condenser.class_counts_.tolist() == [50, 0, 0]
-    assert "7 records are withheld: their class is too small" in condenser.notes_[0]
+    assert condenser.notes_[0].startswith("7 records ")
     with pytest.raises(PrivacyError):
         ClassCondenser(k=60, small_classes="suppress").fit(X, y)
 
@@ -249,11 +248,3 @@ def test_labels_that_are_none_get_a_clear_word(y, words):
     X, _ = _labelled()
     with pytest.raises(DataError, match=words):
         ClassCondenser(k=5).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    "values, records, classes",
-    [(2, 3, True), (10, 30, True), (11, 30, False), (50, 150, True), (51, 900, False)],
-)
-def test_numbers_are_classes_if_each_comes_often(values: int, records: int, classes: bool) -> None:
-    assert few_enough(values, records) is classes

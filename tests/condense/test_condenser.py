@@ -259,7 +259,7 @@ def test_a_policy_names_the_levels_and_what_to_leave_out():
 def test_records_of_level_one_may_be_released_as_they_are_and_are_counted():
     X = np.vstack([_numbers(20), [[1e4, 1e4, 1e4]]])
     levels = np.array([4] * 20 + [1])
-    with pytest.warns(PrivacyWarning, match="1 records are alone in their group"):
+    with pytest.warns(PrivacyWarning, match="^1 record "):
         condenser = Condenser(random_state=0).fit(X, levels=levels)
     assert condenser.n_verbatim_ == 1
     assert condenser.level_summary_[0] == (1, 1, 1)
@@ -272,7 +272,7 @@ def test_records_that_ask_too_much_are_withheld_on_request():
     condenser = Condenser(on_infeasible="suppress", random_state=0).fit(X, levels=levels)
     assert condenser.n_suppressed_ == 2
     assert condenser.counts_.sum() == len(condenser.sample()) == 18
-    assert "2 records ask for a larger group" in condenser.notes_[0]
+    assert condenser.notes_[0].startswith("2 records ")
 
 
 def test_withholding_some_may_leave_too_few_for_others():
@@ -370,7 +370,7 @@ def test_notes_say_what_the_table_did():
     text = " | ".join(condenser.notes_)
     assert "column 'same' holds one value only" in text
     assert "column 'gone' is missing throughout" in text
-    assert "column 'word' has 1 categories held by fewer than 10 records" in text
+    assert "column 'word' has 1 category held by fewer than 10 records" in text
     released = condenser.sample()
     assert (released["same"] == 1).all()
     assert released["gone"].isna().all()

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tulle._choices import GROUPINGS as METHODS
 from tulle.condense._levels import check_feasible, check_groups
-from tulle.condense.groupings import METHODS, group_records
+from tulle.condense.groupings import group_records
 from tulle.condense.groupings._best import Search
 from tulle.condense.groupings._repair import squared_error
 from tulle.errors import PrivacyError

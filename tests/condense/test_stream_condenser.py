@@ -196,7 +196,7 @@ def test_initial_records_that_ask_for_too_much_wait() -> None:
     [
         ({"X": [[1.0, 2.0, 3.0]]}, "features"),
         ({"X": [[1.0, float("inf")]]}, "infinit"),
-        ({"X": [[1.0, 2.0]], "levels": [0]}, ">= 1"),
+        ({"X": [[1.0, 2.0]], "levels": [0]}, "below 1"),
         ({"X": [[1.0, 2.0]], "levels": [2.5]}, "whole"),
         ({"X": [[1.0, 2.0]], "levels": [3, 3]}, "one level a record"),
         ({"X": [[1.0, 1e300]]}, "standard deviations"),
@@ -444,7 +444,7 @@ def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
     stream = fed(StreamCondenser(k=10, random_state=0), X, [100])
     kept = pickle.dumps(stream.__dict__)
     written = state_to_bytes(stream, waiting="omit")
-    standard = (X - stream._location) / stream._encoder.scales
+    standard = (X - stream._location) / stream._encoder.scales_
     for row in (*range(0, 1_000, 50), 999):
         for record in (X[row], standard[row]):
             assert record.tobytes() not in kept
@@ -474,7 +474,7 @@ def test_a_pickle_holds_waiting_records_sealed_for_this_process(
     calm = pickle.dumps(waiting)
     waiting.partial_fit(secret, levels=[90])
     stored = [pickle.dumps(stream) for stream in (pending, waiting)]
-    standard = (secret - waiting._location) / waiting._encoder.scales
+    standard = (secret - waiting._location) / waiting._encoder.scales_
     for content in stored:
         for value in (*secret[0], *standard[0]):
             assert np.float64(value).tobytes() not in content

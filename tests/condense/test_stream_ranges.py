@@ -13,11 +13,12 @@ import polars as pl
 import pytest
 
 from tulle import SecretKey, StreamCondenser
-from tulle.condense._joint import JointEncoder
 from tulle.errors import DataError
 from tulle.stream import _saved as archive
 from tulle.stream._ranges import Range, next_ranges, seen_ranges
 from tulle.stream._snapshots import Arrivals, Means
+from tulle.table._encoder import TableEncoder
+from tulle.table._frames import to_polars
 from tulle.table.schema import Column, Kind
 
 EPOCH = dt.date(2020, 1, 1)
@@ -123,8 +124,8 @@ def test_a_drift_is_followed_by_the_means_of_groups(
         largest.append(shown["x"].max())
         published = stream._states[None].published.shown.view()
         mean = published.counts @ published.means / published.counts.sum()
-        expected = mean * stream._encoder.scales + stream._location
-        drawn = stream._encoder.features.encode(shown).mean(axis=0)
+        expected = mean * stream._encoder.scales_ + stream._location
+        drawn = stream._encoder.encode(to_polars(shown)).mean(axis=0)
         np.testing.assert_allclose(drawn, expected, atol=0.5)
     assert largest == sorted(set(largest))
 
@@ -133,15 +134,14 @@ def followed(
     values: list[Any], before: Range, newcomers: list[float], means: list[list[float]]
 ) -> Range:
     """The next range of a column like these values, when one family with ten newcomers is shown."""
-    encoder = JointEncoder()
-    encoder.fit_encode(pl.DataFrame({"x": values}))
+    encoder = TableEncoder().fit(pl.DataFrame({"x": values}))
     tens = np.full(len(means), 10)
     arrived = Arrivals(
-        Means(np.array([newcomers]) / encoder.scales, tens[:1], tens[:1]),
-        Means(np.array(means) / encoder.scales, tens, tens),
+        Means(np.array([newcomers]) / encoder.scales_, tens[:1], tens[:1]),
+        Means(np.array(means) / encoder.scales_, tens, tens),
         np.zeros(len(means), dtype=np.int64),
     )
-    return next_ranges(encoder, [before], [arrived], np.zeros(len(encoder.scales)))[0]
+    return next_ranges(encoder, [before], [arrived], np.zeros(len(encoder.scales_)))[0]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_missing_values_targets_and_public_bounds(rng: np.random.Generator) -> N
     assert stream.last_change_.held_back > 0
     assert within(shown, table, "a")
     assert np.max(target) <= values.sum(axis=1).max()
-    assert (stream._encoder.features._codecs[1].low, len(stream._shown_ranges)) == (-5_000, 2)
+    assert (stream._encoder._codecs[1].low, len(stream._shown_ranges)) == (-5_000, 2)
 
 
 @pytest.mark.parametrize("shift", [0, 40])
@@ -250,7 +250,7 @@ def test_merged_streams_have_shown_the_ranges_of_both(shift: int, rng: np.random
     for first, second in (parts, parts[::-1]):
         merged = first.merge(second)
         days = pl.concat(records[:2])["x"].to_physical()
-        origin = merged._encoder.features._codecs[0].origin
+        origin = merged._encoder._codecs[0].origin
         assert merged._shown_ranges[0][:2] == (days.min() - origin, days.max() - origin)
         assert within(merged.snapshot(), pl.concat(records[:2]))
         assert merged.last_change_.held_back == 4
@@ -310,7 +310,7 @@ def test_those_who_wait_show_in_no_range(
         # a group of their own: now the range is that of all of them
         going_on.partial_fit(as_table(np.full(597, 900)), levels=np.full(597, 600))
         assert going_on.n_waiting_ == 0
-        codec = going_on._encoder.features._codecs[0]
+        codec = going_on._encoder._codecs[0]
         ends = pl.concat([table, as_table(np.array([7_000]))])["x"]
         expected = [ends.min(), ends.max()]
         if as_table is as_dates:
@@ -349,7 +349,7 @@ def test_those_who_wait_in_either_of_two_merged_streams_do_not_show(swapped: boo
     assert 0 <= merged.snapshot().min() <= merged.snapshot().max() <= 10
     merged.partial_fit(np.full((298, 1), 5.0), levels=np.full(298, 300))
     assert merged.n_waiting_ == 0
-    codec = merged._encoder.features._codecs[0]
+    codec = merged._encoder._codecs[0]
     assert (codec.low, codec.high) == (-900, 900)
 
 

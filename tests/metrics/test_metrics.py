@@ -15,10 +15,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from tulle._metrics.covariance import association, covariance_compatibility, spread_behind
 from tulle._metrics.groups import group_facts, group_rows
-from tulle._metrics.loss import information_loss, interval_width, interval_widths
+from tulle._metrics.loss import interval_width, interval_widths
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle._metrics.mining import MiningScores, train_on_release
-from tulle._metrics.propensity import propensity
+from tulle._metrics.models import MiningScores, propensity, train_on_release
 
 values = st.lists(st.integers(-20, 20), min_size=1, max_size=30)
 
@@ -121,14 +120,6 @@ def test_the_spread_of_a_column_rests_on_those_who_differ(few: int) -> None:
     behind = spread_behind(numbers, rare[:, None].astype(int))
     assert behind[[0, 2, 3]].tolist() == [few, 5000, few]
     assert behind[1] > 1500
-
-
-def test_information_loss_of_group_means_is_the_literature_figure() -> None:
-    matrix = np.array([[0.0, 5.0], [1.0, 5.0], [10.0, 5.0], [11.0, 5.0]])
-    means = np.array([[0.5, 5.0], [0.5, 5.0], [10.5, 5.0], [10.5, 5.0]])
-    assert information_loss(matrix, means) == pytest.approx(100 * 1.0 / 101.0)
-    assert information_loss(matrix, matrix) == 0
-    assert information_loss(np.ones((3, 1)), np.ones((3, 1))) == 0
 
 
 def test_interval_width_is_relative_to_the_range() -> None:

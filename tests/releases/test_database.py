@@ -91,7 +91,7 @@ def test_the_order_of_records_does_not_matter(database: str) -> None:
     change(target, "DROP TABLE shared")
     change(target, "ALTER TABLE other RENAME TO shared")
     assert read_table(target)["n"].to_list() != FRAME["n"].to_list()
-    if not database.startswith("sqlite"):  # SQLite forgets the declared truth values
+    if not database.startswith("sqlite"):  # SQLite forgets the declared booleans
         assert holds(target) == [True, True]
 
 

@@ -134,7 +134,9 @@ def sites() -> dict[str, Any]:
         "title": "Codes of three sites",
         "attacks": attacks(AttackResult("frequency", 50, 45, 1), AttackResult("order", 50, 2, 1)),
         "gates": [{"name": "max_linkage", "limit": 0.05, "value": 0.9123, "holds": False}],
-        "sections": [{"title": "Owner's eyes", "owner_only": True, "text": "secret-of-owner"}],
+        "sections": [
+            {"title": "Owner's eyes", "owner_only": True, "text": "secret-of-owner", "blocks": []}
+        ],
     }
 
 

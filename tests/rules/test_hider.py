@@ -16,10 +16,10 @@ from scipy import sparse
 from tests.reference import rules as slow
 from tests.rules.test_best import shop
 from tulle import Rule, RuleHider
+from tulle._choices import HIDING_METHODS as METHODS
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules import choose_rules, hider, read_rules
 from tulle.rules import hider as verification
-from tulle.rules.hider import METHODS
 
 BASKETS = shop(0)
 LIMITS: dict[str, Any] = {"min_support": 12, "min_confidence": 0.5}

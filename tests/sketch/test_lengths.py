@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array, random_array, vstack
 
 from tests.reference.sketch_printed import printed_lengths
+from tulle._choices import CRITERIA
 from tulle.sketch import _neighbours
 from tulle.sketch import sketcher as _delta
 from tulle.sketch import sketcher as _kvariance
@@ -117,7 +118,7 @@ def graph_and_pairs(matrix, k, criterion):
     return graph, _kvariance.pairs_of(matrix, graph, criterion)
 
 
-@pytest.mark.parametrize("criterion", _kvariance.CRITERIA)
+@pytest.mark.parametrize("criterion", CRITERIA)
 def test_pairs_have_the_exact_variance_and_the_bound_of_the_criterion(criterion):
     matrix = baskets(60, 30, 0.2, 5)
     graph, pairs = graph_and_pairs(matrix, 3, criterion)
@@ -131,7 +132,7 @@ def test_pairs_have_the_exact_variance_and_the_bound_of_the_criterion(criterion)
         assert np.allclose(pairs.squared_bound[:, place], expected, atol=1e-9)
 
 
-@given(st.integers(0, 10_000), st.sampled_from(_kvariance.CRITERIA), st.integers(1, 6))
+@given(st.integers(0, 10_000), st.sampled_from(CRITERIA), st.integers(1, 6))
 @settings(max_examples=40, deadline=None)
 def test_every_directed_pair_holds_and_no_length_could_be_larger(seed, criterion, k):
     matrix = baskets(40, 25, 0.15, seed)

@@ -16,12 +16,12 @@ from pandas.testing import assert_frame_equal
 from polars.testing import assert_frame_equal as assert_polars_equal
 
 from tulle.errors import DataError
-from tulle.table._frames import open_column, open_table, to_polars
+from tulle.table._frames import enter, enter_column, to_polars
 
 
 def _round_trip(X):
-    columns, container = open_table(X)
-    return container.restore(columns)
+    frame, exit = enter(X)
+    return exit.leave(frame)
 
 
 def _objects(*values: object) -> pd.DataFrame:
@@ -80,11 +80,11 @@ def test_pandas_needs_no_pyarrow():
     program = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "import pandas as pd\n"
-        "from tulle.table._frames import open_table\n"
+        "from tulle.table._frames import enter\n"
         "t = pd.DataFrame({'a': ['x', None], 'b': pd.Categorical(['u', 'v']),"
         " 'c': pd.to_datetime(['2020-01-01', None]), 'd': pd.array([1, None], dtype='Int64')})\n"
-        "columns, container = open_table(t)\n"
-        "pd.testing.assert_frame_equal(container.restore(columns), t)\n"
+        "frame, exit = enter(t)\n"
+        "pd.testing.assert_frame_equal(exit.leave(frame), t)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -149,12 +149,12 @@ def test_object_arrays_and_lists_keep_the_types_of_their_columns():
 def test_duplicate_names_are_refused():
     table = pd.DataFrame([[1, 2]], columns=["a", "a"])
     with pytest.raises(DataError, match="the column name 'a' appears more than once"):
-        open_table(table)
+        enter(table)
     arrow = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(DataError, match="more than once"):
-        open_table(arrow)
+        enter(arrow)
     with pytest.raises(DataError, match="more than once"):
-        open_table(pd.DataFrame([[1, 2]], columns=["1", 1]))
+        enter(pd.DataFrame([[1, 2]], columns=["1", 1]))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_duplicate_names_are_refused():
 )
 def test_unsupported_types_name_the_column_and_no_cell(table):
     with pytest.raises(DataError, match="'bad'|'x0'") as caught:
-        open_table(table)
+        enter(table)
     assert not any(cell in str(caught.value) for cell in (str(2**70), "2024", "ud800"))
 
 
@@ -232,7 +232,7 @@ def test_a_column_may_have_no_name():
 )
 def test_what_is_no_table_gets_a_clear_word(table, words):
     with pytest.raises(DataError, match=words):
-        open_table(table)
+        enter(table)
 
 
 @pytest.mark.parametrize(
@@ -250,8 +250,8 @@ def test_what_is_no_table_gets_a_clear_word(table, words):
     ],
 )
 def test_one_column_comes_back_as_it_was(column):
-    columns, container = open_column(column)
-    back = container.restore(columns)
+    series, exit = enter_column(column)
+    back = exit.leave(series)
     assert type(back) is type(column)
     if isinstance(column, pd.Series):
         pd.testing.assert_series_equal(back, column)
@@ -264,7 +264,7 @@ def test_one_column_comes_back_as_it_was(column):
 
 def test_a_column_with_two_dimensions_is_refused():
     with pytest.raises(DataError, match="must be one column"):
-        open_column(np.zeros((3, 2)))
+        enter_column(np.zeros((3, 2)))
 
 
 def test_to_polars_takes_any_table():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.table._inference import infer_columns, profile_columns
+from tulle.table._inference import infer_columns, is_class, profile_columns
 from tulle.table._uniqueness import singling_out
 from tulle.table.schema import Column, Kind, Role
 
@@ -201,3 +201,17 @@ def test_singling_out_with_more_keys_than_64_bits_hold() -> None:
     frame = pl.DataFrame(values).with_columns(pl.all() // 2**39)
     wide = pl.concat([frame, frame])
     assert singling_out(wide).combinations == ()
+
+
+@pytest.mark.parametrize(
+    "values, records, classes",
+    [(2, 3, True), (10, 30, True), (11, 30, False), (50, 150, True), (51, 900, False)],
+)
+def test_numbers_are_classes_if_each_comes_often(values: int, records: int, classes: bool) -> None:
+    numbers = pl.Series([place % values for place in range(records)])
+    assert is_class(numbers) is classes
+    assert is_class(numbers.cast(pl.Float64).extend(pl.Series([None, float("nan")]))) is classes
+    assert not is_class(numbers + 0.5)
+    assert is_class(numbers, Kind.CATEGORY)
+    assert is_class(numbers.cast(pl.String))
+    assert not is_class(numbers.cast(pl.Datetime("us")))

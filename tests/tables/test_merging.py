@@ -10,7 +10,7 @@ import pytest
 
 from tulle._moments import GroupMoments
 from tulle.errors import DataError
-from tulle.table._encoder import TableEncoder, unite
+from tulle.table._encoder import TableEncoder
 
 
 def _part(n: int, seed: int, words: list[str], start: dt.datetime, *, holes: bool) -> pl.DataFrame:
@@ -33,6 +33,10 @@ def _part(n: int, seed: int, words: list[str], start: dt.datetime, *, holes: boo
     )
 
 
+def _merged(first, second):
+    return TableEncoder().fit(first).merge(TableEncoder().fit(second))
+
+
 def _moments(matrix):
     whole = np.zeros(len(matrix), dtype=np.int64)
     return GroupMoments.of(matrix, whole, np.ones(len(matrix), dtype=np.int64))
@@ -45,7 +49,7 @@ def test_joined_statistics_are_those_of_the_whole(holes):
         _part(80, 2, ["b", "c", "d"], dt.datetime(2021, 3, 4, 5, 30), holes=holes[1]),
     ]
     encoders = [TableEncoder().fit(part) for part in parts]
-    joined, *ways = unite(*encoders)
+    joined, *ways = encoders[0].merge(encoders[1])
     moved = [
         way.moved(_moments(encoder.encode(part)))
         for way, encoder, part in zip(ways, encoders, parts)
@@ -63,7 +67,8 @@ def test_scales_of_the_whole_follow_from_its_variances():
         _part(60, 1, ["a", "b"], dt.datetime(2020, 1, 1), holes=False),
         _part(80, 2, ["a", "b"], dt.datetime(2020, 1, 1), holes=False),
     ]
-    joined, *_ = unite(*(TableEncoder(weights={"word": 2}).fit(part) for part in parts))
+    first, second = (TableEncoder(weights={"word": 2}).fit(part) for part in parts)
+    joined, *_ = first.merge(second)
     both = pl.concat(parts)
     joined.rescale(joined.encode(both).var(axis=0))
     whole = TableEncoder(weights={"word": 2}).fit(both)
@@ -76,18 +81,18 @@ def test_ranges_and_precision_hold_both_parts():
     first, second = (
         TableEncoder().fit(pl.DataFrame({"a": values})) for values in ([1.5, 2.0], [0.25, 1.0])
     )
-    joined, *_ = unite(first, second)
+    joined, *_ = first.merge(second)
     assert joined.decode(np.array([[-5.0], [9.0], [1.254]]))["a"].to_list() == [0.25, 2.0, 1.25]
 
 
 def test_what_cannot_be_joined_is_said():
     number, word = pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"a": ["x", "y"]})
     with pytest.raises(DataError, match="different columns"):
-        unite(TableEncoder().fit(number), TableEncoder().fit(word))
+        _merged(number, word)
     many = [pl.DataFrame({"a": [f"{part}{place % 40}" for place in range(200)]}) for part in "pq"]
     with pytest.raises(DataError, match="'a' has so many categories"):
-        unite(*(TableEncoder().fit(table) for table in many))
-    same, *ways = unite(TableEncoder().fit(many[0]), TableEncoder().fit(many[0]))
+        _merged(*many)
+    same, *ways = _merged(many[0], many[0])
     assert all(np.array_equal(way.linear, np.eye(len(way.shift))) for way in ways)
     assert len(same.feature_names_) == 32
     kinds = [
@@ -95,4 +100,4 @@ def test_what_cannot_be_joined_is_said():
         for kind in (pl.Enum(["x", "y"]), pl.String)
     ]
     with pytest.raises(DataError, match="another type"):
-        unite(*(TableEncoder().fit(table) for table in kinds))
+        _merged(*kinds)

@@ -528,7 +528,7 @@ def _cell(text: str) -> object:
     [
         "country,2019,2020,2021\nCH,2019.5,1.5,3\nAT,2020.0,1.5,2022\n",  # years
         "0,1,2\n0,1,5\n1,0,1\n",  # pandas without names
-        "32,39,41\n0,1,0\n1,1,0\n",  # items above truth values
+        "32,39,41\n0,1,0\n1,1,0\n",  # items above booleans
         "age,40\n39,40\n38,41\n",
         "39,State-gov\n",  # a header alone
         "a,b\nx,y\n",

@@ -117,15 +117,15 @@ def test_a_control_has_the_codes_of_the_source(tmp_path: Path, first: str, secon
     "options, words",
     [
         (["--k", "1000"], "1000"),
-        (["--k", "1"], "--k 1 is too small"),
+        (["--k", "1"], "--k must be an int in the range [2, inf)"),
         (["--levels", "agee"], "did you mean 'age'?"),
         (["--target", "no such"], "there is no column 'no such'"),
-        (["--policy", "none.toml"], "there is no such policy"),
+        (["--policy", "none.toml"], "none.toml: there is no such file"),
         (["-o", "book.xlsx#people"], "not a sheet of one"),
         (["--control", "people.csv"], "--control is for the audit"),
         (["--small-classes", "pool"], "--small-classes needs classes"),
         (["--time", "3"], "--grouping best"),
-        (["--k", "5", "--min-group", "7"], "--k 5 is smaller than --min-group 7"),
+        (["--k", "5", "--min-group", "7"], "--k must be an int in the range [7, inf)"),
         (["--k", "5", "--levels", "asked"], "take the place of --k"),
         (["--min-group", "5", "--levels", "asked"], "take the place of --k and --min-group"),
     ],
@@ -237,7 +237,7 @@ def test_a_control_needs_the_columns_of_the_release(source: Path, tmp_path: Path
 def test_a_target_alone_is_no_table(tmp_path: Path) -> None:
     people().select("ill").write_csv(tmp_path / "t.csv")
     result = run(tmp_path / "t.csv", "-o", tmp_path / "r.csv", "--target", "ill")
-    assert "no column beside the target 'ill'" in str(result.exception)
+    assert "no column besides the target 'ill'" in str(result.exception)
 
 
 def test_a_query_without_records_is_not_told(tmp_path: Path) -> None:
@@ -259,6 +259,26 @@ def test_a_report_that_cannot_be_written_is_told_beside_the_release(
     assert isinstance(result.exception, TulleError)
     assert "No space left on device); the release" in str(result.exception)
     assert all(row["holds"] for row in verify_release(tmp_path / "r.csv"))
+
+
+@pytest.mark.parametrize("options", [(), ("--target", "ill")])
+def test_one_figure_under_one_name_in_summary_report_and_audit(
+    options: tuple, tmp_path: Path
+) -> None:
+    source, release, report = tmp_path / "p.csv", tmp_path / "r.csv", tmp_path / "r.json"
+    holes = pl.Series(np.random.default_rng(1).random(90) < 0.1)
+    people().with_columns(income=pl.when(~holes).then("income")).write_csv(source)
+    wanted = ["--k", 5, "--seed", 1, *options]
+    with_report = run(source, "-o", release, *wanted, "--report", report, "--json")
+    without = run(source, "-o", tmp_path / "again.csv", *wanted, "--json")
+    audited = CliRunner().invoke(tulle, ["audit", str(source), str(release), "--json"])
+    figures = [
+        json.loads(with_report.stdout)["covariance_compatibility"],
+        json.loads(without.stdout)["covariance_compatibility"],
+        json.loads(report.read_text())["metrics"]["covariance_compatibility"],
+        json.loads(audited.stdout)["covariance_compatibility"],
+    ]
+    assert figures == pytest.approx([figures[0]] * 4, rel=1e-12)
 
 
 def test_exact_moments_beyond_public_bounds_are_released(source: Path, tmp_path: Path) -> None:

@@ -33,19 +33,16 @@ def condense(data: pl.DataFrame, folder: Path, *options: str) -> Result:
 @pytest.mark.parametrize(
     ("columns", "options", "words"),
     [
-        (
-            {},
-            ["--k", "41"],
-            "40 records, too few for a group of 41: ask for smaller groups with --k",
-        ),
-        ({}, ["--k", "1"], "--k 1 is too small: it must be at least 2"),
-        ({}, ["--k", "0"], "--k 0 is too small"),
-        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--k", "0"], "--k 0 is too small"),
-        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--min-group", "0"], "--min-group 0 is"),
+        ({}, ["--k", "41"], "--k: n_samples=40 is smaller than k=41"),
+        ({}, ["--min-group", "41"], "--min-group: n_samples=40 is smaller than k=41"),
+        ({}, ["--k", "1"], "--k must be an int in the range [2, inf). Got 1"),
+        ({}, ["--k", "0"], "--k must be"),
+        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--k", "0"], "--k must be"),
+        ({"ill": ["y", "n"] * 20}, ["--target", "ill", "--min-group", "0"], "--min-group must be"),
         (
             {"asked": [77] * 2 + [3] * 38},
             ["--levels", "asked"],
-            "records that there are, in 2 of them",
+            "the levels in column 'asked': n_samples=40 is smaller than level=77, which 2 records",
         ),
         ({"asked": [2.5] * N}, ["--levels", "asked"], "whole numbers, but 40 are not"),
         ({"asked": [None] * 3 + [4] * 37}, ["--levels", "asked"], "missing for 3 records"),
@@ -54,13 +51,13 @@ def condense(data: pl.DataFrame, folder: Path, *options: str) -> Result:
         (
             {"ill": ["cholera"] * 4 + ["no"] * 36},
             ["--target", "ill", "--min-group", "6"],
-            "1 of 2 classes of the target 'ill' have fewer than 6 records",
+            "the target 'ill': 1 of 2 classes",
         ),
         ({"age": [np.inf, -np.inf] + [30.0] * 38}, [], "'age' holds 2 infinite values"),
         (
             {"ill": ["cholera", None] * 20},
             ["--target", "ill"],
-            "the target 'ill' is missing in 20 of 40 records",
+            "the target 'ill' is missing (null or NaN) in 20 records",
         ),
     ],
 )
@@ -75,7 +72,7 @@ def test_no_guarantee_no_output(
 
 
 def test_duplicates_only_are_released_with_a_warning(tmp_path: Path) -> None:
-    with pytest.warns(PrivacyWarning, match="4 of 4 groups hold records that are all alike"):
+    with pytest.warns(PrivacyWarning, match="4 of 4 groups"):
         result = condense(pl.DataFrame({"a": [1, 2] * 20, "b": [2.5, 3.5] * 20}), tmp_path)
     assert result.exit_code == 0
     assert "degenerate groups 4" in " ".join(result.output.split())
@@ -110,4 +107,5 @@ def test_words_that_are_all_different_are_no_classes(tmp_path: Path) -> None:
     data = pl.DataFrame({"age": [30.5, 41.5] * 30, "code": [f"w{i}x" for i in range(60)]})
     result = condense(data, tmp_path, "--target", "code")
     assert isinstance(result.exception, TulleError)
-    assert "the target 'code' has 60 different values in 60 records" in str(result.exception)
+    assert "the target 'code': " in str(result.exception)
+    assert "60 different values in 60 records" in str(result.exception)

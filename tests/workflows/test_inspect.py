@@ -88,7 +88,7 @@ def test_the_policy_has_a_place_of_its_own_and_an_old_one_is_kept(people: str) -
         inspect(people, edited)
     inspect(people, edited, force=True)
     assert "columns.age" in edited.read_text()
-    with pytest.raises(TulleError, match="is the source itself"):
+    with pytest.raises(TulleError, match="same file"):
         inspect(people, people, force=True)
 
 

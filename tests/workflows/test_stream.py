@@ -282,7 +282,7 @@ def test_a_report_says_how_it_was_made_and_what_was_refused(
     monkeypatch.setattr("sys.argv", ["tulle", *words])
     assert CliRunner().invoke(tulle, words).exit_code == 0
     told = (tmp_path / "report.md").read_text()
-    assert "1 malformed lines were refused" in told
+    assert "1 malformed line was refused" in told
     assert "| Successive snapshots, totals |" in told
     assert "fewest newcomers" in told
     assert f"tulle stream {source}" in told

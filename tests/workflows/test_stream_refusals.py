@@ -269,7 +269,7 @@ def test_numbers_that_no_release_may_hold_are_refused_wherever_they_come(
     assert [(json.loads(line)["line"], json.loads(line)["reason"]) for line in told] == [
         (52, "column 'age' is outside its public bounds"),
         (53, "column 'income' is infinite"),
-        (54, "column 'level' is no level from 1 to 2**53"),
+        (54, "the level in column 'level' is below 1"),
     ]
 
 
@@ -305,7 +305,7 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         stream(str(source), tmp_path / "out", state=tmp_path / long, **OPTIONS)
     monkeypatch.setattr("tulle._report.save", full)
     report = tmp_path / "r.json"
-    with pytest.raises(TulleError, match=r"cannot write .*r\.json: No space"):
+    with pytest.raises(TulleError, match=r"r\.json: cannot be written \(No space"):
         stream(str(source), tmp_path / "out", state=tmp_path / "st", report=report, **OPTIONS)
     assert (tmp_path / "out" / "snapshot-000001.parquet").exists()
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.reference.streams import OPTIONS, rows, write_csv, write_ndjson
 from tulle._commands import stream as running
+from tulle._commands._stream_intake import Intake
 from tulle._commands.stream import stream
 from tulle.errors import DataError, PrivacyError, TulleError
 
@@ -91,14 +92,14 @@ def test_a_pipe_that_is_stopped_early_begins_with_what_came(
 ) -> None:
     text = "".join(json.dumps(record) + "\n" for record in rows(50))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    take = running.Intake.take
+    take = Intake.take
 
     def take_and_stop(intake: Any, lines: Any) -> None:
         take(intake, lines)
         stop.append(1)
 
     stop: list[int] = []
-    monkeypatch.setattr(running.Intake, "take", take_and_stop)
+    monkeypatch.setattr(Intake, "take", take_and_stop)
     monkeypatch.setattr(running, "asked_to_stop", lambda: _Given(stop))
     options = {**OPTIONS, "state": tmp_path / "st", "kind": "ndjson"}
     assert stream("-", tmp_path / "out", **options).summary["seen"] == 50

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -40,6 +41,19 @@ def test_tune_chooses_reports_and_releases(source: Path, tmp_path: Path) -> None
     assert "Which group size?" in (tmp_path / "sizes.html").read_text()
 
 
+def test_a_report_that_cannot_be_written_is_told_with_what_was_found(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tulle._report.save", full)
+    options = ["--target", "target", "--strategy", "grid", "--sizes", 2, "--repeats", 1]
+    result = run(source, *options, "--seed", 0, "--report", tmp_path / "r.html")
+    assert isinstance(result.exception, TulleError)
+    assert "No space left on device); the search chose groups of" in str(result.exception)
+
+
 def test_tune_without_target_or_inside_impossible_limits(source: Path) -> None:
     assert "--target" in str(run(source).exception)
     result = run(
@@ -74,7 +88,7 @@ def test_what_cannot_be_released_is_refused_before_the_search(source: Path, tmp_
     words = pl.Series(["a", "b", None] * 50)
     write_table(table.with_columns(target=words), tmp_path / "missing.csv")
     result = run(tmp_path / "missing.csv", "--target", "target", "--strategy", "gcd")
-    assert "the target 'target' is missing in 50 of 150 records" in str(result.exception)
+    assert "the target 'target' is missing (null or NaN) in 50 records" in str(result.exception)
     days = pl.Series(range(150)).cast(pl.Date)
     write_table(table.with_columns(target=days), tmp_path / "days.csv")
     result = run(tmp_path / "days.csv", "--target", "target", "--strategy", "gcd")
@@ -106,10 +120,13 @@ def test_whole_numbers_that_are_mostly_different_are_no_classes(tmp_path: Path) 
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--repeats", 0], "--repeats 0 is too small: it must be at least 1"),
-        (["--strategy", "grid", "--sizes", 0], "--sizes 0 is too small"),
-        (["--min-group", 1], "--min-group 1 is too small: it must be at least 2"),
-        (["--min-group", 7, "--max-group", 5], "--min-group 7 is larger than --max-group 5"),
+        (["--repeats", 0], "--repeats must be an int in the range [1, inf). Got 0"),
+        (
+            ["--strategy", "grid", "--sizes", 0],
+            "--sizes must be an int in the range [1, inf). Got 0",
+        ),
+        (["--min-group", 1], "--min-group must be an int in the range [2, inf). Got 1"),
+        (["--min-group", 7, "--max-group", 5], "--min-group: min_group=7 is above max_group=5"),
     ],
 )
 def test_numbers_are_refused_by_the_names_of_their_options(

@@ -113,23 +113,27 @@ def _best_guess(truth: Records, released: Records) -> NDArray[np.bool_]:
     if not released.numbers.shape[1]:
         states, counts = np.unique(released.codes, axis=0, return_counts=True)
         return np.asarray((truth.codes == states[np.argmax(counts)]).all(axis=1))
-    # beside a number, a code other than 0 says that it is missing
+    # a code other than 0 in a column of numbers marks a missing one
     present, known = ~released.codes.any(axis=1), ~truth.codes.any(axis=1)
-    middle, covered = _fullest_window(released.numbers[present, 0])
+    low, high, covered = _fullest_window(released.numbers[present, 0])
     if covered < (~present).sum():
         return np.asarray(~known)
-    return np.asarray(known & (np.abs(truth.numbers[:, 0] - middle) <= CLOSE))
+    values = truth.numbers[:, 0]
+    return np.asarray(known & (low <= values) & (values <= high))
 
 
-def _fullest_window(values: Floats) -> tuple[float, int]:
-    """The middle of the window of the width that counts as close with most values in it."""
+def _fullest_window(values: Floats) -> tuple[float, float, int]:
+    """The ends of the window around one answer with most values in it, and how many they are.
+
+    Ends, not the middle: of a value at an end, rounding decides whether it is close to the middle.
+    """
     if not len(values):
-        return 0.0, 0
+        return 0.0, 0.0, 0
     ordered = np.sort(values)
-    ends = np.searchsorted(ordered, ordered + 2 * CLOSE, side="right")
-    inside = ends - np.arange(len(ordered))
+    highest = ordered + 2 * CLOSE
+    inside = np.searchsorted(ordered, highest, side="right") - np.arange(len(ordered))
     start = int(np.argmax(inside))
-    return float(ordered[start] + CLOSE), int(inside[start])
+    return float(ordered[start]), float(highest[start]), int(inside[start])
 
 
 def _listed(columns: tuple[str, ...], original: Records) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from tulle.errors import ParameterError
 
@@ -25,6 +25,33 @@ class Interval(NamedTuple):
 
     low: float
     high: float
+
+
+class AttackFigures(TypedDict):
+    """A result as plain numbers and words, for reports and JSON.
+
+    Counts and details are the owner's: a public edition has rates only.
+    """
+
+    name: str
+    rate: float
+    low: float
+    high: float
+    baseline: float
+    control: float | None
+    risk: float
+    risk_low: float
+    risk_high: float
+    failed: bool
+    note: str
+    story: str
+    attempts: NotRequired[int]
+    independent: NotRequired[int]
+    successes: NotRequired[int]
+    control_attempts: NotRequired[int | None]
+    details: NotRequired[dict[str, Any]]
+    owner_only: NotRequired[bool]
+    grade: NotRequired[str]  # set where figures are rounded: rounding must not change it
 
 
 def wilson(successes: float, attempts: int) -> Interval:
@@ -157,8 +184,8 @@ class AttackResult:
         """What must be said beside the figure; empty if the attack worked."""
         return NO_EVIDENCE if self.failed else ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and words, ready for a report or for JSON."""
+    def to_dict(self) -> AttackFigures:
+        """Return plain numbers and words, ready for a report or for JSON."""
         risk = self.risk_interval
         return {
             "name": self.name,

@@ -1,44 +1,42 @@
-"""Columns and options of a command: what was asked, else the policy, else guesses and defaults."""
+"""The columns of a command: roles asked for, else those of the policy, else guesses."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.table._inference import infer_columns, is_opaque
 from tulle.table.policy import Policy, load_policy
-from tulle.table.schema import UNRELEASED, Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tulle._types import FilePath
 
 
 def plan_columns(
     table: pl.DataFrame,
-    policy: str | os.PathLike[str] | None,
-    command: str,
-    defaults: Mapping[str, Any],
-    given: Mapping[str, Any],
+    policy: FilePath | None,
     *,
     target: str | None = None,
     levels: str | None = None,
-) -> tuple[list[Column], dict[str, Any]]:
-    """The columns with their roles, and the options of a command.
+) -> list[Column]:
+    """Return the columns with their roles.
 
     Without a policy, kinds, identifiers and useless columns are inferred; a target and levels are
     used only if they are asked for.
     """
+    from tulle.table._inference import infer_columns
+
     refuse_two_roles(target, levels)
     loaded = Policy() if policy is None else load_policy(policy, table.columns)
     columns = loaded.resolve(table.columns) or [
         replace(column, role=Role.QUASI) if column.role in (Role.TARGET, Role.LEVEL) else column
         for column in infer_columns(table)
     ]
-    columns = with_roles(columns, target, levels)
-    asked = {name: value for name, value in given.items() if value is not None}
-    return columns, {**defaults, **loaded.options(command, defaults), **asked}
+    return with_roles(columns, target, levels)
 
 
 def refuse_two_roles(target: str | None, levels: str | None) -> None:
@@ -60,13 +58,28 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
     """The table without lists, objects and bytes that the policy ignores."""
-    left_out = [c.name for c in columns if c.role in UNRELEASED]
+    from tulle.table._inference import is_opaque
+
+    left_out = [c.name for c in columns if not c.role.released]
     return table.drop(name for name in left_out if is_opaque(table.schema[name]))
 
 
 def column_of(columns: list[Column], role: Role) -> Column | None:
     """The column that has a role, if there is one."""
     return next((column for column in columns if column.role is role), None)
+
+
+def names_classes(column: Column, table: pl.DataFrame) -> bool:
+    """Whether a target names classes; a quantity is condensed with the other columns."""
+    from tulle.table._inference import is_class
+
+    return is_class(table[column.name], column.kind)
+
+
+def class_column(columns: list[Column], table: pl.DataFrame) -> Column | None:
+    """Return the target, if there is one and it names classes."""
+    target = column_of(columns, Role.TARGET)
+    return target if target is not None and names_classes(target, table) else None
 
 
 def words_of(columns: Iterable[Any]) -> list[str]:

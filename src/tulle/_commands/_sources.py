@@ -1,49 +1,82 @@
-"""What workflows say of the files they read, and of those they write beside a release."""
+"""The files of a command: checked before anything is loaded, and named in manifests."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+from tulle._choices import REPORTS
 from tulle._files import digest, refuse_existing
-from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
-from tulle.io._formats import display_name, is_sql, split_sheet
-from tulle.releases import manifest_path
+from tulle.io._formats import display_name, existing_file, is_sql, split_sheet
+from tulle.releases import check_target, manifest_path
+
+if TYPE_CHECKING:
+    from tulle._types import FilePath
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def sources_read(*sources: FilePath | None) -> tuple[str, ...]:
-    """Files (not sheets) and database tables that were read: no release may replace them."""
+    """Return files (not sheets) and database tables that are read: no release may replace them."""
     return tuple(str(s) if is_sql(s) else split_sheet(s)[0] for s in sources if s is not None)
 
 
-def check_names(
-    *, output: FilePath, report: FilePath | None, others: dict[str, FilePath | None], force: bool
+def check_files(
+    reads: Mapping[str, FilePath | None],
+    *,
+    release: FilePath | None = None,
+    report: FilePath | None = None,
+    writes: Mapping[str, FilePath | None] = _NONE,
+    force: bool,
 ) -> None:
-    """Refuses a bad report, and names that are one file, before any work is done.
+    """Refuse names that cannot work, before anything is loaded or read.
 
-    ``others`` are the other files of the run by the names of their options: no release, manifest
-    or report may take the place of one of them, nor of each other.
+    ``reads`` and ``writes`` are files by the words of their options. Those that are read must be
+    there, those that are written must not (unless ``force``), and no two may be one file.
     """
-    if report is not None:
-        if not str(report).lower().endswith((".html", ".htm", ".json", ".md")):
-            raise ParameterError(f"A report ends in .html, .json or .md. Got '{report}'.")
-        refuse_existing(report, force=force)
-    names = {"--output": output, "the manifest": manifest_path(output), "--report": report}
-    seen: dict[str, str] = {}
-    for name, path in (names | others).items():
-        if path is None:
-            continue
-        first = seen.setdefault(os.path.realpath(path), name)
-        if first != name:
-            raise ParameterError(f"{first} and {name} are the same file: give each its own name")
+    sources = {name: sources_read(path)[0] for name, path in reads.items() if path is not None}
+    for path in sources.values():
+        if not is_sql(path):
+            existing_file(path)
+    outputs: dict[str, FilePath | None] = {**writes, "--report": report}
+    if release is not None:
+        check_target(release, sources=tuple(sources.values()), force=force)
+        outputs |= {"--output": release, "the manifest": manifest_path(release)}
+    _refuse_one_for_two(sources | outputs)
+    if report is not None and not str(report).lower().endswith(REPORTS):
+        raise ParameterError(f"A report ends in .html, .json or .md. Got '{report}'.")
+    for target in (report, *writes.values()):
+        if target is not None:
+            refuse_existing(target, force=force)
+
+
+def _refuse_one_for_two(names: Mapping[str, FilePath | None]) -> None:
+    seen: dict[Any, str] = {}
+    for name, path in names.items():
+        if path is not None:
+            first = seen.setdefault(_identity(path), name)
+            if first != name:
+                raise ParameterError(
+                    f"{first} and {name} are the same file: give each its own name"
+                )
+
+
+def _identity(path: FilePath) -> Any:
+    """Return the same for two names of one file, which may be links or not exist yet."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
 def writing_beside(there: str, other: FilePath) -> Iterator[None]:
-    """Says of a report or the like that cannot be written what is there already."""
+    """Say of a report or the like that cannot be written what is there already."""
     try:
         yield
     except OSError as error:
@@ -51,7 +84,7 @@ def writing_beside(there: str, other: FilePath) -> Iterator[None]:
 
 
 def source_entry(source: FilePath, records: int) -> dict[str, Any]:
-    """The source in a manifest: its name without folder or password, its digest, its size."""
+    """Return the source for a manifest: name (no folder, no password), digest and size."""
     entry: dict[str, Any] = {"name": os.path.basename(display_name(source)), "records": records}
     if not is_sql(source):
         entry["sha256"] = digest(split_sheet(source)[0])

@@ -15,16 +15,18 @@ import polars as pl
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._types import Ints
+from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
 from tulle.io._text import refuse_record
 from tulle.stream import StreamCondenser
 from tulle.stream._checkpoints import Whereabouts, changed
-from tulle.stream._misfits import misfits
 from tulle.stream._records import Reasons, RecordReader, Records, Row
 from tulle.stream._saved import resupply
 from tulle.stream.sources import Lines, Source
-from tulle.table._numbers import EXACT
-from tulle.table.schema import UNRELEASED
+from tulle.table._codecs import Problem, first_reasons
+from tulle.table._encoder import unfit_values
+from tulle.table._frames import is_missing
+from tulle.table.schema import Schema
 
 # The file of refused lines: where each was and why, never what it held.
 
@@ -115,7 +117,7 @@ class Intake:
     def progress(self) -> str:
         """How far it is, in a few words."""
         if self.condenser is None:
-            wanted = self.settings.wanted["init"]
+            wanted = self.settings.options.init
             return f"{len(self.initial.rows):,} of the first {wanted:,} records"
         return f"{self.seen:,} records"
 
@@ -138,7 +140,7 @@ class Intake:
             self._condense(lines, self.reader.records(lines.texts, lines.origins))
             return
         self.initial.add(lines, self.reader, self.waiting)
-        if len(self.initial.rows) >= self.settings.wanted["init"]:
+        if len(self.initial.rows) >= self.settings.options.init:
             self.begin()
 
     def begin(self) -> None:
@@ -159,55 +161,49 @@ class Intake:
         """Takes typed records; refusals are listed in the order of the lines."""
         self.surplus += records.surplus
         refused = dict(records.refused)
-        frame, places = self._allowed(records.frame, records.places, refused)
+        frame, places = records.frame, records.places
+        wrong = self._refusals(frame) if frame.height else {}
+        if wrong:
+            refused |= {int(places[row]): reason for row, reason in wrong.items()}
+            fine = np.setdiff1d(np.arange(frame.height), list(wrong))
+            frame, places = frame[fine], places[fine]
         if self.condenser is None:
             self._start(frame, places, lines, refused)
         else:
-            self._insert(frame, places, lines, refused)
+            self._insert(frame, places, lines)
         for place in sorted(refused):
             self.rejects.add(lines.origins[place], lines.numbers[place], refused[place])
 
-    def _allowed(
-        self, frame: pl.DataFrame, places: Ints, refused: Reasons
-    ) -> tuple[pl.DataFrame, Ints]:
-        """Refuses records without a level or a class, and numbers that no release may hold."""
-        fine = np.ones(frame.height, dtype=bool)
-        for allowed, reason in self._conditions(frame):
-            wrong = ~allowed.fill_null(False).to_numpy() & fine
-            refused |= dict.fromkeys(places[wrong].tolist(), reason)
-            fine &= ~wrong
-        return (frame, places) if fine.all() else (frame.filter(fine), places[fine])
-
-    def _conditions(self, frame: pl.DataFrame) -> Iterator[tuple[pl.Series, str]]:
-        """What every record must fulfil, the initial ones included, and what to say if not."""
+    def _problems(self, frame: pl.DataFrame) -> Iterator[Problem]:
+        """What every record must fulfil, the initial ones included: a level and a class."""
         level, classes = self.settings.level_column, self.settings.class_column
         if level is not None:
             if not frame[level].dtype.is_integer():
                 raise DataError(f"the levels in '{level}' must be whole numbers")
-            yield frame[level].is_between(1, EXACT), f"column '{level}' is no level from 1 to 2**53"
-        if classes is not None:
-            yield frame[classes].is_not_null(), f"column '{classes}', the class, is missing"
-        for column in self.settings.columns:
-            if column.role in UNRELEASED:
-                continue
-            values = frame[column.name]
-            if values.dtype.is_float():
-                yield ~values.is_infinite().fill_null(False), f"column '{column.name}' is infinite"
-            if column.bounds is not None and values.dtype.is_numeric():
-                inside = values.is_between(*column.bounds) | values.is_null()
-                yield inside, f"column '{column.name}' is outside its public bounds"
+            yield from level_problems(frame[level])
+        if classes is not None and frame[classes].null_count():
+            reason = f"column '{classes}', the class, is missing"
+            yield Problem(is_missing(frame[classes]), reason, "give every record a class")
+
+    def _refusals(self, frame: pl.DataFrame) -> Reasons:
+        """The rows that are refused, and why."""
+        problems = list(self._problems(frame))
+        if self.condenser is None:
+            problems += unfit_values(frame, Schema(self.settings.columns))
+            return first_reasons(problems)
+        return self.condenser.refusals(self._features(frame)) | first_reasons(problems)
 
     def _start(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
-        wanted, classes = self.settings.wanted, self.settings.class_column
+        options, classes = self.settings.options, self.settings.class_column
         condenser = StreamCondenser(
-            wanted["k"],
+            options.k,
             init_size=max(2, frame.height),
-            split=wanted["split"],
-            grouping=wanted["grouping"],
-            synthesis=wanted["synthesis"],
+            split=options.split,
+            grouping=options.grouping,
+            synthesis=options.synthesis,
             classwise=classes is not None,
             columns=[column for column in self.settings.columns if column.name != classes],
-            random_state=wanted["seed"],
+            random_state=options.seed,
         )
         condenser.partial_fit(self._features(frame), self._classes(frame))
         if not len(condenser.counts_):
@@ -219,36 +215,13 @@ class Intake:
         self.condenser = condenser
         self.waiting.keep(condenser.waiting_numbers(), 0, places, lines)
 
-    def _insert(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
-        """Condenses records, but for those that are refused (a category never seen, say)."""
+    def _insert(self, frame: pl.DataFrame, places: Ints, lines: Lines) -> None:
         assert self.condenser is not None
         if not frame.height:
             return
         before = self.seen
-        try:
-            self.condenser.partial_fit(self._features(frame), self._classes(frame))
-        except DataError as error:
-            if frame.height == 1:
-                refused[int(places[0])] = _plainly(str(error))
-                return
-            for rest in self._without_misfits(frame, places, refused):
-                self._insert(*rest, lines, refused)
-            return
+        self.condenser.partial_fit(self._features(frame), self._classes(frame))
         self.waiting.keep(self.condenser.waiting_numbers(), before, places, lines)
-
-    def _without_misfits(
-        self, frame: pl.DataFrame, places: Ints, refused: Reasons
-    ) -> list[tuple[pl.DataFrame, Ints]]:
-        """The records that may be taken; if no misfit is found, two halves to try apart."""
-        assert self.condenser is not None
-        wrong = misfits(self.condenser, self._features(frame))
-        if not wrong:
-            half = frame.height // 2
-            return [(frame[:half], places[:half]), (frame[half:], places[half:])]
-        refused |= {int(places[row]): _plainly(reason) for row, reason in wrong.items()}
-        fine = np.ones(frame.height, dtype=bool)
-        fine[list(wrong)] = False
-        return [(frame.filter(fine), places[fine])]
 
     def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
         classes = self.settings.class_column
@@ -257,12 +230,6 @@ class Intake:
     def _classes(self, frame: pl.DataFrame) -> pl.Series | None:
         classes = self.settings.class_column
         return None if classes is None else frame[classes]
-
-
-def _plainly(reason: str) -> str:
-    """A refusal for the list of lines: of initial records, where the library speaks of fitting."""
-    told = reason.partition(": fit on ")[0]
-    return told.replace("the data that the encoder was fitted on", "the initial records")
 
 
 class _Initial:

@@ -2,67 +2,86 @@
 
 from __future__ import annotations
 
-import math
-import os
-from dataclasses import dataclass, field
-from typing import Any
-
-import polars as pl
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from tulle._checks import check_choice, check_int, check_real
-from tulle._commands._columns import column_of, plan_columns, refuse_two_roles, with_roles
-from tulle.condense._synthesis import DISTRIBUTIONS
-from tulle.condense.condenser import GROUPINGS
-from tulle.errors import ParameterError, PolicyError, nearest_name
-from tulle.stream.condenser import SPLITS
-from tulle.table._numbers import EXACT
+from tulle._choices import SNAPSHOTS
+from tulle._commands._columns import (
+    class_column,
+    column_of,
+    plan_columns,
+    refuse_two_roles,
+    with_roles,
+)
+from tulle._commands._options import Options, resolve
+from tulle.errors import ParameterError
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role
 
-DEFAULTS: dict[str, Any] = {
-    "k": 10,
-    "init": 1_000,
-    "split": "paper",
-    "grouping": "fast",
-    "synthesis": "uniform",
-    "snapshots": "bounded",
-    "every": None,
-    "seconds": None,
-    "rows": 1_000_000,
-    "checkpoint": 5.0,
-    "seed": None,
-}
-_CHOICES = {
-    "split": SPLITS,
-    "grouping": GROUPINGS,
-    "synthesis": DISTRIBUTIONS,
-    "snapshots": ("bounded", "all"),
-}
-_LEAST_COUNT = {"k": 2, "init": 2, "every": 1, "rows": 1}
-_LEAST_SECONDS = {"seconds": 0.1, "checkpoint": 0.0}
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._types import FilePath
+
+
+@dataclass(frozen=True)
+class Streaming(Options):
+    """The options of ``tulle stream``."""
+
+    k: int = 10
+    init: int = 1_000
+    split: str = "paper"
+    grouping: str = "fast"
+    synthesis: str = "uniform"
+    snapshots: str = "bounded"
+    every: int | None = None
+    seconds: float | None = None
+    rows: int = 1_000_000
+    checkpoint: float = 5.0
+    seed: int | None = None
+
+    def check(self) -> None:
+        """Refuse values that cannot be, before anything is read."""
+        from tulle.stream.condenser import StreamCondenser
+        from tulle.table._numbers import EXACT
+
+        names = ("k", "split", "grouping", "synthesis")
+        with self.naming():
+            StreamCondenser(**{n: getattr(self, n) for n in names})._check_parameters()
+            check_choice("stream", "snapshots", self.snapshots, SNAPSHOTS)
+            for name, least, most in (
+                ("init", 2, EXACT), ("every", 1, EXACT), ("rows", 1, EXACT), ("seed", 0, None),
+            ):  # fmt: skip
+                if getattr(self, name) is not None:
+                    check_int("stream", name, getattr(self, name), least, most)
+            if self.seconds is not None:
+                check_real("stream", "seconds", self.seconds, 0.1)
+            check_real("stream", "checkpoint", self.checkpoint, 0)
+
+
 _FIXED = ("k", "split", "synthesis", "snapshots")  # may not change while a stream goes on
 _OF_COLUMNS = ("kind", "role", "weight", "bounds")  # neither may these
-_CLASSES = (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT, Kind.INTEGER)
 
 
 @dataclass
 class Settings:
-    """Options asked for, else the policy's, else the defaults."""
+    """What a stream was asked to do, and what it must keep to once it has begun."""
 
-    policy: str | os.PathLike[str] | None
+    policy: FilePath | None
     target: str | None
     levels: str | None
     given: dict[str, Any]
-    told: dict[str, Any] = field(init=False)  # by an option or by the policy, no default
-    wanted: dict[str, Any] = field(init=False)
+    options: Streaming = field(init=False)
     columns: list[Column] = field(default_factory=list)
+    class_column: str | None = None  # a target that is a quantity is condensed with the others
     begun: dict[str, Any] = field(default_factory=dict)  # what must stay as it is
 
     def __post_init__(self) -> None:
         refuse_two_roles(self.target, self.levels)
-        self.told = _of_policy(self.policy) | _of_options(self.given)
-        self.wanted = DEFAULTS | self.told
-        self.wanted["init"] = max(self.wanted["init"], 2 * self.wanted["k"])
+        options = resolve("stream", Streaming(), self.policy, self.given)
+        options.check()
+        self.options = replace(options, init=max(options.init, 2 * options.k))
 
     def declared(self) -> list[Column]:
         """What the policy says of the columns."""
@@ -70,26 +89,15 @@ class Settings:
 
     def plan(self, records: pl.DataFrame) -> None:
         """Settles the roles of the columns, from the policy or from the initial records."""
-        self.columns, _ = plan_columns(
-            records,
-            self.policy,
-            "stream",
-            DEFAULTS,
-            self.given,
-            target=self.target,
-            levels=self.levels,
-        )
+        self.columns = plan_columns(records, self.policy, target=self.target, levels=self.levels)
+        classes = class_column(self.columns, records)
+        self.class_column = None if classes is None else classes.name
         in_policy = {column.name: column.role.value for column in self.declared()}
         self.begun = {
-            "fixed": {name: self.wanted[name] for name in _FIXED},
+            "fixed": {name: getattr(self.options, name) for name in _FIXED},
             "columns": [[*_entry(c), in_policy.get(c.name)] for c in self.columns],
+            "classes": self.class_column,
         }
-
-    @property
-    def class_column(self) -> str | None:
-        """The column of classes; a target that is a quantity is condensed with the others."""
-        target = column_of(self.columns, Role.TARGET)
-        return target.name if target is not None and target.kind in _CLASSES else None
 
     @property
     def level_column(self) -> str | None:
@@ -101,7 +109,7 @@ class Settings:
     def parameters(self) -> dict[str, Any]:
         """What a release may say of the options: not the seed, nor a k where levels rule."""
         unused = {"seed"} if self.level_column is None else {"seed", "k"}
-        return {name: value for name, value in self.wanted.items() if name not in unused}
+        return {n: value for n, value in self.options.values().items() if n not in unused}
 
     def to_json(self) -> dict[str, Any]:
         """What must stay as it is while the stream goes on."""
@@ -110,11 +118,12 @@ class Settings:
     def restore(self, entries: dict[str, Any]) -> None:
         """Goes on as before; refuses to change what the groups already rest on."""
         for name, value in entries["fixed"].items():
-            if self.told.get(name, value) != value:
+            if name in self.options.words and getattr(self.options, name) != value:
                 raise _changed(f"{name}={value}", self._instead(name))
         self.begun = entries
-        self.wanted |= entries["fixed"]
+        self.options = replace(self.options, **entries["fixed"])
         self.columns = [_column(entry) for entry in entries["columns"]]
+        self.class_column = entries["classes"]
         for role, asked in ((Role.TARGET, self.target), (Role.LEVEL, self.levels)):
             known = column_of(self.columns, role)
             if asked is not None and (known is None or known.name != asked):
@@ -125,8 +134,8 @@ class Settings:
 
     def _instead(self, name: str) -> str:
         """Where another value than that of the state comes from."""
-        source = "the command" if self.given.get(name) is not None else self.policy
-        return f"{self.told[name]} in {source}"
+        source = "the command" if self.options.on_command_line(name) else self.policy
+        return f"{getattr(self.options, name)} in {source}"
 
     def _refuse_other_columns(self, begun: dict[str, list[Any]]) -> None:
         """Refuses a policy that says other things of columns than the stream began with.
@@ -147,41 +156,6 @@ class Settings:
                         f"{_shown(old)} as the {word} of column '{column.name}'",
                         f"{_shown(new)} in {self.policy}",
                     )
-
-
-def _of_policy(path: str | os.PathLike[str] | None) -> dict[str, Any]:
-    """The options in the section [stream] of a policy."""
-    if path is None:
-        return {}
-    policy = load_policy(path)
-    try:
-        told = policy.options("stream", DEFAULTS)
-        return {name: _checked("[stream]", name, value) for name, value in told.items()}
-    except (ParameterError, PolicyError) as error:
-        raise PolicyError(f"{path}: {error}") from None
-
-
-def _of_options(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of the command; None stands for one that is not given."""
-    for name in given:
-        if name not in DEFAULTS:
-            hint = nearest_name(name, DEFAULTS)
-            raise ParameterError(f"tulle stream has no option '{name}': {hint}")
-    asked = {name: value for name, value in given.items() if value is not None}
-    return {name: _checked("tulle stream", name, value) for name, value in asked.items()}
-
-
-def _checked(owner: str, name: str, value: Any) -> Any:
-    """A value that its option can have: a wrong word must not pass for 'the other choice'."""
-    if name in _CHOICES:
-        return check_choice(owner, name, value, _CHOICES[name])
-    if name in _LEAST_COUNT:
-        return check_int(owner, name, value, _LEAST_COUNT[name], EXACT)
-    if name == "seed":
-        return check_int(owner, name, value, 0)
-    if isinstance(value, int) and abs(value) > EXACT:  # may be too large for a float
-        value = math.inf if value > 0 else -math.inf
-    return check_real(owner, name, value, _LEAST_SECONDS[name])
 
 
 def _entry(column: Column) -> list[Any]:

@@ -15,6 +15,8 @@ from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapsho
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
+from tulle._report.model import Promise, Result, Section
 from tulle._report.words import attack_label
 from tulle._types import Floats, Ints
 from tulle.condense._synthesis import synthesize
@@ -114,7 +116,7 @@ def write_snapshot(
 ) -> dict[str, Any]:
     """Draws and writes one snapshot; what is to be said about it."""
     columns, target = settings.columns, settings.class_column
-    policy, most, sizes = settings.wanted["snapshots"], settings.wanted["rows"], condenser.counts_
+    policy, most, sizes = settings.options.snapshots, settings.options.rows, condenser.counts_
     rows = most if sizes.sum() > most else None  # a stream may have condensed more than fits here
     drawn = condenser.snapshot(rows) if policy == "bounded" else condenser.sample(rows)
     table = _as_table(drawn, columns, target)
@@ -271,22 +273,22 @@ def stream_result(
     counts: Mapping[str, Any],
     snapshots: Sequence[Mapping[str, Any]],
     source: str,
-) -> dict[str, Any]:
-    """The result that ``tulle._report`` shows."""
-    policy = settings.wanted["snapshots"]
+) -> Result:
+    """Return the result that ``tulle._report`` shows."""
+    policy = settings.options.snapshots
     shown = shown_sizes(condenser, policy)["groups"]
     rng = np.random.default_rng()
     used = watch(condenser, policy, rng)
     return {
         "title": f"Stream condensed from {source}",
-        "summary": f"{counts['seen']:,} records were seen: {counts['condensed']:,} are condensed, "
-        f"{counts['waiting']:,} wait. Snapshots show {shown:,} groups. "
-        f"{counts['rejected']:,} malformed lines were refused.",
+        "summary": f"{counted(counts['seen'], 'record')} seen: {counts['condensed']:,} condensed, "
+        f"{counts['waiting']:,} waiting. Snapshots show {counted(shown, 'group')}. "
+        f"{counted(counts['rejected'], 'malformed line', 'was')} refused.",
         "guarantee": {
             "text": "Every record joined a group of at least its level, itself included.",
             "rows": _promises(condenser, settings, counts),
         },
-        "k": settings.wanted["k"],
+        "k": settings.options.k,
         "attacks": {attack.name: attack.to_dict() for attack in used},
         "sections": [
             _intersection(condenser, policy, used, rng),
@@ -312,9 +314,9 @@ def stream_result(
 
 def _promises(
     condenser: StreamCondenser, settings: Settings, counts: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    strict = settings.wanted["split"] == "strict"
-    small = shown_small(condenser, settings.wanted["snapshots"])
+) -> list[Promise]:
+    strict = settings.options.split == "strict"
+    small = shown_small(condenser, settings.options.snapshots)
     return [
         {
             "name": "records seen = condensed + waiting",
@@ -336,7 +338,7 @@ def _intersection(
     policy: str,
     used: Sequence[AttackResult],
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> Section:
     other = "all" if policy == "bounded" else "bounded"
     found = {
         (ONE, policy): used,
@@ -375,7 +377,7 @@ def _table(
     rows: Sequence[Mapping[str, Any]],
     *,
     owner_only: bool = False,
-) -> dict[str, Any]:
+) -> Section:
     columns = list(rows[0]) if rows else ["none"]
     return {
         "id": name,

@@ -4,63 +4,79 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from tulle._checks import check_choice
+from tulle._choices import GATES
 from tulle._commands._columns import words_of
-from tulle._commands._sources import sources_read
-from tulle._files import refuse_existing, refuse_same
+from tulle._commands._options import Options, resolve
+from tulle._commands._sources import check_files
 from tulle._report.editions import K
-from tulle.auditing import Audit, audit, check_gates, gate_rows
-from tulle.auditing._gates import GATES, check_limits
 from tulle.errors import PrivacyError
-from tulle.io._formats import display_name
-from tulle.io.read import codes_as_text, read_like, read_table
+from tulle.io._formats import display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
-from tulle.table._inference import infer_columns, is_opaque
 from tulle.table.policy import load_policy
-from tulle.table.schema import UNRELEASED, Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
-Path = str | os.PathLike[str]
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
 
-DEFAULTS: dict[str, Any] = {
-    "target": None,
-    "k": K,
-    "attempts": None,
-    "seed": None,
-    **dict.fromkeys(GATES),
-}
+    from tulle._report.model import Guarantee, Promise
+    from tulle._types import FilePath
+    from tulle.auditing import Audit
+
+
+@dataclass(frozen=True)
+class Auditing(Options):
+    """The options of ``tulle audit``; those from ``max_linkage`` on are gates."""
+
+    target: str | None = None
+    k: int = K
+    attempts: int | None = None
+    seed: int | None = None
+    max_linkage: float | None = None
+    max_copies: float | None = None
+    max_inference: float | None = None
+    max_membership: float | None = None
+    max_singling_out: float | None = None
+    min_accuracy_ratio: float | None = None
 
 
 def audit_files(
-    original: Path,
-    release: Path,
+    original: FilePath,
+    release: FilePath,
     *,
-    control: Path | None = None,
-    policy: Path | None = None,
-    report: Path | None = None,
+    control: FilePath | None = None,
+    policy: FilePath | None = None,
+    report: FilePath | None = None,
     edition: str = "owner",
-    gates: Mapping[str, float | None] | None = None,
     command: str = "",
     force: bool = False,
-    **options: Any,
+    **given: Any,
 ) -> Audit:
-    """Audits table files; writes ``report`` if asked. Gates are measured here, not enforced:
-    :func:`check_outcome` does that.
+    """Audit table files, and write ``report`` if asked.
+
+    Gates are measured here, not enforced: :func:`check_outcome` does that.
 
     Options (target, k, attempts, seed) and gates that are not given come from the section
     ``[audit]`` of the policy. Roles come from the policy, else from the manifest beside the
     release, else from guesses at the columns that the release left out.
     """
-    if report is not None:
-        for source in sources_read(original, release, control, policy):
-            refuse_same(source, report)
-        refuse_existing(report, force=force)
-    wanted = _wanted(policy, {**options, **(gates or {})})
-    limits = {name: wanted[name] for name in GATES}
-    check_limits(limits, control=control is not None)
+    for file in (original, release):
+        format_of(file)
+    # an original may be audited against itself
+    reads = {os.path.realpath(p): p for p in (original, release, control, policy) if p is not None}
+    check_files(reads, report=report, force=force)
+    options = resolve("audit", Auditing(), policy, given)
+    limits = {name: getattr(options, name) for name in GATES}
+
+    from tulle.auditing import audit, gate_rows
+    from tulle.auditing._gates import check_limits
+    from tulle.io.read import codes_as_text, read_like, read_table
+    from tulle.table._inference import is_opaque
+
+    with options.naming():
+        check_limits(limits, control=control is not None)
     files = [original, release] if control is None else [original, release, control]
     table = read_table(original)
     others = [read_like(file, table, original) for file in files[1:]]
@@ -68,17 +84,18 @@ def audit_files(
     table, released, *strangers = codes_as_text([table, *others], files, words_of(known.values()))
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
-    found = audit(
-        table,
-        released,
-        control=strangers[0] if strangers else None,
-        policy={name: entry for name, entry in known.items() if name in table.columns},
-        random_state=wanted["seed"],
-        target=wanted["target"],
-        k=wanted["k"],
-        attempts=wanted["attempts"],
-        title=f"Audit of {os.path.basename(display_name(release))}",
-    )
+    with options.naming():
+        found = audit(
+            table,
+            released,
+            control=strangers[0] if strangers else None,
+            policy={name: entry for name, entry in known.items() if name in table.columns},
+            random_state=options.seed,
+            target=options.target,
+            k=options.k,
+            attempts=options.attempts,
+            title=f"Audit of {os.path.basename(display_name(release))}",
+        )
     found = found.extended(guarantee=_guarantee(release), command=command)
     found = found.extended(gates=gate_rows(found.result, limits))
     if report is not None:
@@ -87,33 +104,34 @@ def audit_files(
 
 
 def check_outcome(found: Audit) -> None:
-    """Raises if a gate is passed, or if the release is not what its manifest says."""
-    check_gates(found.result["gates"])
-    promises = (found.result["guarantee"] or {}).get("rows", [])
-    broken = [row["name"] for row in promises if not row["holds"]]
+    """Raise an error if a gate failed, or if the release is not what its manifest says."""
+    from tulle.auditing import check_gates
+
+    check_gates(found.result.get("gates", []))
+    guarantee = found.result.get("guarantee")
+    broken = [row["name"] for row in guarantee["rows"] if not row["holds"]] if guarantee else []
     if broken:
         raise PrivacyError(f"the manifest of the release does not hold: {', '.join(broken)}")
 
 
 def attack_rows(found: Audit) -> list[dict[str, Any]]:
     """The attacks as rows for a summary."""
-    shown = ("rate", "low", "high", "baseline", "control", "risk")
     return [
-        {"attack": name} | {field: attack[field] for field in shown}
+        {
+            "attack": name,
+            "rate": attack["rate"],
+            "low": attack["low"],
+            "high": attack["high"],
+            "baseline": attack["baseline"],
+            "control": attack["control"],
+            "risk": attack["risk"],
+        }
         for name, attack in found.result["attacks"].items()
     ]
 
 
-def _wanted(policy: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for, else what the policy says, else the defaults."""
-    for name in given:
-        check_choice("audit", "option", name, DEFAULTS)
-    kept = {} if policy is None else load_policy(policy).options("audit", DEFAULTS)
-    return {**DEFAULTS, **kept, **{n: value for n, value in given.items() if value is not None}}
-
-
 def _known_columns(
-    table: pl.DataFrame, released: pl.DataFrame, release: Path, policy: Path | None
+    table: pl.DataFrame, released: pl.DataFrame, release: FilePath, policy: FilePath | None
 ) -> dict[str, Any]:
     """What is known of the columns: a Column each, or a role where there is no more."""
     columns = () if policy is None else load_policy(policy, table.columns).columns
@@ -127,8 +145,10 @@ def _known_columns(
             if name in table.columns and entry.get("role") is not None
         }
     left_out = [name for name in table.columns if name not in released.columns]
+    from tulle.table._inference import infer_columns
+
     guessed = infer_columns(table.select(left_out)) if left_out else []
-    return {c.name: c for c in guessed if c.role in UNRELEASED}
+    return {c.name: c for c in guessed if not c.role.released}
 
 
 def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
@@ -138,12 +158,12 @@ def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
         return str(entry["role"])  # an unknown one is named by the audit
 
 
-def _guarantee(release: Path) -> dict[str, Any] | None:
+def _guarantee(release: FilePath) -> Guarantee | None:
     """What the manifest of the release promises, and whether the file is still that release."""
     if not has_manifest(release):
         return None
     made = read_manifest(release)
-    rows = [
+    rows: list[Promise] = [
         {"name": row["check"], "asked": True, "found": row["detail"], "holds": row["holds"]}
         for row in verify_release(release)
     ]

@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import polars as pl
-
-from tulle._commands._columns import column_of, plan_columns, without_opaque, words_of
-from tulle._commands._options import DEFAULTS, check_feasible, check_files, is_class, refuse_unused
-from tulle._commands._sources import source_entry, sources_read, writing_beside
-from tulle._metrics.covariance import covariance_compatibility
-from tulle._random import seed_policy
-from tulle._types import FilePath
-from tulle.auditing import Audit, audit
-from tulle.auditing._pictures import group_section, notes_section
-from tulle.condense.class_condenser import ClassCondenser
-from tulle.condense.condenser import Condenser
-from tulle.errors import DataError
-from tulle.io._formats import display_name
-from tulle.io.read import codes_as_text, read_like, read_table
-from tulle.io.write import put_table
-from tulle.releases import Manifest, write_release
-from tulle.table._encoder import TableEncoder
+from tulle._checks import check_choice, check_int
+from tulle._choices import SMALL_CLASSES
+from tulle._commands._columns import class_column, column_of, plan_columns, without_opaque, words_of
+from tulle._commands._options import Options, resolve
+from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
+from tulle.errors import DataError, ParameterError
+from tulle.io._formats import display_name, format_of
 from tulle.table.schema import Column, Role
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._types import FilePath
+    from tulle.auditing import Audit
+    from tulle.auditing._tables import Aligned
+    from tulle.condense.condenser import Condenser
+    from tulle.releases import Manifest
 
 LIMITS = (
     "What all members of a group share: it shows in the group's mean.",
     "The last member of a group, from somebody who knows all the others.",
     "The lowest and highest value of each column, unless the policy gives public bounds.",
 )
+
+
+@dataclass(frozen=True)
+class Condensing(Options):
+    """The options of ``tulle condense``."""
+
+    k: int | None = None  # 10; class by class, a multiple of 10
+    grouping: str = "fast"
+    time: float | None = None
+    min_group: int | None = None
+    synthesis: str = "uniform"
+    exact_moments: bool = False
+    small_classes: str = "error"
+    on_infeasible: str = "error"
+    seed: int | None = None
 
 
 class Condensed(NamedTuple):
@@ -53,34 +66,39 @@ def condense(
     control: FilePath | None = None,
     command: str = "",
     force: bool = False,
-    **options: Any,
+    **given: Any,
 ) -> Condensed:
-    """Condenses a table file and writes the release, with ``report`` an audit of it too.
+    """Condense a table file and write the release, with ``report`` an audit of it too.
 
     ``control`` are records that stayed out of the source, for the audit. Options left at None
     follow the policy, else the defaults.
     """
-    check_files(source, output, policy, report, control, force)
+    if control is not None and report is None:
+        raise ParameterError("--control is for the audit: name a --report too")
+    format_of(source), format_of(output)
+    reads = {"INPUT": source, "--policy": policy, "--control": control}
+    check_files(reads, release=output, report=report, force=force)
+    options = resolve("condense", Condensing(), policy, given)
+
+    from tulle.io.read import read_table
+    from tulle.io.write import put_table
+    from tulle.releases import write_release
+
     original = read_table(source)
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
-    columns, wanted = plan_columns(
-        original, policy, "condense", DEFAULTS, options, target=target, levels=levels
-    )
-    refuse_unused(original, columns, wanted, options)
-    check_feasible(original, columns, wanted)
+    columns = plan_columns(original, policy, target=target, levels=levels)
+    _refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
-    condenser, release = _release(original, known, wanted)
+    condenser, release = _release(original, known, options)
 
-    summary = _summary(condenser, original, release, columns)
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
-    manifest = _manifest(condenser, entry, original, release, columns, wanted, levels_table)
-    found = None
-    if report is not None:
-        tables = _compared(original.select(release.columns), release, source, control, columns)
-        found = _audited(condenser, tables, columns, wanted, command)
+    manifest = _manifest(condenser, entry, original, release, columns, options, levels_table)
+    tables = _compared(original.select(release.columns), release, source, control, columns)
+    found = None if report is None else _audited(condenser, tables, options, command)
+    summary = _summary(condenser, tables, found)
     write_release(
         output,
         lambda file: put_table(release, file, output),
@@ -94,67 +112,102 @@ def condense(
     return Condensed(summary, levels_table, list(condenser.notes_), found)
 
 
+def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
+    """Refuse options that would change nothing."""
+    with options.naming():
+        check_choice("condense", "small_classes", options.small_classes, SMALL_CLASSES)
+    if options.on_command_line("small_classes") and class_column(columns, table) is None:
+        raise ParameterError("--small-classes needs classes: name their column with --target")
+    if options.on_command_line("time") and options.grouping != "best":
+        raise ParameterError("--time is the budget of --grouping best: ask for that too")
+    levels = column_of(columns, Role.LEVEL)
+    if levels is not None and not (options.k is None and options.min_group is None):
+        raise ParameterError(
+            f"the levels in column '{levels.name}' take the place of --k and --min-group: leave "
+            "these out, or give the column the role 'ignored'"
+        )
+
+
 def _release(
-    original: pl.DataFrame, columns: list[Column], wanted: dict[str, Any]
+    original: pl.DataFrame, columns: list[Column], options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
-    """The fitted condenser and the released table, columns in their old order."""
+    """Return the fitted condenser and the released table, columns in their old order."""
+    from tulle.condense.condenser import Condenser
+
+    target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
     template = Condenser(
-        wanted["k"] or wanted["min_group"] or 10,
-        grouping=wanted["grouping"],
-        time_budget=wanted["time"],
-        synthesis=wanted["synthesis"],
-        exact_moments=wanted["exact_moments"],
-        on_infeasible=wanted["on_infeasible"],
-        columns=[c for c in columns if c.role is not Role.TARGET or not is_class(c, original)],
-        random_state=wanted["seed"],
+        grouping=options.grouping,
+        time_budget=options.time,
+        synthesis=options.synthesis,
+        exact_moments=options.exact_moments,
+        on_infeasible=options.on_infeasible,
+        columns=[column for column in columns if column is not target],
+        random_state=options.seed,
     )
-    target = column_of(columns, Role.TARGET)
-    if target is None or not is_class(target, original):
-        return template, template.fit_resample(original)
+    names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
+    if target is not None:
+        with options.naming(y=f"the target '{target.name}'", **names):
+            return _by_class(template, original, target.name, options)
+    if options.k is None and options.min_group is not None:
+        names["k"] = options.word("min_group")
+    with options.naming(**names):
+        return template.set_params(k=_size(options)), template.fit_resample(original)
+
+
+def _size(options: Condensing) -> int:
+    """Return the size of groups where there are no classes: ``min_group`` is its lower limit."""
+    least = 2
+    if options.min_group is not None:
+        least = check_int("condense", "min_group", options.min_group, 2)
+    if options.k is None:
+        return 10 if options.min_group is None else least
+    return check_int("condense", "k", options.k, least)
+
+
+def _by_class(
+    template: Condenser, original: pl.DataFrame, target: str, options: Condensing
+) -> tuple[Any, pl.DataFrame]:
+    """Condense each class on its own."""
+    import polars as pl
+
+    from tulle.condense.class_condenser import ClassCondenser
+
     by_class = ClassCondenser(
         template,
-        k=wanted["k"],
-        min_group=10
-        if wanted["k"] is None and wanted["min_group"] is None
-        else wanted["min_group"],
-        small_classes=wanted["small_classes"],
-        random_state=wanted["seed"],
+        k=options.k,
+        min_group=10 if options.k is None and options.min_group is None else options.min_group,
+        small_classes=options.small_classes,
+        random_state=options.seed,
     )
     if original.width == 1:
-        raise DataError(
-            f"there is no column beside the target '{target.name}': nothing to condense"
-        )
-    X_new, y_new = by_class.fit_resample(original.drop(target.name), original[target.name])
-    whole = X_new.with_columns(pl.Series(target.name, y_new))
+        raise DataError(f"there is no column besides the target '{target}': nothing to condense")
+    X_new, y_new = by_class.fit_resample(original.drop(target), original[target])
+    whole = X_new.with_columns(pl.Series(target, y_new))
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
-def _summary(
-    condenser: Any, original: pl.DataFrame, release: pl.DataFrame, columns: list[Column]
-) -> dict[str, Any]:
+def _summary(condenser: Any, tables: Aligned, found: Audit | None) -> dict[str, Any]:
+    import numpy as np
+
+    from tulle.auditing._measures import covariance_compatibility
+
     counts = condenser.counts_
+    name = "covariance_compatibility"
+    measured = found.result["metrics"] if found else {name: covariance_compatibility(tables)}
     return {
-        "records": original.height,
-        "released": release.height,
-        "columns_released": release.width,
+        "records": len(tables.original),
+        "released": len(tables.release),
+        "columns_released": len(tables.columns),
         "groups": len(counts),
         "smallest_group": int(counts.min()),
         "median_group": float(np.median(counts)),
         "largest_group": int(counts.max()),
         "information_loss": float(condenser.information_loss_),
-        "covariance_compatibility": _compatibility(original, release, columns),
+        name: measured.get(name, math.nan),
         "degenerate_groups": int(condenser.n_degenerate_),
         "suppressed": int(condenser.n_suppressed_),
         "verbatim": int(condenser.n_verbatim_),
     }
-
-
-def _compatibility(original: pl.DataFrame, release: pl.DataFrame, columns: list[Column]) -> float:
-    # exact moments are not kept within bounds
-    kept = [replace(c, bounds=None) for c in columns if c.name in release.columns]
-    encoder = TableEncoder(kept).fit(original.select(release.columns))
-    before = encoder.encode(original.select(release.columns)) / encoder.scales_
-    return float(covariance_compatibility(before, encoder.encode(release) / encoder.scales_))
 
 
 def _manifest(
@@ -163,16 +216,19 @@ def _manifest(
     original: pl.DataFrame,
     release: pl.DataFrame,
     columns: list[Column],
-    wanted: dict[str, Any],
+    options: Condensing,
     levels: list[dict[str, Any]],
 ) -> Manifest:
-    by_class = isinstance(condenser, ClassCondenser)
+    from tulle._random import seed_policy
+    from tulle.releases import Manifest
+
+    by_class = hasattr(condenser, "condensers_")
     sizes = condenser.counts_
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(
         method="class-wise condensation" if by_class else "condensation",
-        parameters={name: value for name, value in wanted.items() if name != "seed"} | {"k": k},
+        parameters={n: v for n, v in options.values().items() if n != "seed"} | {"k": k},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
             "groups at least as large as their levels": bool((sizes >= condenser.levels_).all()),
@@ -190,7 +246,7 @@ def _manifest(
         columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
         source=source,
         output={"records": release.height, "columns": release.columns},
-        seed=seed_policy(wanted["seed"]),
+        seed=seed_policy(options.seed),
     )
 
 
@@ -200,33 +256,29 @@ def _compared(
     source: FilePath,
     control: FilePath | None,
     columns: list[Column],
-) -> list[pl.DataFrame]:
-    """The tables of the audit: original, release, and control if there is one."""
+) -> Aligned:
+    """Return original, release and, if there is one, control as a summary and an audit see them."""
+    from tulle.auditing._tables import align
+    from tulle.io.read import codes_as_text, read_like
+
+    policy = [column for column in columns if column.name in release.columns]
     if control is None:
-        return [original, release]
+        return align(original, release, None, policy)
     strangers = read_like(control, original, source, release.columns)
-    return codes_as_text([original, release, strangers], (source, control), words_of(columns))
-
-
-def _audited(
-    condenser: Any,
-    tables: list[pl.DataFrame],
-    columns: list[Column],
-    wanted: dict[str, Any],
-    command: str,
-) -> Audit:
-    """The audit, with what only the maker of the release knows."""
-    smallest = int(condenser.levels_.min())
-    original, release, *strangers = tables
-    found = audit(
-        original,
-        release,
-        strangers[0] if strangers else None,
-        [column for column in columns if column.name in release.columns],
-        random_state=wanted["seed"],
-        k=max(smallest, 2),
-        title="Condensed table",
+    original, release, strangers = codes_as_text(
+        [original, release, strangers], (source, control), words_of(columns)
     )
+    return align(original, release, strangers, policy)
+
+
+def _audited(condenser: Any, tables: Aligned, options: Condensing, command: str) -> Audit:
+    """The audit, with what only the maker of the release knows."""
+    from tulle._random import seed_policy
+    from tulle.auditing._pictures import group_section, notes_section
+    from tulle.auditing.audit import audited
+
+    smallest = int(condenser.levels_.min())
+    found = audited(tables, options.seed, k=max(smallest, 2), title="Condensed table")
     return found.extended(
         guarantee={
             "text": "Nobody stands alone. Every released record was drawn from the mean and "
@@ -246,7 +298,7 @@ def _audited(
             group_section(condenser.counts_, condenser.levels_),
             *notes_section(condenser.notes_),
         ],
-        limits=LIMITS,
+        limits=list(LIMITS),
         command=command,
-        provenance={"release seed": seed_policy(wanted["seed"])},
+        provenance={"release seed": seed_policy(options.seed)},
     )

@@ -7,24 +7,27 @@ and the report, which name them, are the owner's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._attacks.rules import rule_recovery
 from tulle._checks import check_choice, check_flag, check_int
-from tulle._commands._baskets import Opened, n_empty, open_file, put_baskets
-from tulle._commands._sources import check_names, source_entry, sources_read, writing_beside
-from tulle._random import as_generator, seed_policy
-from tulle._types import FilePath
-from tulle.auditing.audit import Audit
+from tulle._choices import VICTIMS
+from tulle._commands._options import Options, resolve
+from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
+from tulle._plurals import counted
+from tulle._random import seed_policy
 from tulle.errors import ParameterError
-from tulle.releases import Manifest, check_target, write_release
-from tulle.rules._containers import is_table_name, shuffled
-from tulle.rules._sensitive import Thresholds
-from tulle.rules._stream import WINDOW, hide_stream
-from tulle.rules.hider import Report, RuleHider
 from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, support_count
-from tulle.table.policy import load_policy
-from tulle.transactions import Transactions
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    from tulle._attacks.result import AttackFigures
+    from tulle._commands._baskets import Opened
+    from tulle._report.model import Chart, Guarantee, Section
+    from tulle._types import FilePath
+    from tulle.auditing.audit import Audit
+    from tulle.releases import Manifest
+    from tulle.rules.hider import Report, RuleHider
+    from tulle.transactions import Transactions
 
 # The report of ``tulle hide``: what hiding cost, and for the owner each rule before and after.
 
@@ -38,16 +41,19 @@ LIMITS = (
 
 
 def recovery(
-    released: Transactions, rules: Sequence[Rule], wanted: dict[str, Any], seed: int | None
-) -> dict[str, Any]:
+    released: Transactions, rules: Sequence[Rule], options: Hiding, seed: int | None
+) -> dict[str, AttackFigures]:
     """The attack, where thresholds of mining were given and every cell is known."""
-    if released.unknown is not None or wanted["min_support"] is None:
+    from tulle._attacks.rules import rule_recovery
+    from tulle._random import as_generator
+
+    if released.unknown is not None or options.min_support is None:
         return {}
     found = rule_recovery(
         released,
         rules,
-        support_count("hide", wanted["min_support"], len(released)),
-        confidence_if_any("hide", wanted["min_confidence"]),
+        support_count("hide", options.min_support, len(released)),
+        confidence_if_any("hide", options.min_confidence),
         as_generator(seed),
     )
     # whoever is told that it works is told where to look
@@ -55,10 +61,39 @@ def recovery(
 
 
 def audit_of(
-    summary: dict[str, Any], rules: Report, attacks: dict[str, Any], held: str, command: str
+    summary: dict[str, Any],
+    rules: Report,
+    attacks: dict[str, AttackFigures],
+    held: str,
+    command: str,
 ) -> Audit:
-    """The page; ``held`` is what was verified."""
-    chart = {
+    """Return the page; ``held`` is what was verified."""
+    from tulle.auditing.audit import Audit
+
+    hidden = summary["rules_hidden"]
+    guarantee: Guarantee = {
+        "text": "Counted again in the finished release before it was written.",
+        "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
+    }
+    return Audit(
+        {
+            "title": "Hidden rules",
+            "summary": f"{counted(hidden, 'rule', 'was')} hidden in "
+            f"{counted(summary['baskets'], 'basket')}; "
+            f"{counted(summary['baskets_touched'], 'basket', 'was')} changed.",
+            "guarantee": guarantee,
+            "k": 10,
+            "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
+            "attacks": attacks,
+            "sections": [_rules_section(rules)],
+            "limits": list(LIMITS),
+            "command": command,
+        }
+    )
+
+
+def _rules_section(rules: Report) -> Section:
+    chart: Chart = {
         "type": "chart",
         "chart": "before_after",
         "title": "Sensitive rules before and after",
@@ -72,47 +107,32 @@ def audit_of(
             for measure in ("support", "confidence")
         ],
     }
-    section = {
+    return {
         "id": "rules",
         "title": "The hidden rules",
         "text": "Each rule ends below one of its marks.",
         "blocks": [chart],
         "owner_only": True,
     }
-    hidden = summary["rules_hidden"]
-    guarantee = {
-        "text": "Counted again in the finished release before it was written.",
-        "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
-    }
-    return Audit(
-        {
-            "title": "Hidden rules",
-            "summary": f"{hidden} rules were hidden in {summary['baskets']:,} baskets; "
-            f"{summary['baskets_touched']:,} baskets were touched.",
-            "guarantee": guarantee,
-            "k": 10,
-            "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
-            "attacks": attacks,
-            "sections": [section],
-            "limits": list(LIMITS),
-            "command": command,
-        }
-    )
 
 
-DEFAULTS: dict[str, Any] = {
-    "method": None,  # best; streamed: swa
-    "min_support": None,
-    "min_confidence": None,
-    "margin": 0.0,
-    "disclosure": None,
-    "window": None,
-    "victim": None,  # of swa: transaction
-    "additions": False,
-    "basket": None,
-    "item": None,
-    "shuffle": False,
-}
+@dataclass(frozen=True)
+class Hiding(Options):
+    """The options of ``tulle hide``."""
+
+    method: str | None = None  # best; streamed: swa
+    min_support: float | int | str | None = None
+    min_confidence: float | str | None = None
+    margin: float | str = 0.0
+    disclosure: float | str | None = None
+    window: int | None = None
+    victim: str | None = None  # of swa: transaction
+    additions: bool = False
+    basket: str | None = None
+    item: str | None = None
+    shuffle: bool = False
+
+
 _MEASURES = ("support", "confidence")
 _OF_SWA = ("window", "victim")
 _PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
@@ -125,7 +145,7 @@ class Hidden(NamedTuple):
     rules: list[dict[str, Any]]
     notes: list[str]
     report: Report
-    attacks: dict[str, Any]
+    attacks: dict[str, AttackFigures]
 
 
 def hide(
@@ -139,25 +159,25 @@ def hide(
     seed: int | None = None,
     command: str = "",
     force: bool = False,
-    **options: Any,
+    **given: Any,
 ) -> Hidden:
-    """Hides the rules of a rules file in baskets and writes the release.
+    """Hide the rules of a rules file in baskets and write the release.
 
     Options left at None follow the policy, else the defaults. With ``stream`` the file goes
     through SWA window by window in bounded memory.
     """
-    sources = sources_read(source, rules, policy)
-    check_target(output, sources=sources, force=force)
-    others = {"INPUT": source, "--rules": rules, "--policy": policy}
-    check_names(output=output, report=report, others=others, force=force)
-    wanted = DEFAULTS | ({} if policy is None else load_policy(policy).options("hide", DEFAULTS))
-    wanted |= {name: value for name, value in options.items() if value is not None}
-    _settle(wanted, stream=stream)
-    wishes = read_rules(rules)
-    run = _Run(source, output, wishes, wanted, seed, sources, force)
-    made = run.streamed() if stream else run.whole(attacked=report is not None)
+    reads = {"INPUT": source, "--rules": rules, "--policy": policy}
+    check_files(reads, release=output, report=report, force=force)
+    chosen = resolve("hide", Hiding(), policy, given)
+    with chosen.naming():
+        options = _settled(chosen, stream=stream)
+        wishes = read_rules(rules)
+        run = _Run(
+            source, output, wishes, options, seed, sources_read(source, rules, policy), force
+        )
+        made = run.streamed() if stream else run.whole(attacked=report is not None)
     if report is not None:
-        page = audit_of(made.summary, made.report, made.attacks, _held(wishes, wanted), command)
+        page = audit_of(made.summary, made.report, made.attacks, _held(wishes, options), command)
         with writing_beside(f"the release {output} is there", report):
             page.save(report, force=force)
     return made
@@ -169,41 +189,51 @@ class _Run(NamedTuple):
     source: FilePath
     output: FilePath
     wishes: RuleFile
-    wanted: dict[str, Any]
+    options: Hiding
     seed: int | None
     sources: tuple[str, ...]
     force: bool
 
     def whole(self, *, attacked: bool) -> Hidden:
         """In memory."""
-        wanted, wishes = self.wanted, self.wishes
-        own = {name: wanted[name] for name in _OF_SWA if wanted["method"] == "swa"}
-        opened = open_file(self.source, wanted["basket"], wanted["item"])
+        from tulle._commands._baskets import open_file, put_baskets
+        from tulle._random import as_generator
+        from tulle.rules._containers import is_table_name
+        from tulle.rules.hider import RuleHider
+
+        options, wishes = self.options, self.wishes
+        own = {name: getattr(options, name) for name in _OF_SWA if options.method == "swa"}
+        opened = open_file(self.source, options.basket, options.item)
         as_table = is_table_name(self.output) and opened.restore is not None
         rng = as_generator(self.seed)
         hider = RuleHider(
             wishes.rules,
-            **{name: wanted[name] for name in _PARAMETERS},
+            **{name: getattr(options, name) for name in _PARAMETERS},
             **own,
             keep=wishes.keep,
-            shuffle=wanted["shuffle"] and not as_table,
+            shuffle=options.shuffle and not as_table,
             random_state=rng,
         )
         released = hider.fit_transform(opened.baskets)
-        frame = _table(opened, released, wanted["shuffle"], rng) if as_table else None
+        frame = _table(opened, released, options.shuffle, rng) if as_table else None
         summary = _summary(hider, released)
-        attacks = recovery(released, wishes.rules, wanted, self.seed) if attacked else {}
+        attacks = recovery(released, wishes.rules, options, self.seed) if attacked else {}
         entry = source_entry(self.source, summary["baskets"])
         self._write(lambda file: put_baskets(released, frame, file, self.output), entry, summary)
         report = hider.report_
-        return Hidden(summary, _rows(report), _notes(wanted, summary), report, attacks)
+        return Hidden(summary, _rows(report), _notes(options, summary), report, attacks)
 
     def streamed(self) -> Hidden:
         """Window by window, in bounded memory."""
-        _check_stream(self.source, self.output, self.wishes, self.wanted)
-        wanted = self.wanted
+        from tulle.rules._sensitive import Thresholds
+        from tulle.rules._stream import hide_stream
+
+        options = self.options
+        _check_stream(self.source, self.output, self.wishes, options)
         names = ("min_support", "min_confidence", "margin", "disclosure")
-        thresholds = Thresholds("hide", **{name: wanted[name] for name in names})
+        thresholds = Thresholds("hide", **{name: getattr(options, name) for name in names})
+        window = check_int("hide", "window", options.window, 1)
+        victim = check_choice("hide", "victim", options.victim, VICTIMS)
         summary: dict[str, Any] = {}
         entry = source_entry(self.source, 0)  # this and the summary are filled in by the writer
         report: Report = []
@@ -214,8 +244,8 @@ class _Run(NamedTuple):
                 file,
                 self.wishes.rules,
                 thresholds,
-                window=wanted["window"],
-                victim=wanted["victim"],
+                window=window,
+                victim=victim,
                 random_state=self.seed,
             )
             report.extend(found.report)
@@ -233,48 +263,52 @@ class _Run(NamedTuple):
         return Hidden(summary, _rows(report), notes, report, {})
 
     def _write(self, put: Any, entry: dict[str, Any], summary: dict[str, Any]) -> None:
-        manifest = _manifest(entry, self.wanted, summary, self.wishes, self.seed)
+        from tulle.releases import write_release
+
+        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed)
         write_release(self.output, put, manifest, sources=self.sources, force=self.force)
 
 
-def _settle(wanted: dict[str, Any], *, stream: bool) -> None:
-    """Puts defaults where they depend on the way, and refuses what would do nothing."""
-    if wanted["method"] is None:
-        wanted["method"] = "swa" if stream else "best"
-    check_flag("hide", "shuffle", wanted["shuffle"])
-    if wanted["method"] == "swa":
-        if wanted["victim"] is None:
-            wanted["victim"] = "transaction"
-        if wanted["window"] is None and stream:
-            wanted["window"] = WINDOW
-        check_choice("hide", "victim", wanted["victim"], ("transaction", "window"))
-        return
+def _settled(options: Hiding, *, stream: bool) -> Hiding:
+    """Fill in defaults that depend on the method, and refuse what would do nothing."""
+    from tulle.rules._stream import WINDOW
+
+    method = options.method or ("swa" if stream else "best")
+    check_flag("hide", "shuffle", options.shuffle)
+    if method == "swa":
+        window = WINDOW if options.window is None and stream else options.window
+        victim = "transaction" if options.victim is None else options.victim
+        return replace(options, method=method, window=window, victim=victim)
     for name in _OF_SWA:
-        if wanted[name] is not None:
-            raise ParameterError(f"--{name} is for --method swa and --stream")
+        if getattr(options, name) is not None:
+            raise ParameterError("is for --method swa and --stream", subject=options.word(name))
+    return replace(options, method=method)
 
 
-def _check_stream(
-    source: FilePath, output: FilePath, wishes: RuleFile, wanted: dict[str, Any]
-) -> None:
-    if wanted["method"] != "swa":
+def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options: Hiding) -> None:
+    from tulle.rules._containers import is_table_name
+
+    if options.method != "swa":
         raise ParameterError("--stream hides by the sliding window: leave --method out, or swa")
     if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
         raise ParameterError("--stream reads and writes FIMI files (.dat)")
-    if wanted["basket"] is not None or wanted["item"] is not None:
+    if options.basket is not None or options.item is not None:
         raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
-    if wishes.keep or wanted["shuffle"] or wanted["additions"]:
+    if wishes.keep or options.shuffle or options.additions:
         raise ParameterError("--stream can neither shuffle, keep itemsets nor add items")
-    check_int("hide", "window", wanted["window"], 1)
 
 
 def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:
+    from tulle.rules._containers import shuffled
+
     assert opened.restore is not None
     frame = opened.restore(released)
     return shuffled(frame, rng.permutation(len(frame))) if shuffle else frame
 
 
 def _summary(hider: RuleHider, released: Transactions) -> dict[str, Any]:
+    from tulle._commands._baskets import n_empty
+
     return {
         "baskets": hider.n_transactions_,
         "baskets_touched": hider.n_transactions_touched_,
@@ -293,38 +327,43 @@ def _rows(report: Report) -> list[dict[str, Any]]:
     return [{name: line[name] for name in ("rule", *measures)} for line in report]
 
 
-def _notes(wanted: dict[str, Any], summary: dict[str, Any]) -> list[str]:
+def _notes(options: Hiding, summary: dict[str, Any]) -> list[str]:
     notes = []
-    if wanted["method"] == "algo1a" or wanted["additions"]:
+    if options.method == "algo1a" or options.additions:
         notes.append("items may have been added: the release can say of people what is not true")
-    if wanted["method"] == "blocking":
+    if options.method == "blocking":
         notes.append("blocked cells: an item with ? may or may not be in the basket")
     if summary["baskets_empty"]:
         notes.append("empty baskets: only a wide table of 0 and 1 holds them")
     return notes
 
 
-def _held(wishes: RuleFile, wanted: dict[str, Any]) -> str:
+def _held(wishes: RuleFile, options: Hiding) -> str:
     """What was verified, in words that are true of whatever was asked."""
-    if wanted["disclosure"] is None and all(rule.disclosure is None for rule in wishes.rules):
+    if options.disclosure is None and all(rule.disclosure is None for rule in wishes.rules):
         return HELD
     return f"{HELD}, or keeps at most the share of its baskets that may stay"
 
 
 def _manifest(
-    source: dict[str, Any], wanted: dict[str, Any], summary: dict[str, Any], wishes: RuleFile,
+    source: dict[str, Any],
+    options: Hiding,
+    summary: dict[str, Any],
+    wishes: RuleFile,
     seed: int | None,
-) -> Manifest:  # fmt: skip
+) -> Manifest:
+    from tulle.releases import Manifest
+
     asked = ["min_support", "min_confidence", "margin"]
-    if wanted["disclosure"] is not None:  # thresholds then only serve to measure
+    if options.disclosure is not None:  # thresholds then only serve to measure
         asked = ["disclosure"]
     own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
     return Manifest(
         method="hide",
-        parameters={**wanted, "rules": len(wishes.rules)},
-        guarantee={name: wanted[name] for name in asked} | {"rules_with_their_own": own},
+        parameters={**options.values(), "rules": len(wishes.rules)},
+        guarantee={name: getattr(options, name) for name in asked} | {"rules_with_their_own": own},
         # true of whatever gets a name: hiding counts in the release and raises if it does not hold
-        verified={_held(wishes, wanted): True},
+        verified={_held(wishes, options): True},
         counts=summary,
         source=source,
         seed=seed_policy(seed),

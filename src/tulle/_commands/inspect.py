@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._files import refuse_existing, refuse_same
+from tulle._commands._sources import check_files
 from tulle.errors import DataError
-from tulle.io._formats import display_name, is_sql, split_sheet
-from tulle.io.read import read_table
-from tulle.table._inference import Profile, profile_columns
-from tulle.table._uniqueness import SinglingOut, singling_out
+from tulle.io._formats import display_name, format_of, is_sql, split_sheet
 from tulle.table.policy import Policy, write_policy
 from tulle.table.schema import Role
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    from tulle.table._inference import Profile
+    from tulle.table._uniqueness import SinglingOut
 
 SHOWN = 5  # combinations of each size
 
@@ -34,17 +35,20 @@ def inspect(
     *,
     force: bool = False,
 ) -> Inspection:
-    """Looks at a table and writes a first policy.
+    """Look at a table and write a first policy.
 
     Without ``output`` the policy goes into the current folder under the name of the table, unless
     there is one already.
     """
     target = policy_path(source) if output is None else Path(output)
     keep = output is None and target.exists() and not force
-    if not keep:
-        if not is_sql(source):
-            refuse_same(split_sheet(source)[0], target)
-        refuse_existing(target, force=force)
+    format_of(source)
+    check_files({"INPUT": source}, writes={} if keep else {"--output": target}, force=force)
+
+    from tulle.io.read import read_table
+    from tulle.table._inference import profile_columns
+    from tulle.table._uniqueness import singling_out
+
     table = read_table(source)
     if not table.height:
         raise DataError(f"{display_name(source)} has no records: there is nothing to look at")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import polars as pl
-
-from tulle._commands._baskets import open_file
-from tulle._files import refuse_existing, refuse_same
-from tulle._types import FilePath
+from tulle._commands._options import Options, resolve
+from tulle._commands._sources import check_files
 from tulle.errors import ParameterError
 from tulle.io._formats import Format, format_of
-from tulle.io.write import write_table
-from tulle.rules.mine import association_rules, frequent_itemsets
-from tulle.rules.rule import NEEDS_QUOTES
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._types import FilePath
+    from tulle.transactions import Transactions
 
 _SHOWN = 20
 
@@ -25,49 +26,63 @@ class Mined(NamedTuple):
     top: list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Mining(Options):
+    """The options of ``tulle mine``."""
+
+    min_support: Any = None  # a share or a count; always asked for
+    min_confidence: Any = None  # asked for unless there are itemsets
+    itemsets: str | None = None
+    max_consequent: int | None = None
+    basket: str | None = None
+    item: str | None = None
+
+
 def mine(
-    source: FilePath,
-    *,
-    min_support: float | int | str,
-    min_confidence: float | str | None = None,
-    itemsets: str | None = None,
-    max_consequent: int | None = None,
-    basket: str | None = None,
-    item: str | None = None,
-    output: FilePath | None = None,
-    force: bool = False,
+    source: FilePath, *, output: FilePath | None = None, force: bool = False, **given: Any
 ) -> Mined:
-    """Mines rules (or, with ``itemsets``, frequent itemsets) of a file, and writes them.
+    """Mine rules (or, with ``itemsets``, frequent itemsets) of a file, and write them.
 
     What was mined speaks of the data as they are: it is for the owner, not a release.
     """
-    if itemsets is None and min_confidence is None:
+    options = resolve("mine", Mining(), None, given)
+    if options.itemsets is None and options.min_confidence is None:
         raise ParameterError("rules need --min-confidence; ask for itemsets with --itemsets all")
-    if itemsets is not None and (min_confidence is not None or max_consequent is not None):
-        raise ParameterError("--min-confidence and --max-consequent are for rules, not --itemsets")
-    if output is not None:
-        if format_of(output) is Format.SQL:
-            raise ParameterError("what is mined goes to a file: name it .csv, .parquet or the like")
-        refuse_existing(output, force=force)
-        refuse_same(source, output)
-    baskets = open_file(source, basket, item).baskets
-    if min_confidence is not None:
-        found = association_rules(
-            baskets,
-            min_support=min_support,
-            min_confidence=min_confidence,
-            max_consequent=max_consequent,
-        ).sort("confidence", "count", descending=True, maintain_order=True)
-    else:
-        found = frequent_itemsets(baskets, min_support=min_support, kind=itemsets or "all")
+    for name in ("min_confidence", "max_consequent"):
+        if options.itemsets is not None and name in options.words:
+            raise ParameterError("is for rules, not for --itemsets", subject=options.word(name))
+    if output is not None and format_of(output) is Format.SQL:
+        raise ParameterError("what is mined goes to a file: name it .csv, .parquet or the like")
+    check_files({"INPUT": source}, writes={"--output": output}, force=force)
+
+    from tulle._commands._baskets import open_file
+    from tulle.io.write import write_table
+
+    baskets = open_file(source, options.basket, options.item).baskets
+    with options.naming(kind="--itemsets"):
+        found = _mined(baskets, options)
     if output is not None:
         write_table(_flat(found, output), output, force=force)
     summary = {
         "baskets": len(baskets),
         "items": len(baskets.names),
-        "rules" if itemsets is None else f"itemsets_{itemsets}": found.height,
+        "rules" if options.itemsets is None else f"itemsets_{options.itemsets}": found.height,
     }
     return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
+
+
+def _mined(baskets: Transactions, options: Mining) -> pl.DataFrame:
+    """Return itemsets, or rules with the strongest first."""
+    from tulle.rules.mine import association_rules, frequent_itemsets
+
+    if options.itemsets is not None:
+        return frequent_itemsets(baskets, min_support=options.min_support, kind=options.itemsets)
+    return association_rules(
+        baskets,
+        min_support=options.min_support,
+        min_confidence=options.min_confidence,
+        max_consequent=options.max_consequent,
+    ).sort("confidence", "count", descending=True, maintain_order=True)
 
 
 def _flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
@@ -77,6 +92,10 @@ def _flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
 
 def _joined(found: pl.DataFrame) -> pl.DataFrame:
     """Sets as they are written in rules."""
+    import polars as pl
+
+    from tulle.rules.rule import NEEDS_QUOTES
+
     lists = [name for name, dtype in found.schema.items() if dtype.is_nested()]
     name = pl.element().cast(pl.String)
     inside = pl.concat_str(pl.lit('"'), name.str.replace_all('"', '""'), pl.lit('"'))

@@ -6,24 +6,19 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import polars as pl
-
-from tulle._commands._sources import sources_read
-from tulle._commands.site_tables import CARRIED
-from tulle._commands.sites import Done, facts_of, load_agreement
-from tulle._files import atomic_write, refuse_existing, refuse_same
-from tulle._types import FilePath
+from tulle._commands._sources import check_files
+from tulle._commands.sites import CARRIED, Done, facts_of, load_agreement
+from tulle._files import atomic_write
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.io._formats import Format, display_name, format_of, is_sql, readable_as
-from tulle.io.read import read_table
-from tulle.io.write import put_table
 from tulle.releases import has_manifest, read_manifest
-from tulle.sites._sealed import FORMAT
-from tulle.sites.codec import SiteCodec
 
-KINDS = ("table", "centers", "rules", "json", "text")
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    from tulle._types import FilePath
+    from tulle.sites.codec import SiteCodec
+
 _TEXT = (".txt", ".md", ".log", ".out", ".dot", ".tree", ".rules")
 
 
@@ -41,16 +36,17 @@ def decode(
     decimals: int | None = None,
     force: bool = False,
 ) -> Done:
-    """Decodes tables, rules, trees, centres and JSON; the result is for its owner's eyes."""
+    """Decode tables, rules, trees, centres and JSON; the result is for its owner's eyes."""
+    reads = {os.path.realpath(path): path for path in (source, agreement, *values)}
+    if is_sql(output):
+        raise ParameterError("what is decoded goes into a file of your own, not into a database")
+    check_files(reads | {"--key-file": key_file}, writes={"--output": output}, force=force)
     chosen = kind or _kind_of(source)
     if decimals is not None and chosen != "text":
         raise ParameterError(f"decimals are for thresholds in text, not for {chosen}")
-    if is_sql(output):
-        raise ParameterError("what is decoded goes into a file of your own, not into a database")
-    read = sources_read(source, agreement, key_file, *values)
-    for secret in read:
-        refuse_same(secret, output)
-    refuse_existing(output, force=force)
+
+    from tulle.sites.codec import SiteCodec
+
     shared = load_agreement(agreement, passphrase, key_file, release)
     _refuse_other_agreement(source, shared.fingerprint)
     codec = _knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
@@ -69,6 +65,8 @@ def decode(
 
 def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
     """The codec with the values of tables, and of vocabularies that other sites shared."""
+    from tulle.io.read import read_table
+
     for path in values:
         if _is_vocabulary(path):
             codec.load_vocabulary(path)
@@ -88,6 +86,10 @@ def _decoded(
         decoded = _decoded_json(codec, source)
         return lambda file: file.write(decoded)
     format_of(output)
+
+    from tulle.io.read import read_table
+    from tulle.io.write import put_table
+
     table = read_table(source)
     if kind == "centers":
         table = codec.decode_centers(table)
@@ -125,6 +127,8 @@ def _text_of(source: FilePath) -> str:
 
 
 def _is_vocabulary(path: FilePath) -> bool:
+    from tulle.sites._sealed import FORMAT
+
     try:
         with open(path, "rb") as file:
             return file.read(64).startswith(b'{"format": "' + FORMAT.encode())
@@ -147,6 +151,8 @@ def _carried(source: FilePath) -> str | None:
     if has_manifest(source):
         found = read_manifest(source).parameters.get("fingerprint")
     elif Path(source).suffix.lower() == ".parquet" and Path(source).is_file():
+        import polars as pl
+
         with readable_as(source, Format.PARQUET):
             found = pl.read_parquet_metadata(Path(source)).get(CARRIED)
     else:

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from tulle._attacks.result import AttackResult
-from tulle._attacks.sites import WARNING, attack_tables, warnings_of, worst_of
-from tulle._commands._sources import check_names, sources_read, writing_beside
-from tulle._commands.sites import Done, facts_of, load_agreement
-from tulle._files import digest, refuse_existing
-from tulle._metrics.answers import same_answers
-from tulle._random import as_generator, seed_policy
-from tulle._report.words import attack_label
-from tulle._types import FilePath
-from tulle.auditing import Audit
+from tulle._commands._sources import check_files, sources_read, writing_beside
+from tulle._commands.sites import ENCODED, Done, carried, facts_of, load_agreement
+from tulle._files import digest
+from tulle._plurals import counted
 from tulle.errors import ParameterError
 from tulle.io._formats import display_name, is_sql
-from tulle.io.read import read_batches, read_table
-from tulle.io.write import put_batches
-from tulle.releases import Manifest, check_target, write_release
-from tulle.sites._columns import Aliased, Coded, Dropped, Graded, Plain
-from tulle.sites.agreement import SiteAgreement
-from tulle.sites.codec import SiteCodec
 from tulle.table.schema import Role
 
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._attacks.result import AttackResult
+    from tulle._report.model import Section, Verdict
+    from tulle._types import FilePath
+    from tulle.auditing import Audit
+    from tulle.releases import Manifest
+    from tulle.sites._columns import Coded
+    from tulle.sites.agreement import SiteAgreement
+
 _MOST_TOLD = 6  # columns in the verdict
-ENCODED = "site codes"
-CARRIED = "tulle.fingerprint"
 LIMITS = (
     "Frequencies: an alias is as common as its value.",
     "Order: a code is larger if its value is.",
@@ -55,15 +50,29 @@ def encode(
     command: str = "",
     force: bool = False,
 ) -> Done:
-    """Writes the codes of a site's table, batch by batch, with their manifest.
+    """Write the codes of a site's table, batch by batch, with their manifest.
 
     A report attacks the codes: by somebody who holds the table ``public``, else by somebody who
     knows exactly how the values are distributed.
     """
     sources = sources_read(source, agreement, key_file, public)
-    _check_outputs(sources, output, vocabulary, report, force=force)
+    check_files(
+        {os.path.realpath(path): path for path in sources},
+        release=output,
+        report=report,
+        writes={"--vocabulary": vocabulary},
+        force=force,
+    )
     if public is not None and report is None:
         raise ParameterError("what attackers know is for a report: name one (--report FILE)")
+
+    from tulle._random import as_generator
+    from tulle.auditing._sites import WARNING, warnings_of
+    from tulle.io.read import read_batches, read_table
+    from tulle.io.write import put_batches
+    from tulle.releases import write_release
+    from tulle.sites.codec import SiteCodec
+
     shared = load_agreement(agreement, passphrase, key_file, release)
     known = None if public is None else read_table(public, attacked_columns(shared))
     rng = as_generator(seed)  # one for all batches: they must not draw alike
@@ -101,27 +110,6 @@ def encode(
     return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
 
 
-def _check_outputs(
-    sources: tuple[str, ...],
-    output: FilePath,
-    vocabulary: FilePath | None,
-    report: FilePath | None,
-    *,
-    force: bool,
-) -> None:
-    """Refuses outputs that exist, that are one file, or that would replace what is read."""
-    check_target(output, sources=sources, force=force)
-    others = {"--vocabulary": vocabulary, **{os.path.realpath(path): path for path in sources}}
-    check_names(output=output, report=report, others=others, force=force)
-    if vocabulary is not None:
-        refuse_existing(vocabulary, force=force)
-
-
-def carried(fingerprint: str) -> dict[str, str]:
-    """What a Parquet file says of itself, should its manifest get lost."""
-    return {CARRIED: fingerprint}
-
-
 def _manifest(
     agreement: SiteAgreement,
     source: FilePath,
@@ -130,6 +118,10 @@ def _manifest(
     seed: int | None,
 ) -> Manifest:
     """What the miner may know: nothing of the source, and of a column that it is coded."""
+    from tulle._random import seed_policy
+    from tulle.releases import Manifest
+    from tulle.sites._columns import Dropped
+
     sent = [column for column in agreement.columns if not isinstance(column, Dropped)]
     # a plain digest would let the miner try guesses at a small table
     table = "" if is_sql(source) else agreement.keyed_id(digest(sources_read(source)[0]))
@@ -148,6 +140,8 @@ def _manifest(
 
 def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
     """What was verified of every code, as far as it is true."""
+    from tulle.sites._columns import Aliased
+
     moved = ["the end of its range"] if options["clamp"] else []
     if any(isinstance(column, Aliased) and column.other for column in agreement.columns):
         moved.append("'other'")
@@ -156,11 +150,15 @@ def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
 
 def attacked_columns(agreement: SiteAgreement) -> list[str]:
     """The columns of the plain table that attackers want to know of."""
+    from tulle.sites._columns import Dropped, Plain
+
     hidden = [c for c in agreement.columns if not isinstance(c, Dropped | Plain)]
     return [name for column in hidden for name in column.sources]
 
 
 def _coded(column: Coded) -> str:
+    from tulle.sites._columns import Graded, Plain
+
     if isinstance(column, Plain):
         return "plain"
     return "number" if isinstance(column, Graded) else "alias"
@@ -174,6 +172,11 @@ def _audited(
     seed: int | None,
 ) -> tuple[list[AttackResult], dict[str, float]]:
     """The attacks on the codes, and whether miners still find the same."""
+    from tulle._metrics.answers import same_answers
+    from tulle._random import as_generator
+    from tulle.auditing._sites import attack_tables
+    from tulle.sites._columns import Aliased, Dropped
+
     splits = {c.name: c.split for c in agreement.columns if isinstance(c, Aliased) and c.split}
     attacks = attack_tables(plain, codes, known, splits=splits, random_state=seed)
     target = _target(agreement)
@@ -187,6 +190,8 @@ def _audited(
 
 def _target(agreement: SiteAgreement) -> str | None:
     """What miners of the report predict: the target, else the first column of categories."""
+    from tulle.sites._columns import Aliased
+
     named = [column for column in agreement.columns if isinstance(column, Aliased)]
     targets = [column.name for column in named if column.role is Role.TARGET]
     return next(iter([*targets, *(column.name for column in named)]), None)
@@ -200,7 +205,10 @@ def _report(
     command: str,
 ) -> Audit:
     """The owner's report: which columns are coded how, and what an adversary makes of it."""
-    columns = {
+    from tulle.auditing import Audit
+    from tulle.auditing._sites import WARNING
+
+    columns: Section = {
         "id": "columns",
         "title": "How each column is coded",
         "text": "Read it with the attacks: they were made on this table.",
@@ -216,7 +224,7 @@ def _report(
     return Audit(
         {
             "title": "Codes of one site",
-            "summary": f"{records:,} records under the agreement {agreement.fingerprint}.",
+            "summary": f"{counted(records, 'record')} under the agreement {agreement.fingerprint}.",
             "guarantee": {
                 "text": "Names and scales cannot be read without the agreement; every code was "
                 "decoded again before it was written.",
@@ -228,7 +236,6 @@ def _report(
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [columns],
             "limits": [WARNING, *LIMITS],
-            "gates": [],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
             "verdict": _verdict(attacks),
@@ -236,8 +243,10 @@ def _report(
     )
 
 
-def _verdict(attacks: list[AttackResult]) -> dict[str, Any] | None:
+def _verdict(attacks: list[AttackResult]) -> Verdict | None:
     """Codes are no anonymous data, and an attack that works shows it."""
+    from tulle.auditing._sites import warnings_of
+
     told = warnings_of(attacks)[:-1]
     if not told:
         return None
@@ -249,6 +258,9 @@ def _verdict(attacks: list[AttackResult]) -> dict[str, Any] | None:
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
     """The worst attack on each column; the report has them all."""
+    from tulle._report.words import attack_label
+    from tulle.auditing._sites import worst_of
+
     return [
         {
             "column": column,

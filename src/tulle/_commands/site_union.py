@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import polars as pl
-
-from tulle._commands._sources import sources_read
-from tulle._commands.site_tables import ENCODED, carried
-from tulle._commands.sites import Done
+from tulle._commands._sources import check_files, sources_read
+from tulle._commands.sites import ENCODED, Done, carried
 from tulle._progress import bar
-from tulle._types import FilePath
 from tulle.errors import DataError
-from tulle.io.read import read_batches, read_schema
-from tulle.io.write import put_batches
-from tulle.releases import Manifest, check_target, read_manifest, verify_release, write_release
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._types import FilePath
 
 UNION = "union of site codes"
 
@@ -37,7 +34,12 @@ def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) 
     """The miner's side: one table of the codes of several sites, or a reason why not."""
     if len(sources) < 2:
         raise DataError("a union needs the codes of at least two sites")
-    check_target(output, sources=sources_read(*sources), force=force)
+    reads = {os.path.realpath(path): path for path in sources_read(*sources)}
+    check_files(reads, release=output, force=force)
+
+    from tulle.io.write import put_batches
+    from tulle.releases import Manifest, write_release
+
     parts = [_checked(source) for source in sources]
     _refuse_mixture(parts)
     first = parts[0]
@@ -69,6 +71,10 @@ def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) 
 
 def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame]:
     """The codes one table after the other; nothing is written if one of them is not as it says."""
+    import numpy as np
+
+    from tulle.io.read import read_batches
+
     seen: dict[tuple[int, int], FilePath] = {}
     with bar("Joining", len(parts)) as advance:
         for part in parts:
@@ -92,6 +98,8 @@ def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame
 
 def _checked(source: FilePath) -> _Part:
     """What the manifest says of a table of codes that is unchanged since it was encoded."""
+    from tulle.releases import read_manifest, verify_release
+
     manifest = read_manifest(source)
     if manifest.method not in (ENCODED, UNION):
         raise DataError(f"{source} holds no site codes, but a release by {manifest.method}")
@@ -138,6 +146,10 @@ def _same_table(source: FilePath, twin: FilePath) -> DataError:
 
 def _schema(parts: Sequence[_Part]) -> pl.Schema:
     """The columns of the union: codes are numbers, aliases text, plain columns as they are."""
+    import polars as pl
+
+    from tulle.io.read import read_schema
+
     schemas = [read_schema(part.source) for part in parts]
     joined: dict[str, Any] = {}
     for name, entry in parts[0].columns.items():
@@ -160,6 +172,8 @@ def _schema(parts: Sequence[_Part]) -> pl.Schema:
 
 
 def _plain_type(name: str, found: set[pl.DataType]) -> pl.DataType:
+    import polars as pl
+
     if len(found) > 1 and not all(dtype.is_numeric() for dtype in found):
         raise DataError(f"the plain column '{name}' has different types at different sites")
     if not found:
@@ -170,6 +184,10 @@ def _plain_type(name: str, found: set[pl.DataType]) -> pl.DataType:
 
 def _is_empty(part: _Part, name: str, dtype: pl.DataType) -> bool:
     """Whether a column says nothing of its type: text files call what is not there a text."""
+    import polars as pl
+
+    from tulle.io.read import read_batches
+
     if not part.records or dtype == pl.Null:
         return True
     if dtype != pl.String:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import polars as pl
-
-from tulle._commands._sources import check_names
-from tulle._files import refuse_existing, refuse_same
-from tulle._types import FilePath
+from tulle._commands._options import Options
+from tulle._commands._sources import check_files
 from tulle.errors import DataError, KeyMaterialError
-from tulle.io.read import read_table
+from tulle.io._formats import format_of
 from tulle.keys import SecretKey
-from tulle.sites.agreement import MEASURED, OPTIONS, SiteAgreement, merged
-from tulle.sites.summary import SiteSummary, merge_summaries
-from tulle.table._inference import profile_columns
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Role
 
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._types import FilePath
+    from tulle.sites.agreement import SiteAgreement
+
+ENCODED = "site codes"
+CARRIED = "tulle.fingerprint"
 _SHORTEST = 8  # characters of a passphrase
 
 
@@ -35,10 +37,14 @@ class Done(NamedTuple):
 def summarise(
     source: FilePath, output: FilePath, *, policy: FilePath | None = None, force: bool = False
 ) -> Done:
-    """Writes what a site may tell the others of its table."""
-    refuse_same(source, output)
-    refuse_existing(output, force=force)
-    check_names(output=output, report=None, others={"--policy": policy}, force=force)
+    """Write what a site may tell the others of its table."""
+    format_of(source)
+    reads = {"INPUT": source, "--policy": policy}
+    check_files(reads, writes={"--output": output}, force=force)
+
+    from tulle.io.read import read_table
+    from tulle.sites.summary import SiteSummary
+
     table = read_table(source)
     known = load_policy(policy, table.columns) if policy else _guessed(table)
     summary = SiteSummary.of(table, known if known.columns else None)
@@ -61,15 +67,19 @@ def agree(
     force: bool = False,
     **choices: Any,
 ) -> Done:
-    """Makes the agreement and writes it sealed; a key file that is not there yet is made."""
-    refuse_existing(output, force=force)
-    read = {"--policy": policy, "--key-file": key_file}
-    read |= {os.path.realpath(path): path for path in summaries}
-    check_names(output=output, report=None, others=read, force=force)
+    """Make the agreement and write it sealed; a key file that is not there yet is made."""
+    is_new = key_file is not None and not Path(key_file).exists()
+    reads = {os.path.realpath(path): path for path in summaries} | {"--policy": policy}
+    keys = {"--key-file": key_file}
+    writes = {"--output": output} | (keys if is_new else {})
+    check_files(reads if is_new else reads | keys, writes=writes, force=force)
     given = {name: choice for name, choice in choices.items() if choice not in (None, (), {})}
-    agreement = _agreement(summaries, policy, given)
+    words = {} if policy is None else _words_of_policy(policy)
+    words |= {name: "--range" if name == "ranges" else f"--{name}" for name in given}
+    with Options(words=words).naming():
+        agreement = _agreement(summaries, policy, given)
     notes = []
-    if key_file is not None and not Path(key_file).exists():
+    if key_file is not None and is_new:
         SecretKey.generate().save(key_file)
         notes.append(f"key file  {key_file} (new: every site needs it)")
     lock = lock_of(passphrase, key_file)
@@ -91,14 +101,18 @@ def rotate(
     key_file: FilePath | None = None,
     force: bool = False,
 ) -> Done:
-    """Writes the agreement under a new key beside the old one, which stays readable."""
+    """Write the agreement under a new key next to the old one, which stays readable."""
+    check_files({"AGREEMENT": agreement, "--key-file": key_file}, force=force)
+
+    from tulle.sites.agreement import SiteAgreement
+
     lock = lock_of(passphrase, key_file)
     old = SiteAgreement.load(agreement, lock)
     new = old.rotate()
     path = Path(agreement)
     target = Path(output or path.with_name(f"{path.stem}.g{new.generation}{path.suffix}"))
-    refuse_same(agreement, target)
-    check_names(output=target, report=None, others={"--key-file": key_file}, force=force)
+    reads = {"AGREEMENT": agreement, "--key-file": key_file}
+    check_files(reads, writes={"--output": target}, force=force)
     new.save(target, lock, force=force)
     notes = [f"agreement {target}", f"old       {agreement} (kept: it decodes what it encoded)"]
     return Done({**facts_of(new), "replaces": old.fingerprint}, {}, notes)
@@ -117,8 +131,15 @@ def load_agreement(
     path: FilePath, passphrase: str | None, key_file: FilePath | None, release: str | None
 ) -> SiteAgreement:
     """The agreement of a file, for one release if it is named."""
+    from tulle.sites.agreement import SiteAgreement
+
     agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
     return agreement if release is None else agreement.for_release(release)
+
+
+def carried(fingerprint: str) -> dict[str, str]:
+    """What a Parquet file says of itself, should its manifest get lost."""
+    return {CARRIED: fingerprint}
 
 
 def facts_of(agreement: SiteAgreement) -> dict[str, Any]:
@@ -130,6 +151,9 @@ def _agreement(
     summaries: Sequence[FilePath], policy: FilePath | None, choices: dict[str, Any]
 ) -> SiteAgreement:
     """From a policy, from summaries, or from the kinds of one and the ranges of the others."""
+    from tulle.sites.agreement import MEASURED, OPTIONS, SiteAgreement, merged
+    from tulle.sites.summary import SiteSummary, merge_summaries
+
     if not summaries and policy is None:
         raise DataError("an agreement needs a policy (--policy FILE) or summaries of the sites")
     if not summaries:
@@ -145,12 +169,19 @@ def _agreement(
     return SiteAgreement.create(known, **merged({"ranges": public}, wanted))
 
 
+def _words_of_policy(policy: FilePath) -> dict[str, str]:
+    named = load_policy(policy).parameters.get("sites", {})
+    return {name: f"{policy}: '{name}' in [sites]" for name in named}
+
+
 def _guessed(table: pl.DataFrame) -> Policy:
     """Kinds and roles by the look of a table, of columns that tell something.
 
     One that is empty or the same everywhere may be full of news at the other sites: it must not be
     left out for all of them.
     """
+    from tulle.table._inference import profile_columns
+
     profiles = profile_columns(table)
     telling = [p for p in profiles if p.column.role is not Role.IGNORED or p.distinct > 1]
     return Policy(tuple(profile.column for profile in telling))

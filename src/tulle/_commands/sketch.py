@@ -6,33 +6,32 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tulle._attacks.sketches import (
-    signs_guessed,
-    signs_learnt,
-    sketch_linkage,
-    sketch_reconstruction,
-)
-from tulle._commands._sources import check_names, source_entry, writing_beside
-from tulle._files import refuse_existing
-from tulle._metrics.sketches import DotErrors, dot_errors, neighbour_recall
+from tulle._commands._options import Options, resolve
+from tulle._commands._sources import check_files, source_entry, writing_beside
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
 from tulle._types import FilePath
-from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
-from tulle.releases import Manifest, check_target
-from tulle.sketch._records import Records, as_records, joined, record_batches
-from tulle.sketch.sketcher import Sketcher
-from tulle.sketch.sketches import Sketches, check_kind, write_sketches
-from tulle.table.policy import load_policy
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    from tulle._attacks.result import AttackFigures, AttackResult
+    from tulle._metrics.sketches import DotErrors
+    from tulle._report.model import Chart, Fact, Guarantee, Promise, Section, Table
+    from tulle.auditing.audit import Audit
+    from tulle.releases import Manifest
+    from tulle.sketch._records import Records
+    from tulle.sketch.sketcher import Sketcher
+    from tulle.sketch.sketches import Sketches
 
 # The report of ``tulle sketch``: what a miner can rely on, and what intruders get. Measures and
 # attacks look at a sample: at most 20,000 released records, drawn evenly, and for the
@@ -62,6 +61,8 @@ class Sample:
 
     def add(self, records: Records, sketches: Sketches) -> None:
         """Each record that is released draws a number; those with the smallest numbers stay."""
+        from tulle.sketch._records import Records
+
         seen = np.flatnonzero(~sketches.suppressed)
         rows = Records(records.matrix[seen], records.terms)
         self._parts.append((self.rng.random(len(seen)), rows, sketches[seen]))
@@ -69,11 +70,16 @@ class Sample:
 
     def taken(self) -> tuple[Records, Sketches]:
         """The records of the sample, in their order."""
+        from tulle.sketch._records import joined
+        from tulle.sketch.sketches import Sketches
+
         _, records, sketches = zip(*self._parts)
         whole = records[0] if len(records) == 1 else joined(records)
         return whole, Sketches.stacked(sketches)
 
     def _thin(self) -> None:
+        from tulle.sketch._records import Records, joined
+
         draws = np.concatenate([part[0] for part in self._parts])
         if len(draws) <= self.most:
             return
@@ -103,6 +109,9 @@ def audited(
     command: str,
 ) -> Audit:
     """The audit of a release whose records have these lengths, and of which this was verified."""
+    from tulle._metrics.sketches import dot_errors, neighbour_recall
+    from tulle.auditing.audit import Audit
+
     rng = sample.rng
     records, sketches = sample.taken()
     matrix = records.matrix
@@ -113,8 +122,9 @@ def audited(
     return Audit(
         {
             "title": "Sketches",
-            "summary": f"{len(lengths):,} records became sketches; {hidden:,} were suppressed. "
-            f"Measured and attacked: {len(sketches):,} records, {len(signs.columns):,} columns.",
+            "summary": f"{counted(len(lengths), 'record')} sketched, {hidden:,} suppressed. "
+            f"Measured and attacked: {counted(len(sketches), 'record')}, "
+            f"{counted(len(signs.columns), 'column')}.",
             "guarantee": _guarantee(verified),
             "k": 10,
             "metrics": _metrics(errors, neighbour_recall(sketches, matrix, rng), lengths),
@@ -135,8 +145,8 @@ def audited(
     )
 
 
-def _guarantee(verified: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [
+def _guarantee(verified: Mapping[str, Any]) -> Guarantee:
+    rows: list[Promise] = [
         {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
         for name, holds in verified.items()
     ]
@@ -175,15 +185,22 @@ def _signs(sketcher: Sketcher, records: Records, components: int) -> Signs:
 
 def _attacks(
     sketches: Sketches, matrix: Any, signs: Signs, rng: np.random.Generator
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[dict[str, AttackFigures], AttackFigures]:
     """What intruders without the key get, and what one with the key gets."""
+    from tulle._attacks.sketches import (
+        signs_guessed,
+        signs_learnt,
+        sketch_linkage,
+        sketch_reconstruction,
+    )
+
     seen = np.flatnonzero(~sketches.suppressed)
     known = rng.choice(seen, min(_KNOWN, len(seen) // 2), replace=False)
     guessed = signs_guessed(len(signs.columns), sketches.shape[1], rng)
     learnt = signs_learnt(sketches, matrix, known)[signs.columns] if len(known) else guessed
     sought = matrix[:, signs.columns]
 
-    def reconstructed(table: npt.NDArray[Any], holder: str) -> Any:
+    def reconstructed(table: npt.NDArray[Any], holder: str) -> AttackResult:
         return sketch_reconstruction(sketches, sought, table, rng, attempts=_TARGETS, holder=holder)
 
     people = f"{len(known)} people known"
@@ -199,7 +216,7 @@ def _attacks(
     return {name: {**result.to_dict(), "name": name} for name, result in results.items()}, with_key
 
 
-def _error_section(errors: DotErrors) -> dict[str, Any]:
+def _error_section(errors: DotErrors) -> Section:
     order = np.argsort(errors.predicted)
     bins = [part for part in np.array_split(order, 12) if len(part)]
     rows = [
@@ -211,13 +228,18 @@ def _error_section(errors: DotErrors) -> dict[str, Any]:
         for i, part in enumerate(bins)
     ]
     text = "Estimated dot products of random pairs: their error, and the error that was predicted."
-    block = {"type": "chart", "chart": "error", "title": "Error of dot products", "rows": rows}
+    block: Chart = {
+        "type": "chart",
+        "chart": "error",
+        "title": "Error of dot products",
+        "rows": rows,
+    }
     return {"id": "errors", "title": "What a miner can rely on", "text": text, "blocks": [block]}
 
 
-def _component_section(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _component_section(lengths: npt.NDArray[np.int64]) -> Section:
     rows = [list(row.values()) for row in components(lengths)]
-    table = {
+    table: Table = {
         "type": "table",
         "columns": ["components", "records", "share"],
         "rows": rows,
@@ -227,31 +249,34 @@ def _component_section(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
     return {"id": "components", "title": "Components", "text": text, "blocks": [table]}
 
 
-def _key_section(result: dict[str, Any]) -> dict[str, Any]:
-    rows = [
+def _key_section(result: AttackFigures) -> Section:
+    rows: list[Fact] = [
         {"name": "entries found with the key", "value": result["rate"]},
         {"name": "entries found by guessing", "value": result["baseline"]},
     ]
     text = "What the holder of the key, or whoever stole it, finds by sparse reconstruction."
-    blocks = [{"type": "facts", "rows": rows}]
     return {
         "id": "key",
         "title": "If the key leaks",
         "text": text,
-        "blocks": blocks,
+        "blocks": [{"type": "facts", "rows": rows}],
         "owner_only": True,
     }
 
 
-DEFAULTS: dict[str, Any] = {
-    "model": "delta",
-    "delta": None,
-    "k": 10,
-    "criterion": "definition",
-    "max_components": 256,
-    "graph": "exact",
-    "text": "text",
-}
+@dataclass(frozen=True)
+class Sketching(Options):
+    """The options of ``tulle sketch``: the parameters of the Sketcher."""
+
+    model: str = "delta"
+    delta: float | None = None
+    k: int = 10
+    criterion: str = "definition"
+    max_components: int = 256
+    graph: str = "exact"
+    text: str = "text"
+
+
 _OF_PAIRS = ("k", "criterion", "graph")
 _PART = 20_000  # records whose components are in memory together
 
@@ -274,28 +299,38 @@ def sketch(
     seed: int | None = None,
     command: str = "",
     force: bool = False,
-    **options: Any,
+    **given: Any,
 ) -> Sketched:
-    """Sketches a file of texts or baskets and writes the release, with ``report`` an audit too.
+    """Sketch a file of texts or baskets and write the release, with ``report`` an audit too.
 
     The delta model reads the file in batches, in bounded memory; k-variance compares all records,
     and holds their entries (not their components) together. A key file that is not there is made;
     without one, the key is thrown away at the end. Options left at None follow the policy, else
     the defaults.
     """
+    _refuse_folder(source)
+    is_new = key_file is None or not Path(key_file).exists()
+    new_key, old_key = (key_file, None) if is_new else (None, key_file)
+    reads = {"INPUT": source, "--policy": policy, "--key-file": old_key}
     sources = tuple(path for path in (source, policy, key_file) if path is not None)
-    check_target(output, sources=sources, force=force)
+    check_files(
+        reads, release=output, report=report, writes={"the new --key-file": new_key}, force=force
+    )
+    options = resolve("sketch", Sketching(), policy, given)
+    _refuse_unused(options)
+
+    from tulle.sketch.sketcher import Sketcher
+    from tulle.sketch.sketches import check_kind, write_sketches
+
     check_kind(output)
-    others = {"the input": source, "--policy": policy, "--key-file": key_file}
-    check_names(output=output, report=report, others=others, force=force)
-    wanted = _wanted(policy, options)
-    key, is_new = _key(key_file)
-    sketcher = Sketcher(**wanted, key=key)
-    sketcher.check_parameters()
+    key = SecretKey.generate() if old_key is None else SecretKey.load(old_key)
+    sketcher = Sketcher(**options.values(), key=key)
+    with options.naming():
+        sketcher.check_parameters()
     sample = None if report is None else Sample(as_generator(seed))
     lengths: list[npt.NDArray[np.int64]] = []
-    parts = _sketched(sketcher, _batches(source, wanted), lengths, sample)
-    with _kept(key, key_file if is_new else None, output) as keep:
+    parts = _sketched(sketcher, _batches(source, options), lengths, sample)
+    with options.naming(), _kept(key, new_key, output) as keep:
         manifest = write_sketches(
             chain(parts, keep), output, source=source_entry(source, 0), sources=sources, force=force
         )
@@ -307,39 +342,30 @@ def sketch(
     return Sketched(_summary(manifest, every), components(every), _notes(key_file, is_new))
 
 
-def _wanted(policy: FilePath | None, options: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the estimator; one that the model would not look at is an error."""
-    chosen = {name: value for name, value in options.items() if value is not None}
-    planned = {} if policy is None else load_policy(policy).options("sketch", DEFAULTS)
-    wanted = DEFAULTS | planned | chosen
-    given = chosen if "model" in chosen else planned | chosen
-    unused = [name for name in _OF_PAIRS if name in given]
-    if unused and wanted["model"] == "delta":
-        raise ParameterError(
-            f"{', '.join(unused)}: for the model k-variance, and the model is delta (--model)"
-        )
-    return wanted
+def _refuse_unused(options: Sketching) -> None:
+    """Refuse what the model would not look at; a policy may be for the other model."""
+    in_question = [name for name in _OF_PAIRS if name in options.words]
+    if options.on_command_line("model"):
+        in_question = [name for name in in_question if options.on_command_line(name)]
+    if in_question and options.model == "delta":
+        names = ", ".join(options.word(name) for name in in_question)
+        raise ParameterError(f"{names}: for the model k-variance, and the model is delta (--model)")
 
 
-def _key(key_file: FilePath | None) -> tuple[SecretKey, bool]:
-    if key_file is not None and Path(key_file).exists():
-        return SecretKey.load(key_file), False
-    if key_file is not None:
-        refuse_existing(key_file, force=False)
-    return SecretKey.generate(), True
-
-
-def _batches(source: FilePath, wanted: dict[str, Any]) -> Iterable[Records]:
+def _refuse_folder(source: FilePath) -> None:
     if Path(source).is_dir():
         raise DataError(
             f"{source} is a folder: put its texts into one file, one a line (.txt), or as a field "
             "of JSON lines (.jsonl) or a column of a table (--text)"
         )
-    if not Path(source).is_file():
-        raise DataError(f"the file {source} does not exist")
-    if wanted["model"] == "delta":
-        return record_batches(source, wanted["text"])
-    records = as_records(os.fspath(source), wanted["text"])
+
+
+def _batches(source: FilePath, options: Sketching) -> Iterable[Records]:
+    from tulle.sketch._records import as_records, record_batches
+
+    if options.model == "delta":
+        return record_batches(source, options.text)
+    records = as_records(os.fspath(source), options.text)
     return [] if records is None else [records]
 
 
@@ -350,6 +376,8 @@ def _sketched(
     sample: Sample | None,
 ) -> Iterator[Sketches]:
     """The sketches of each batch; their lengths are put down, their records offered."""
+    from tulle.sketch._records import Records
+
     done = 0
     with bar("sketching", None) as advance:
         for records in batches:

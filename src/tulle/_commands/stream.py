@@ -9,28 +9,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._commands._stream_intake import Intake, Rejects
+from tulle._commands._sources import writing_beside
 from tulle._commands._stream_settings import Settings
-from tulle._commands._stream_snapshots import (
-    check_folder,
-    clear_later,
-    sizes_told,
-    snapshot_path,
-    stream_result,
-    write_snapshot,
-)
 from tulle._files import refuse_existing
 from tulle._progress import bar
 from tulle._random import seed_policy
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey
-from tulle.stream._checkpoints import Checkpoint, locked
-from tulle.stream._folder import FolderSource
-from tulle.stream._records import RecordReader
-from tulle.stream.sources import FileSource, Lines, Position, Source, StandardInput
-from tulle.table.schema import UNRELEASED
+from tulle.table.schema import Role, Schema
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    from tulle._commands._stream_intake import Intake
+    from tulle.stream._checkpoints import Checkpoint
+    from tulle.stream.sources import Lines, Position, Source
 
 # From the word on the command line to a source.
 
@@ -66,6 +59,9 @@ def open_source(
     restart: str | None,
 ) -> Source:
     """Standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
+    from tulle.stream._folder import FolderSource
+    from tulle.stream.sources import FileSource, StandardInput
+
     header, continued = kind == "csv", restart == "continued"
     if address == "-":
         _require_kind(position, _PIPE)
@@ -83,8 +79,6 @@ def open_source(
         return FolderSource(
             address, has_header=header, endings=endings, follow=follow, position=position
         )
-    if not os.path.exists(address):
-        raise DataError(f"{address} does not exist")
     _require_kind(position, _KINDS["offset"])
     return FileSource(
         address, has_header=header, follow=follow, position=position, continued=continued
@@ -100,13 +94,17 @@ def _require_kind(position: Position | None, wanted: str) -> None:
         raise DataError(f"this state has read from {before}: go on with that, or start a new state")
 
 
-def refuse_shared_names(
+def check_places(
     source: str,
     output: str | os.PathLike[str],
     state: str | os.PathLike[str],
     report: str | os.PathLike[str] | None,
 ) -> None:
-    """Refuses one name for two things: the later one would be written over the other."""
+    """Refuse a source that is not there, and one name for two things: the later one would be
+    written over the other.
+    """
+    if source != "-" and not source.startswith(_BROKERS) and not os.path.exists(source):
+        raise DataError(f"{source} does not exist")
     taken = {Path(source).resolve(): "the source", Path(output).resolve(): "the output folder"}
     for option, name in (("--state", state), ("--report", report)):
         if name is None:
@@ -146,6 +144,8 @@ def counts_of(intake: Intake) -> dict[str, Any]:
     counts = {"read": intake.read, "seen": intake.seen}
     condenser = intake.condenser
     if condenser is not None:
+        from tulle._commands._stream_snapshots import sizes_told
+
         sizes = condenser.counts_
         counts |= {
             "condensed": int(sizes.sum()),
@@ -172,6 +172,8 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
                 f"{source.name} does not bring the {waiting:,} records again that wait, and the "
                 "state does not hold them: without a --key no later run can go on from it"
             )
+    from tulle.stream._folder import FolderSource
+
     if isinstance(source, FolderSource):
         notes += source.notes()
     if intake.surplus:
@@ -188,13 +190,14 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     """Whose levels rule, which columns are not released, and how few records that rests on."""
     notes = []
     level = intake.settings.level_column
-    if level is not None and "k" in intake.settings.told:
+    if level is not None and "k" in intake.settings.options.words:
         notes.append(f"k is not used: the levels in column '{level}' say how large groups are")
-    left = [c.name for c in intake.settings.columns if c.role in UNRELEASED]
+    columns = Schema(intake.settings.columns)
+    left = columns.named(Role.IDENTIFIER, Role.IGNORED)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
         notes.append(f"Left out of every snapshot, unless a --policy says otherwise: {names}")
-    if 0 < intake.began_with < intake.settings.wanted["init"]:
+    if 0 < intake.began_with < intake.settings.options.init:
         notes.append(
             f"The stream began with {intake.began_with:,} records, fewer than --init: kinds of "
             "columns and categories are those of these records"
@@ -236,11 +239,14 @@ def stream(
     Where the ``state`` file exists, the stream goes on from it. ``output`` is the folder of the
     snapshots. Options left at None follow the policy, then the defaults.
     """
-    settings = Settings(policy, target, levels, options)
-    checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
-    refuse_shared_names(source, output, state, report)
-    if report is not None and not checkpoint.exists():  # a stream that goes on renews its report
+    check_places(source, output, state, report)
+    if report is not None and not Path(state).exists():  # a stream that goes on renews its report
         refuse_existing(report, force=force)
+    settings = Settings(policy, target, levels, options)
+
+    from tulle.stream._checkpoints import Checkpoint, locked
+
+    checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     with locked(state):
         run = _Run(checkpoint, Path(output), settings, force=force)
         try:
@@ -278,6 +284,10 @@ class _Run:
 
     def open(self, address: str, kind: str | None, *, follow: bool, restart: str | None) -> None:
         """Begins, or goes on from the checkpoint."""
+        from tulle._commands._stream_intake import Intake, Rejects
+        from tulle._commands._stream_snapshots import check_folder
+        from tulle.stream._records import RecordReader
+
         rejects = self.checkpoint.path.with_name(self.checkpoint.path.name + ".rejects.ndjson")
         if not self.checkpoint.exists():
             check_folder(self.output, made=0, force=self.force)
@@ -350,6 +360,7 @@ class _Run:
 
     def report(self, path: str | os.PathLike[str], command: str) -> None:
         """Writes the report of the stream so far."""
+        from tulle._commands._stream_snapshots import stream_result
         from tulle._report import save
 
         assert self.source is not None
@@ -362,7 +373,7 @@ class _Run:
             self.written,
             self.source.name,
         )
-        with _written(Path(path)):
+        with writing_beside(f"the snapshots in {self.output} are there", path):
             save({**result, "command": command}, path, force=True)  # checked in the beginning
 
     def _read(self) -> Lines | None:
@@ -377,26 +388,24 @@ class _Run:
 
     def _room(self) -> int:
         """How many lines to read: the initial records, and snapshots, end with a batch."""
-        wanted = self.settings.wanted
+        options = self.settings.options
         if self.intake.condenser is None:
-            return int(min(BATCH, wanted["init"] - len(self.intake.initial.rows)))
-        if wanted["every"] is None:
+            return int(min(BATCH, options.init - len(self.intake.initial.rows)))
+        if options.every is None:
             return BATCH
-        return int(min(BATCH, wanted["every"] - self.intake.seen % wanted["every"]))
+        return int(min(BATCH, options.every - self.intake.seen % options.every))
 
     def _keep_up(self) -> None:
         """Snapshots and checkpoints that are due."""
         if self.intake.condenser is None:
             return
-        wanted, seen, now = self.settings.wanted, self.intake.seen, time.monotonic()
-        every, seconds = wanted["every"], wanted["seconds"]
+        options, seen, now = self.settings.options, self.intake.seen, time.monotonic()
+        every, seconds = options.every, options.seconds
         by_count = every is not None and seen // every > self.shown // every
         by_time = seconds is not None and seen > self.shown and now - self.shown_at >= seconds
         if by_count or by_time or self.owes_snapshot:
             self._show()
-        elif self.intake.rejects.full or (
-            self.dirty and now - self.saved_at >= wanted["checkpoint"]
-        ):
+        elif self.intake.rejects.full or (self.dirty and now - self.saved_at >= options.checkpoint):
             self._save()
 
     def _save(self) -> None:
@@ -426,6 +435,8 @@ class _Run:
         The state says so first. Killed in between, the next run makes the same release before it
         reads on: two releases with one number could be subtracted.
         """
+        from tulle._commands._stream_snapshots import clear_later, snapshot_path, write_snapshot
+
         assert self.intake.condenser is not None
         assert self.source is not None
         if not self.owes_snapshot:
@@ -441,7 +452,7 @@ class _Run:
                 settings=self.settings,
                 counts=counts_of(self.intake),
                 source=self.source.name,
-                seed=seed_policy(self.settings.wanted["seed"]),
+                seed=seed_policy(self.settings.options.seed),
             )
         self.written.append(told)
         self.made, self.shown, self.owes_snapshot = self.made + 1, self.intake.seen, False

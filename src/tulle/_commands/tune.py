@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle import _report as reports
-from tulle._commands._columns import column_of, plan_columns, without_opaque
-from tulle._commands._options import check_classes, check_number, is_class
-from tulle._commands._sources import check_names, sources_read
+from tulle._commands._columns import column_of, names_classes, plan_columns, without_opaque
+from tulle._commands._options import Options, resolve
+from tulle._commands._sources import check_files, writing_beside
 from tulle._commands.condense import condense
-from tulle._files import refuse_existing, refuse_same
-from tulle._random import seed_policy
-from tulle._types import FilePath
-from tulle.condense.class_condenser import ClassCondenser
-from tulle.condense.condenser import Condenser
 from tulle.errors import ParameterError
-from tulle.io.read import read_table
-from tulle.releases import check_target
-from tulle.table.schema import Role
-from tulle.tuning import GroupSizeSearch
+from tulle.io._formats import display_name, format_of
+from tulle.table.schema import Column, Role
 
-DEFAULTS: dict[str, Any] = {
-    "strategy": "rule",
-    "sizes": 12,
-    "repeats": 3,
-    "accuracy_gap": 0.05,
-    "min_group": None,
-    "max_group": None,
-    "max_risk": None,
-    "min_accuracy_ratio": None,
-    "grouping": "fast",
-    "seed": None,
-}
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._report.model import Chart, Result
+    from tulle._types import FilePath
+    from tulle.tuning import GroupSizeSearch
+
 _WORDS = {
     "k": "group size",
     "utility": "utility",
@@ -43,7 +30,22 @@ _WORDS = {
     "seconds": "seconds",
     "chosen": "chosen",
 }
-_SEARCH = [name for name in DEFAULTS if name not in ("grouping", "seed")]
+
+
+@dataclass(frozen=True)
+class Tuning(Options):
+    """The options of ``tulle tune``; ``sizes`` is a number, or in a policy the sizes themselves."""
+
+    strategy: str = "rule"
+    sizes: Any = 12
+    repeats: int = 3
+    accuracy_gap: float = 0.05
+    min_group: int | None = None
+    max_group: int | None = None
+    max_risk: float | None = None
+    min_accuracy_ratio: float | None = None
+    grouping: str = "fast"
+    seed: int | None = None
 
 
 class Tuned(NamedTuple):
@@ -56,46 +58,35 @@ class Tuned(NamedTuple):
 
 
 def tune(
-    source: str | os.PathLike[str],
+    source: FilePath,
     *,
     target: str | None = None,
-    policy: str | os.PathLike[str] | None = None,
-    output: str | os.PathLike[str] | None = None,
-    report: str | os.PathLike[str] | None = None,
+    policy: FilePath | None = None,
+    output: FilePath | None = None,
+    report: FilePath | None = None,
     command: str = "",
     force: bool = False,
-    **options: Any,
+    **given: Any,
 ) -> Tuned:
-    """Searches the group size; with ``output``, condenses the table with it too."""
-    _check_files(source, policy, output, report, force)
-    table = read_table(source)
-    columns, wanted = plan_columns(table, policy, "tune", DEFAULTS, options, target=target)
-    if options.get("sizes") is not None and wanted["strategy"] != "grid":
+    """Search the group size; with ``output``, condense the table with it too."""
+    for table_file in (source, output):
+        if table_file is not None:
+            format_of(table_file)
+    reads = {"INPUT": source, "--policy": policy}
+    check_files(reads, release=output, report=report, force=force)
+    options = resolve("tune", Tuning(), policy, given)
+    if options.on_command_line("sizes") and options.strategy != "grid":
         raise ParameterError("--sizes is how many sizes --strategy grid tries: ask for that too")
+
+    from tulle import _report as reports
+    from tulle.io.read import read_table
+
+    table = read_table(source)
+    columns = plan_columns(table, policy, target=target)
     table = without_opaque(table, columns)
     columns = [column for column in columns if column.name in table.columns]
-    aim = column_of(columns, Role.TARGET)
-    if aim is None:
-        raise ParameterError("tune needs --target COLUMN, or a policy with a target")
-    levels = column_of(columns, Role.LEVEL)
-    if levels is not None:
-        raise ParameterError(
-            f"the levels in column '{levels.name}' say how large groups are, so that there is no "
-            "size to find: give the column the role 'ignored'"
-        )
-    _check_numbers(wanted)
-    others = [column for column in columns if column is not aim]
-    template: Any = Condenser(grouping=wanted["grouping"], columns=others)
-    if is_class(aim, table):
-        check_classes(table, aim)
-        template = ClassCondenser(template)
-    search = GroupSizeSearch(
-        template,
-        n_jobs=-1,
-        random_state=wanted["seed"],
-        **{name: wanted[name] for name in _SEARCH},
-    ).fit(table.drop(aim.name), table[aim.name])
-
+    aim = _target(columns)
+    search = _searched(table, columns, aim, options)
     made = _tuned(search, table.height)
     if output is not None:
         condense(
@@ -104,42 +95,47 @@ def tune(
             policy=policy,
             target=aim.name,
             k=search.best_k_,
-            grouping=wanted["grouping"],
-            seed=wanted["seed"],
+            grouping=options.grouping,
+            seed=options.seed,
             force=force,
         )
     if report is not None:
-        reports.save(_report(search, made, command, wanted), report, force=force)
+        there = f"the search chose groups of {search.best_k_:,}"
+        if output is not None:
+            there = f"the release {display_name(output)} is there"
+        with writing_beside(there, report):
+            reports.save(_report(search, made, command, options.seed), report, force=force)
     return made
 
 
-def _check_files(
-    source: FilePath,
-    policy: FilePath | None,
-    output: FilePath | None,
-    report: FilePath | None,
-    force: bool,
-) -> None:
-    """Refuses names that cannot be written, or are one file, before any work is done."""
-    read = sources_read(source, policy)
-    if output is not None:
-        check_target(output, sources=read, force=force)
-        others = {"INPUT": read[0], "--policy": policy}
-        check_names(output=output, report=report, others=others, force=force)
-    elif report is not None:
-        refuse_existing(report, force=force)
-        for name in read:
-            refuse_same(name, report)
+def _target(columns: list[Column]) -> Column:
+    """Return what a miner predicts; there must be no levels, which leave no size to find."""
+    aim, levels = column_of(columns, Role.TARGET), column_of(columns, Role.LEVEL)
+    if aim is None:
+        raise ParameterError("tune needs --target COLUMN, or a policy with a target")
+    if levels is not None:
+        raise ParameterError(
+            f"the levels in column '{levels.name}' say how large groups are, so that there is no "
+            "size to find: give the column the role 'ignored'"
+        )
+    return aim
 
 
-def _check_numbers(wanted: dict[str, Any]) -> None:
-    """Refuses sizes and counts that cannot be, in the words of the options."""
-    check_number("tune", "repeats", wanted["repeats"], 1)
-    if isinstance(wanted["sizes"], int):  # a policy may list the sizes
-        check_number("tune", "sizes", wanted["sizes"], 1)
-    low, high = (check_number("tune", name, wanted[name], 2) for name in ("min_group", "max_group"))
-    if low is not None and high is not None and low > high:
-        raise ParameterError(f"--min-group {low} is larger than --max-group {high}")
+def _searched(
+    table: pl.DataFrame, columns: list[Column], aim: Column, options: Tuning
+) -> GroupSizeSearch:
+    from tulle.condense.class_condenser import ClassCondenser
+    from tulle.condense.condenser import Condenser
+    from tulle.tuning import GroupSizeSearch
+
+    others = [column for column in columns if column is not aim]
+    template: Any = Condenser(grouping=options.grouping, columns=others)
+    if names_classes(aim, table):
+        template = ClassCondenser(template)
+    chosen = {n: v for n, v in options.values().items() if n not in ("grouping", "seed")}
+    search = GroupSizeSearch(template, n_jobs=-1, random_state=options.seed, **chosen)
+    with options.naming(y=f"the target '{aim.name}'"):
+        return search.fit(table.drop(aim.name), table[aim.name])
 
 
 def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
@@ -154,26 +150,36 @@ def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
     )
 
 
-def _class_curves(search: GroupSizeSearch) -> list[dict[str, Any]]:
+def _class_curves(search: GroupSizeSearch) -> list[Chart]:
     rows = search.class_curve()
     if not rows:
         return []
     # few records of a small class are held out: not for the public edition
-    block = {"type": "chart", "chart": "class_curve", "title": "Each class", "owner_only": True}
-    return [block | {"rows": rows}]
+    return [
+        {
+            "type": "chart",
+            "chart": "class_curve",
+            "title": "Each class",
+            "owner_only": True,
+            "rows": rows,
+        }
+    ]
 
 
-def _report(
-    search: GroupSizeSearch, made: Tuned, command: str, wanted: dict[str, Any]
-) -> dict[str, Any]:
+def _report(search: GroupSizeSearch, made: Tuned, command: str, seed: int | None) -> Result:
+    from tulle._random import seed_policy
+
     table = [[row[name] for name in _WORDS] for row in made.results]
     return {
         "title": "Which group size?",
         "summary": made.reason,
-        "verdict": {"level": "good", "text": f"Groups of {search.best_k_:,} are the choice."},
+        "verdict": {
+            "level": "good",
+            "text": f"Groups of {search.best_k_:,} are the choice.",
+            "reasons": [],
+        },
         "k": search.best_k_,
         "metrics": {"original_utility": search.baseline_},
-        "attacks": {},
         "sections": [
             {
                 "id": "sizes",
@@ -195,5 +201,5 @@ def _report(
         ],
         "limits": ["The table of sizes says what happens on average, not to each person."],
         "command": command,
-        "provenance": {"seed": seed_policy(wanted["seed"])},
+        "provenance": {"seed": seed_policy(seed)},
     }

@@ -1,10 +1,9 @@
-"""How far records moved: information loss, and the interval in which an original value lies.
+"""How much a release blurs values: the interval in which an original value lies.
 
-Both compare an original with one counterpart for each of its records. Which counterpart is the
-caller's choice: the mean of its group (the figure that the microaggregation literature prints),
-a released record of its group drawn at random (the privacy measure of paper 001), or, when
-nothing is known of groups, the nearest released record (the attacker's best, a lower bound of
-both).
+It compares an original with one counterpart for each of its records. Which counterpart is the
+caller's choice: a released record of its group drawn at random (the privacy measure of paper 001),
+or, when nothing is known of groups, the nearest released record (the attacker's best, a lower
+bound).
 """
 
 from __future__ import annotations
@@ -12,21 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from tulle._types import Floats
-
-
-def information_loss(original: Floats, counterparts: Floats) -> float:
-    """100 SSQ / SST on standardised columns; 0 is a copy, 100 a release of overall means.
-
-    >>> matrix = np.array([[0.0], [2.0]])
-    >>> information_loss(matrix, np.array([[1.0], [1.0]]))
-    100.0
-    """
-    spread = original.std(axis=0)
-    varies = spread > 0
-    if not varies.any():
-        return 0.0
-    gaps = (original - counterparts)[:, varies] / spread[varies]
-    return float(100 * (gaps**2).sum() / (len(original) * varies.sum()))
 
 
 def interval_widths(
@@ -39,8 +23,8 @@ def interval_widths(
     """Width of the central interval of (original - counterpart) over the range, for each column.
 
     ``extent`` is the range of each column; that of ``original``, unless it is a sample. The
-    larger, the less a released value says of an original one; above 1 is possible. Values that
-    are missing (NaN) on one side are left out. NaN for a constant column.
+    larger, the less a released value says of an original one; above 1 is possible, as in the
+    paper. Values that are missing (NaN) on one side are left out. NaN for a constant column.
     """
     if extent is None:
         extent = original.max(axis=0) - original.min(axis=0)
@@ -61,7 +45,13 @@ def interval_width(
     *,
     extent: Floats | None = None,
 ) -> float:
-    """The privacy measure of paper 001: :func:`interval_widths`, averaged over the columns."""
+    """Compute the privacy measure of paper 001: the mean of :func:`interval_widths`, at most 1.
+
+    An interval wider than the range of its column says no more than the range itself.
+
+    >>> interval_width(np.array([[0.0], [1.0]]), np.array([[5.0], [-5.0]]))
+    1.0
+    """
     widths = interval_widths(original, counterparts, share, extent=extent)
-    known = widths[~np.isnan(widths)]
+    known = np.minimum(widths[~np.isnan(widths)], 1.0)
     return float(known.mean()) if len(known) else float("nan")

@@ -15,39 +15,35 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from tulle._attacks.result import AttackFigures
 from tulle._checks import check_choice
-from tulle._report.contract import completed
+from tulle._choices import EDITIONS
+from tulle._report.model import Block, Edition, Fact, Gate, Result, Table, Verdict, Whole, completed
 from tulle._report.verdict import grade, verdict
 from tulle.errors import PrivacyError
 
-EDITIONS = ("owner", "public")
 COUNTS = ("count", "released")  # fields of a chart's rows that count records
 _COUNTING = ("marginal_distance", "marginal_distance_max", "suppressed_share")  # shares of records
 K = 10  # if a result names no k of its own
 
 
-def edition_of(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
+def edition_of(result: Result, edition: str) -> Edition:
     """The result as this edition may show it, with its verdict and every part present."""
     check_choice("render", "edition", edition, EDITIONS)
     whole = completed(result)
-    shown = {**whole, "k": least_count(whole), "edition": edition}
+    k = whole["k"] or K
     if edition == "owner":
-        return shown | {"verdict": verdict(shown)}
-    _refuse_few(whole["records"], shown["k"])
-    return _public(shown)
+        return {**whole, "k": k, "edition": edition, "verdict": verdict(whole)}
+    _refuse_few(whole["records"], k)
+    return _public(whole, k)
 
 
-def _public(whole: Mapping[str, Any]) -> dict[str, Any]:
-    k, tried = whole["k"], len(whole["attacks"])
+def _public(whole: Whole, k: int) -> Edition:
     least = k / max(k, whole["records"] or 1000 * k)  # a share of the records that counts k
-    told = {
-        name: {**attack, "grade": grade(name, attack, tried)}
-        for name, attack in whole["attacks"].items()
-        if not attack.get("owner_only")
-    }
+    told = _told(whole["attacks"])
     # reasons that a family wrote quote figures that are not rounded
-    given = whole["verdict"] and {**whole["verdict"], "reasons": []}
-    shown = {
+    given: Verdict | None = whole["verdict"] and {**whole["verdict"], "reasons": []}
+    shown: Whole = {
         **whole,
         "metrics": {
             name: _counted(value, least) if name in _COUNTING else _significant(value)
@@ -71,7 +67,17 @@ def _public(whole: Mapping[str, Any]) -> dict[str, Any]:
     # the verdict is about all figures, its sentences quote those that are shown
     judged = verdict({**whole, "attacks": told, "verdict": given})
     quoted = verdict(shown)["reasons"] if shown["attacks"] or not told else []
-    return shown | {"verdict": {**judged, "reasons": quoted}}
+    final: Verdict = {**judged, "reasons": quoted}
+    return {**shown, "k": k, "edition": "public", "verdict": final}
+
+
+def _told(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
+    """Return the attacks that the public is told of, graded before their figures are rounded."""
+    return {
+        name: {**attack, "grade": grade(name, attack, len(attacks))}
+        for name, attack in attacks.items()
+        if not attack.get("owner_only")
+    }
 
 
 def _refuse_few(records: int | None, k: int) -> None:
@@ -80,11 +86,6 @@ def _refuse_few(records: int | None, k: int) -> None:
             f"a public report shows aggregates of at least {k} records, and one of the tables has "
             f"{records}: keep to the owner's edition"
         )
-
-
-def least_count(result: Mapping[str, Any]) -> int:
-    """The least number of records behind a public aggregate."""
-    return int(result.get("k") or K)
 
 
 def hide_small(
@@ -112,21 +113,19 @@ def hide_small(
     ]
 
 
-def _public_blocks(
-    blocks: Sequence[Mapping[str, Any]], k: int, least: float
-) -> list[dict[str, Any]]:
+def _public_blocks(blocks: Sequence[Block], k: int, least: float) -> list[Block]:
     return [_public_block(block, k, least) for block in blocks if not block["owner_only"]]
 
 
-def _public_block(block: Mapping[str, Any], k: int, least: float) -> dict[str, Any]:
+def _public_block(block: Block, k: int, least: float) -> Block:
     if block["type"] == "chart":
         return {**block, "rows": _public_rows(block["chart"], block["rows"], k)}
     if block["type"] == "table":
         rows = _distances(block, k, least) if block["behind"] else _public_table(block, k)
         return {**block, "rows": rows, "behind": []}
     if block["type"] == "list":
-        return dict(block)
-    facts = [{**fact, "value": _significant(fact["value"])} for fact in block["rows"]]
+        return block
+    facts: list[Fact] = [{**fact, "value": _significant(fact["value"])} for fact in block["rows"]]
     return {**block, "rows": facts}
 
 
@@ -152,12 +151,12 @@ def _rounded(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     ]
 
 
-def _public_table(block: Mapping[str, Any], k: int) -> list[list[Any]]:
+def _public_table(block: Table, k: int) -> list[list[Any]]:
     counted = {i for i, name in enumerate(block["columns"]) if name in block["counts"]}
     return [_public_cells(row, counted, k) for row in block["rows"]]
 
 
-def _distances(block: Mapping[str, Any], k: int, least: float) -> list[list[Any]]:
+def _distances(block: Table, k: int, least: float) -> list[list[Any]]:
     """Rows of distances between tables: as coarse as ``k`` records, none that rests on fewer."""
     hidden = [behind < k for behind in block["behind"]]
     return [
@@ -178,19 +177,28 @@ def _public_cells(row: Sequence[Any], counted: set[int], k: int) -> list[Any]:
     return [f"< {k}" if i in small else cell for i, cell in enumerate(cells)]
 
 
-def _coarse(attack: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """Rates in steps that count at least ``k`` attempts; no counts, no details."""
+def _coarse(attack: AttackFigures, k: int) -> AttackFigures:
+    """Return rates in steps that count at least ``k`` attempts; no counts, no details."""
     own, other = (_step(count, k) for count in _tried(attack))
-    shown = {field: attack[field] for field in ("name", "failed", "note", "story", "grade")}
-    for field in ("rate", "low", "high", "baseline"):
-        shown[field] = _stepped(attack[field], own)
-    shown["control"] = _stepped(attack["control"], other)
-    for field in ("risk", "risk_low", "risk_high"):
-        shown[field] = _stepped(attack[field], max(own, other))
-    return shown
+    both, control = max(own, other), attack["control"]
+    return {
+        "name": attack["name"],
+        "rate": _stepped(attack["rate"], own),
+        "low": _stepped(attack["low"], own),
+        "high": _stepped(attack["high"], own),
+        "baseline": _stepped(attack["baseline"], own),
+        "control": None if control is None else _stepped(control, other),
+        "risk": _stepped(attack["risk"], both),
+        "risk_low": _stepped(attack["risk_low"], both),
+        "risk_high": _stepped(attack["risk_high"], both),
+        "failed": attack["failed"],
+        "note": attack["note"],
+        "story": attack["story"],
+        "grade": attack["grade"],
+    }
 
 
-def _tried(attack: Mapping[str, Any]) -> tuple[int, int]:
+def _tried(attack: AttackFigures) -> tuple[int, int]:
     """How many people an attack was tried on, in the data and outside."""
     own = attack.get("independent") or attack["attempts"]
     return own, attack.get("control_attempts") or own
@@ -200,20 +208,25 @@ def _step(count: int, k: int) -> float:
     return max(0.01, k / count)
 
 
-def _stepped(value: float | None, step: float) -> float | None:
-    return None if value is None else round(min(1.0, round(value / step) * step), 4)
+def _stepped(value: float, step: float) -> float:
+    return round(min(1.0, round(value / step) * step), 4)
 
 
-def _coarse_gate(gate: Mapping[str, Any], k: int) -> dict[str, Any]:
+def _coarse_gate(gate: Gate, k: int) -> Gate:
     """The value as coarse as the figure it is about; none where it would belie the outcome."""
     people, value = gate.get("people") or k, gate["value"]
-    shown = {name: part for name, part in gate.items() if name != "people"}
+    hidden: Gate = {
+        "name": gate["name"],
+        "limit": gate["limit"],
+        "value": None,
+        "holds": gate["holds"],
+    }
     if value is None or people < k:
-        return shown | {"value": None}
+        return hidden
     share = gate["name"].startswith("max_")
     coarse = _stepped(value, _step(people, k)) if share else _significant(value)
     told = (coarse > gate["limit"]) == (value > gate["limit"])
-    return shown | {"value": coarse if told else None}
+    return {**hidden, "value": coarse} if told else hidden
 
 
 def _is_decimal(value: Any) -> bool:

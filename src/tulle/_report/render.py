@@ -11,16 +11,19 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tulle._attacks.result import AttackFigures
 from tulle._charts import spec
 from tulle._files import atomic_write
+from tulle._json import plain
 from tulle._report.editions import COUNTS, edition_of
-from tulle._report.markdown import as_markdown
+from tulle._report.model import Chart, Edition, Result, Section
 from tulle._report.words import (
     as_given,
     attack_label,
@@ -35,7 +38,11 @@ _TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
 _MOST_BARS = 24  # attacks that are all drawn
 
 
-def render(result: Mapping[str, Any], edition: str = "owner") -> str:
+class _Page(Edition):
+    figures: list[dict[str, Any]]  # the metrics with their words
+
+
+def render(result: Result, edition: str = "owner") -> str:
     """One self-contained HTML page; ``edition`` is owner or public."""
     shown = _prepared(result, edition)
     charted = _worst_attacks(shown["attacks"])
@@ -55,19 +62,19 @@ def render(result: Mapping[str, Any], edition: str = "owner") -> str:
     )
 
 
-def to_json(result: Mapping[str, Any], edition: str = "owner") -> str:
+def to_json(result: Result, edition: str = "owner") -> str:
     """The result as JSON; numbers that JSON does not know become null."""
     shown = edition_of(result, edition)
-    return json.dumps(_finite(shown), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(plain(shown), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def markdown(result: Mapping[str, Any], edition: str = "owner") -> str:
+def markdown(result: Result, edition: str = "owner") -> str:
     """The result as Markdown."""
-    return as_markdown(_prepared(result, edition))
+    return _as_markdown(_prepared(result, edition))
 
 
 def save(
-    result: Mapping[str, Any],
+    result: Result,
     path: str | os.PathLike[str],
     *,
     edition: str = "owner",
@@ -84,19 +91,19 @@ def save(
     return target
 
 
-def _prepared(result: Mapping[str, Any], edition: str) -> dict[str, Any]:
-    """The edition, and its figures with their words."""
+def _prepared(result: Result, edition: str) -> _Page:
+    """Return the edition, and its figures with their words."""
     shown = edition_of(result, edition)
-    shown["figures"] = [
+    figures = [
         {"name": name, "text": number(value, words.style), **words._asdict()}
         for name, value in sorted(shown["metrics"].items(), key=lambda entry: metric_rank(entry[0]))
         if isinstance(value, int | float)
         for words in [metric_words(name)]
     ]
-    return shown
+    return {**shown, "figures": figures}
 
 
-def _worst_attacks(attacks: Mapping[str, Any]) -> dict[str, Any]:
+def _worst_attacks(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
     """The attacks that are drawn: all, or if they are many the worst on each column."""
     if len(attacks) <= _MOST_BARS:
         return dict(attacks)
@@ -106,27 +113,34 @@ def _worst_attacks(attacks: Mapping[str, Any]) -> dict[str, Any]:
     return {name: attacks[name] for name in worst.values()}
 
 
-def _with_charts(shown: dict[str, Any], attacks: Mapping[str, Any]) -> dict[str, Any]:
+def _with_charts(shown: Edition, attacks: Mapping[str, AttackFigures]) -> dict[str, Any]:
     """Gives each chart of the result an id, and returns their specifications by id."""
     specs: dict[str, Any] = {}
     if attacks:
-        rows = [{"label": attack_label(name), **attack} for name, attack in attacks.items()]
-        specs["chart-attacks"] = spec("attacks", [_plain_attack(row) for row in rows])
+        rows = [_attack_row(name, attack) for name, attack in attacks.items()]
+        specs["chart-attacks"] = spec("attacks", rows)
     for place, section in enumerate(shown["sections"]):
         for chart, block in enumerate(section["blocks"]):
             if block["type"] == "chart":
                 block["id"] = f"chart-{place}-{chart}"
                 block["columns"] = _columns(block)
-                specs[block["id"]] = spec(block["chart"], _finite(block["rows"]))
+                specs[block["id"]] = spec(block["chart"], plain(block["rows"]))
     return specs
 
 
-def _plain_attack(row: Mapping[str, Any]) -> dict[str, Any]:
-    fields = ("label", "rate", "low", "high", "control", "baseline", "risk")
-    return {field: row[field] for field in fields}
+def _attack_row(name: str, attack: AttackFigures) -> dict[str, Any]:
+    return {
+        "label": attack_label(name),
+        "rate": attack["rate"],
+        "low": attack["low"],
+        "high": attack["high"],
+        "control": attack["control"],
+        "baseline": attack["baseline"],
+        "risk": attack["risk"],
+    }
 
 
-def _columns(block: Mapping[str, Any]) -> list[str]:
+def _columns(block: Chart) -> list[str]:
     return [name for name in (block["rows"][0] if block["rows"] else {}) if name not in COUNTS]
 
 
@@ -174,18 +188,94 @@ def _content_policy(*scripts: str) -> str:
 
 def _for_script(value: Any) -> str:
     """JSON that cannot end the script element it stands in."""
-    text = json.dumps(_finite(value), ensure_ascii=True, allow_nan=False)
+    text = json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _finite(value: Any) -> Any:
-    """Plain Python all the way down; NaN and infinity become None."""
-    if isinstance(value, Mapping):
-        return {str(key): _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _finite(value.tolist())
-    if isinstance(value, float) and value - value != 0:
-        return None
-    return value
+# Markdown tells the same story as the page, without the pictures.
+
+
+def _as_markdown(shown: _Page) -> str:
+    return "\n".join(line for part in _parts(shown) for line in (*part, "")) + "\n"
+
+
+def _parts(shown: _Page) -> Iterator[Sequence[str]]:
+    judged = shown["verdict"]
+    yield [f"# {_inline(shown['title'])}"]
+    reasons = [f"- {_inline(reason)}" for reason in judged["reasons"]]
+    yield [f"**{_inline(judged['text'])}**", "", *reasons]
+    if shown["summary"]:
+        yield [_inline(shown["summary"])]
+    if shown["guarantee"]:
+        yield ["## Guarantee", "", _inline(shown["guarantee"]["text"])]
+        promises = shown["guarantee"]["rows"]
+        if promises:
+            cells = [[row["name"], row["asked"], row["found"], row["holds"]] for row in promises]
+            yield _table(["promise", "asked", "found", "holds"], cells)
+    if shown["gates"]:
+        gates = [[g["name"], g["limit"], g["value"], g["holds"]] for g in shown["gates"]]
+        yield ["## Gates", "", *_table(["gate", "limit", "value", "holds"], gates)]
+    if shown["attacks"]:
+        yield ["## Attacks", "", *_attack_table(shown["attacks"])]
+    if shown["figures"]:
+        figures = [[f["label"], f["text"], f["help"]] for f in shown["figures"]]
+        yield ["## Measures", "", *_table(["measure", "value", "meaning"], figures)]
+    for section in shown["sections"]:
+        yield from _section(section)
+    if shown["limits"]:
+        limits = [f"- {_inline(limit)}" for limit in shown["limits"]]
+        yield ["## What this does not protect", "", *limits]
+    if shown["command"]:
+        yield ["## How it was made", "", *_fenced(shown["command"])]
+    if shown["provenance"]:
+        yield _table(["", ""], [[n, as_given(value)] for n, value in shown["provenance"].items()])
+
+
+def _attack_table(attacks: Mapping[str, AttackFigures]) -> list[str]:
+    header = ["attack", "rate", "95 % interval", "guessing", "control", "risk", "note"]
+    rows = []
+    for name, a in attacks.items():
+        rate, low, high, guess, control, risk = (
+            number(a[field], "share")
+            for field in ("rate", "low", "high", "baseline", "control", "risk")
+        )
+        rows.append([attack_label(name), rate, f"{low} to {high}", guess, control, risk, a["note"]])
+    return _table(header, rows)
+
+
+def _section(section: Section) -> Iterator[Sequence[str]]:
+    yield [f"## {_inline(section['title'])}", "", _inline(section["text"])]
+    for block in section["blocks"]:
+        if block["type"] == "facts":
+            rows = [[r["name"], number(r["value"], r["style"]), r["help"]] for r in block["rows"]]
+            yield _table(["", "value", "meaning"], rows)
+        elif block["type"] == "table":
+            yield _table(block["columns"], block["rows"])
+        elif block["type"] == "list":
+            yield [f"- {_inline(line)}" for line in block["rows"]]
+        else:
+            yield [f"*{_inline(block['title'] or block['chart'])}* (chart: see the page)"]
+
+
+def _fenced(text: str) -> list[str]:
+    """Text as it is, within a fence that nothing in it can close."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, text, fence]
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    lines = [_row(header), "|" + " --- |" * len(header)]
+    return lines + [_row(row) for row in rows]
+
+
+def _row(cells: Sequence[Any]) -> str:
+    return "| " + " | ".join(_inline(number(cell)) for cell in cells) + " |"
+
+
+def _inline(text: str) -> str:
+    """Text that cannot start markup, break out of a table cell or carry HTML."""
+    inline = " ".join(str(text).split())
+    for character in "\\`*_[]|":
+        inline = inline.replace(character, "\\" + character)
+    return inline.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,6 +1,6 @@
 """The verdict: what a reader must know first, in plain words.
 
-The order of what counts: a broken guarantee, a gate that is passed, an attack with an excess
+The order of what counts: a broken guarantee, a gate that failed, an attack with an excess
 that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
 of Bonferroni for their number. To have been in the data is a smaller secret than what is in it,
 and no method here hides it: membership weighs less. A rule that is suspected is not yet known:
@@ -12,10 +12,12 @@ copies and links of many people are grave, and an inference never is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import NormalDist
-from typing import Any
 
+from tulle._attacks.result import AttackFigures
+from tulle._plurals import counted
+from tulle._report.model import Gate, Level, Verdict, Whole
 from tulle._report.words import attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
@@ -29,11 +31,10 @@ _GRAVE_WITHOUT_CONTROL = {
 _MOST_TOLD = 5  # kinds of attacks
 
 
-def verdict(result: Mapping[str, Any]) -> dict[str, Any]:
-    """``level`` (good, caution, bad, none), ``text``, and the ``reasons`` behind them."""
-    given = result.get("verdict")
-    if given:
-        return {"reasons": [], **given}
+def verdict(result: Whole) -> Verdict:
+    """Return ``level`` (good, caution, bad, none), ``text``, and the ``reasons`` behind them."""
+    if result["verdict"]:
+        return result["verdict"]
     broken = _broken(result)
     grave, notable = _attacks_graded(result, "grave"), _attacks_graded(result, "notable")
     if broken:
@@ -46,44 +47,44 @@ def verdict(result: Mapping[str, Any]) -> dict[str, Any]:
         than = "guessing, and there is no control to compare it with" if asked else "it should"
         text = f"Look closer before you release this: an attack does better than {than}."
         return _verdict("caution", text, notable + asked)
-    if not result.get("attacks"):
+    if not result["attacks"]:
         untried = "No attack was tried on this release."
-        if (result.get("guarantee") or {}).get("rows"):
+        if result["guarantee"] and result["guarantee"]["rows"]:
             return _verdict("good", "What was asked for holds.", [untried])
         return _verdict("none", untried, [])
     text = "No attack that was tried tells more about people in the data than about anybody."
     return _verdict("good", text, _caveats(result["attacks"]))
 
 
-def _verdict(level: str, text: str, reasons: list[str]) -> dict[str, Any]:
+def _verdict(level: Level, text: str, reasons: list[str]) -> Verdict:
     return {"level": level, "text": text, "reasons": reasons}
 
 
-def _broken(result: Mapping[str, Any]) -> list[str]:
-    promises: Sequence[Mapping[str, Any]] = (result.get("guarantee") or {}).get("rows") or []
+def _broken(result: Whole) -> list[str]:
+    promises = result["guarantee"]["rows"] if result["guarantee"] else []
     reasons = [
-        f"Guarantee not met: {row['name']} is {number(row.get('found'))}, "
-        f"asked was {number(row.get('asked'))}."
+        f"Guarantee not met: {row['name']} is {number(row['found'])}, "
+        f"required {number(row['asked'])}."
         for row in promises
-        if row.get("holds") is False
+        if not row["holds"]
     ]
-    return reasons + [_gate_told(gate) for gate in result.get("gates") or [] if not gate["holds"]]
+    return reasons + [_gate_told(gate) for gate in result["gates"] if not gate["holds"]]
 
 
-def _gate_told(gate: Mapping[str, Any]) -> str:
+def _gate_told(gate: Gate) -> str:
     limit = number(gate["limit"])
     if gate["value"] is None:  # the public edition may not tell it
         return f"Gate not met: {gate['name']}; the limit is {limit}."
     return f"Gate not met: {gate['name']} is {number(gate['value'])}, the limit is {limit}."
 
 
-def grade(name: str, attack: Mapping[str, Any], tried: int) -> str:
+def grade(name: str, attack: AttackFigures, tried: int) -> str:
     """'grave', 'notable' or '' for the excess of one of ``tried`` attacks.
 
     A grade that was given before stays: the public edition rounds figures, not grades.
     """
     if "grade" in attack:
-        return str(attack["grade"])
+        return attack["grade"]
     spread = (attack["risk"] - attack["risk_low"]) / NormalDist().inv_cdf(0.975)
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
     if attack["risk"] < max(NOTABLE, needed):
@@ -95,9 +96,9 @@ def grade(name: str, attack: Mapping[str, Any], tried: int) -> str:
     return "grave" if attack["risk"] >= limit else "notable"
 
 
-def _attacks_graded(result: Mapping[str, Any], wanted: str) -> list[str]:
+def _attacks_graded(result: Whole, wanted: str) -> list[str]:
     """What is to be said of the attacks of a grade: the worst of each kind, the worst first."""
-    attacks = result.get("attacks") or {}
+    attacks = result["attacks"]
     found = [n for n, attack in attacks.items() if grade(n, attack, len(attacks)) == wanted]
     found.sort(key=lambda name: -attacks[name]["risk"])
     worst: dict[str, str] = {}
@@ -105,10 +106,11 @@ def _attacks_graded(result: Mapping[str, Any], wanted: str) -> list[str]:
         worst.setdefault(name.partition(":")[0], name)
     told = [_told(name, attacks[name]) for name in list(worst.values())[:_MOST_TOLD]]
     rest = len(found) - len(told)
-    return [*told, f"{rest} more: see the table of attacks."] if rest else told
+    more = f"{counted(rest, 'more attack')}: see the table of attacks."
+    return [*told, more] if rest else told
 
 
-def _told(name: str, attack: Mapping[str, Any]) -> str:
+def _told(name: str, attack: AttackFigures) -> str:
     guessing = attack["control"] is None
     against = "by guessing" if guessing else f"for {control_words(name)}"
     reference = attack["baseline"] if guessing else attack["control"]
@@ -118,7 +120,7 @@ def _told(name: str, attack: Mapping[str, Any]) -> str:
     )
 
 
-def _caveats(attacks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _caveats(attacks: Mapping[str, AttackFigures]) -> list[str]:
     notes = ["This is evidence about these attacks, not a proof against all."]
     notes += _no_control(attacks)
     failed = sum(bool(attack["failed"]) for attack in attacks.values())
@@ -130,7 +132,7 @@ def _caveats(attacks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return notes
 
 
-def _no_control(attacks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _no_control(attacks: Mapping[str, AttackFigures]) -> list[str]:
     """What is missing if attacks that a control would explain have none."""
     explained = [n for n in attacks if n.partition(":")[0] in _GRAVE_WITHOUT_CONTROL]
     if not explained or any(attacks[name]["control"] is not None for name in explained):

@@ -36,7 +36,8 @@ METRICS = {  # in the order of a report
     ),
     "covariance_compatibility": Words(
         "Covariance compatibility",
-        "Correlation between the entries of the two covariance matrices; 1 is perfect.",
+        "Correlation between the entries of the two covariance matrices, every column scaled to "
+        "the same variance; 1 is perfect.",
     ),
     "correlation_difference": Words(
         "Mean difference of correlations",
@@ -60,7 +61,7 @@ METRICS = {  # in the order of a report
     ),
     "propensity_pmse": Words(
         "Propensity mean squared error",
-        "The same by another measure: 0 cannot be told apart, 0.25 perfectly.",
+        "The same by another measure: 0 is indistinguishable, 0.25 perfectly separable.",
     ),
     "interval_width": Words(
         "Interval width at 95 %, nearest record",
@@ -99,7 +100,7 @@ METRICS = {  # in the order of a report
     "dif": Words("Difference", "Share of item occurrences that were changed.", "share"),
     "error_of_dot_products_over_prediction": Words(
         "Error of dot products over prediction",
-        "Measured error of the similarities over the error that theory predicts; 1 is as foretold.",
+        "Measured error of the similarities over the error that theory predicts; 1 is a match.",
     ),
     "neighbour_recall": Words(
         "Neighbour recall", "Share of true nearest neighbours that the sketches find.", "share"

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tulle._attacks.membership import LEAST
+from tulle._attacks.result import AttackFigures
 from tulle._checks import check_choice, check_real
+from tulle._choices import GATES
+from tulle._report.model import Gate, Result
 from tulle.errors import GateError, ParameterError
 
 _ATTACKS = {
@@ -21,7 +23,6 @@ _ATTACKS = {
     "max_membership": ("membership",),
     "max_singling_out": ("singling_out",),
 }
-GATES = (*_ATTACKS, "min_accuracy_ratio")
 _NEEDS = {
     "max_membership": f"a control of at least {LEAST} records (--control)",
     "max_inference": "a column to infer",
@@ -37,15 +38,13 @@ def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
     for name, limit in limits.items():
         check_choice("audit", "gate", name, GATES)
         if limit is not None:
-            # a limit of 5 for 5 % would never be passed
+            # a limit of 5 for 5 % would never fail
             check_real("audit", name, limit, 0, 1 if name in _ATTACKS else math.inf)
     if not control and limits.get("max_membership") is not None:
         raise _unmeasurable("max_membership")
 
 
-def gate_rows(
-    result: Mapping[str, Any], limits: Mapping[str, float | None]
-) -> list[dict[str, Any]]:
+def gate_rows(result: Result, limits: Mapping[str, float | None]) -> list[Gate]:
     """For each limit that is given: its name, the limit, the value found, whether it holds.
 
     And how many people the value is about: the public edition rounds by it.
@@ -54,7 +53,7 @@ def gate_rows(
     return [_gate(result, name, limit) for name, limit in limits.items() if limit is not None]
 
 
-def check_gates(rows: Sequence[Mapping[str, Any]]) -> None:
+def check_gates(rows: Sequence[Gate]) -> None:
     """Raises GateError if one of the gates does not hold."""
     broken = [row for row in rows if not row["holds"]]
     if broken:
@@ -64,33 +63,36 @@ def check_gates(rows: Sequence[Mapping[str, Any]]) -> None:
         raise GateError(f"{len(broken)} of {len(rows)} gates failed: {told}")
 
 
-def _gate(result: Mapping[str, Any], name: str, limit: float) -> dict[str, Any]:
+def _gate(result: Result, name: str, limit: float) -> Gate:
     if name == "min_accuracy_ratio":
         value = result["metrics"].get("accuracy_ratio")
         people = result.get("behind", {}).get("accuracy_ratio")
         holds = value is not None and value >= limit
     else:
-        attacks = _attacks_of(result, name)
-        worst = max(attacks, key=lambda attack: attack["risk"], default={})
+        worst = max(_attacks_of(result, name), key=lambda attack: attack["risk"], default=None)
         none = 0.0 if name == "max_singling_out" else None  # nobody could be tried
-        value, people = worst.get("risk", none), _people(worst)
+        value, people = (worst["risk"], _people(worst)) if worst else (none, None)
         holds = value is not None and value <= limit
     if value is None:
         raise _unmeasurable(name)
-    found = {"name": name, "limit": float(limit), "value": float(value), "holds": bool(holds)}
+    found: Gate = {"name": name, "limit": float(limit), "value": float(value), "holds": holds}
     return found if people is None else {**found, "people": people}
 
 
-def _attacks_of(result: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+def _attacks_of(result: Result, name: str) -> list[AttackFigures]:
     kinds = _ATTACKS[name]
     return [a for key, a in result["attacks"].items() if key.partition(":")[0] in kinds]
 
 
-def _people(attack: Mapping[str, Any]) -> int | None:
+def _people(attack: AttackFigures) -> int | None:
     tried = [attack.get("independent"), attack.get("control_attempts")]
     return min((count for count in tried if count is not None), default=None)
 
 
 def _unmeasurable(name: str) -> ParameterError:
     need = _NEEDS.get(name, "an attack")
-    return ParameterError(f"The gate '{name}' needs {need}: there is nothing to measure.")
+    return ParameterError(
+        f"needs {need}: there is nothing to measure.",
+        parameter=name,
+        subject=f"The gate '{name}'",
+    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tulle._attacks.copies import closest_distances
@@ -14,16 +16,14 @@ from tulle._attacks.records import Records, chosen
 from tulle._metrics.covariance import agreement, association, spread_behind
 from tulle._metrics.loss import interval_width
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle._metrics.mining import train_on_release
-from tulle._metrics.propensity import propensity
+from tulle._metrics.models import propensity, train_on_release
 from tulle._types import Floats
-from tulle.auditing._coding import Aligned, Design, ranked
-from tulle.condense._classes import few_enough
+from tulle.auditing._tables import Aligned
 from tulle.errors import DataError, ParameterError
+from tulle.table._inference import is_class
 from tulle.table.schema import Kind
 
 _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
-_FEW_CLASSES = 20  # a whole number with no more values than this is a class, not a quantity
 
 
 class Associations(NamedTuple):
@@ -66,17 +66,18 @@ def _with_gaps(records: Records) -> Floats:
     return numbers
 
 
+def covariance_compatibility(tables: Aligned) -> float:
+    """Compute how well covariances survive: the figure of summaries and of reports."""
+    original, release = (tables.view.moments(frame)[1] for frame in tables.frames[:2])
+    return agreement(original, release)
+
+
 def structure(tables: Aligned, found: Associations) -> dict[str, float]:
-    """Covariances and associations."""
-    design = Design(tables.original)
+    """Compute covariances and associations."""
     pairs = np.triu_indices(len(found.names), 1)
     gaps = np.abs(found.original - found.release)[pairs]
     gaps = np.round(gaps[~np.isnan(gaps)], 12)  # what another order of the records leaves
-    figures = {
-        "covariance_compatibility": agreement(
-            *(design.moments(records)[1] for records in (tables.original, tables.release))
-        )
-    }
+    figures = {"covariance_compatibility": covariance_compatibility(tables)}
     if len(gaps):
         figures["correlation_difference"] = float(gaps.mean())
         figures["correlation_difference_max"] = float(gaps.max())
@@ -145,15 +146,19 @@ def mining(
 ) -> tuple[dict[str, float], int]:
     """Scores of a model trained on the original and on the release; how many records tested it."""
     known = tables.original.without(target)
-    design = Design(known)
     columns, targets = [], []
-    for records in (*_split(tables, rng), tables.release):
+    for records, frame in (*_split(tables, rng), (tables.release, tables.frames[1])):
         rows = _target_known(records, target)
-        kept = records.take(rows[chosen(len(rows), _MOST_TRAINED, rng)])
-        if not len(kept):
+        rows = rows[chosen(len(rows), _MOST_TRAINED, rng)]
+        if not len(rows):
             raise DataError(f"the target '{target}' is missing in every record of a table")
-        others, wanted = kept.without(target), kept.only([target])
-        columns.append(ranked(others, known) if estimator is None else design.matrix(others))
+        kept = records.take(rows)
+        columns.append(
+            ranked(kept.without(target), known)
+            if estimator is None
+            else tables.view.matrix(frame[rows], without=target)
+        )
+        wanted = kept.only([target])
         targets.append(wanted.numbers[:, 0] if wanted.numbers.shape[1] else wanted.codes[:, 0])
     classes = _is_class(tables, target)
     _check_estimator(estimator, target, classes)
@@ -175,12 +180,11 @@ def mining(
 
 
 def _is_class(tables: Aligned, target: str) -> bool:
-    """Whether a target is a class: a category, or a whole number with few values."""
-    if target not in tables.original.number_names:
-        return True
-    distinct = len(np.unique(tables.original.only([target]).numbers))
-    few = distinct <= _FEW_CLASSES and few_enough(distinct, len(tables.original))
-    return tables.kinds[target] is Kind.INTEGER and few
+    """Return whether a target names classes; points in time (numbers in frames) do not."""
+    numbers = target in tables.original.number_names
+    return not numbers or (
+        tables.kinds[target] is Kind.INTEGER and is_class(tables.frames[0][target])
+    )
 
 
 def _numbered(targets: list[Any]) -> list[NDArray[np.int64]]:
@@ -201,13 +205,17 @@ def _check_estimator(estimator: Any, target: str, classes: bool) -> None:
         )
 
 
-def _split(tables: Aligned, rng: np.random.Generator) -> tuple[Records, Records]:
+def _split(tables: Aligned, rng: np.random.Generator) -> Iterator[tuple[Records, pl.DataFrame]]:
     """Originals to train on and to test on: the control, or three tenths that are kept apart."""
+    original, frame = tables.original, tables.frames[0]
     if tables.control is not None:
-        return tables.original, tables.control
-    order = rng.permutation(len(tables.original))
+        yield original, frame
+        yield tables.control, tables.frames[2]
+        return
+    order = rng.permutation(len(original))
     cut = max(1, round(0.3 * len(order)))
-    return tables.original.take(order[cut:]), tables.original.take(order[:cut])
+    for rows in (order[cut:], order[:cut]):
+        yield original.take(rows), frame[rows]
 
 
 def _target_known(records: Records, target: str) -> NDArray[np.int64]:
@@ -221,3 +229,14 @@ def distinguishability(tables: Aligned, rng: np.random.Generator) -> dict[str, f
     original, release = (ranked(r, tables.original) for r in (tables.original, tables.release))
     found = propensity(original, release, rng)
     return {"propensity_auc": found.auc, "propensity_pmse": found.pmse}
+
+
+def ranked(records: Records, original: Records) -> Floats:
+    """Numbers as they are, categories by how common they are in the original: enough for trees."""
+    parts = [records.numbers]
+    for place in range(original.codes.shape[1]):
+        codes, counts = np.unique(original.codes[:, place], return_counts=True)
+        ranks = np.full(max(records.codes[:, place].max(initial=0), codes.max()) + 1, len(codes))
+        ranks[codes[np.argsort(-counts, kind="stable")]] = np.arange(len(codes))
+        parts.append(ranks[records.codes[:, place]][:, None].astype(np.float64))
+    return np.hstack(parts)

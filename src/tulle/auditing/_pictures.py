@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tulle._metrics.groups import group_facts, group_rows
 from tulle._report.editions import hide_small
+from tulle._report.model import Block, Section, Table
 from tulle._types import Floats
-from tulle.auditing._coding import Aligned, Design
 from tulle.auditing._measures import Associations
+from tulle.auditing._tables import Aligned
 from tulle.table.schema import Kind
 
 # The bars of a column: which bar a value is in, and what stands below it. Edges and labels come
@@ -191,14 +192,13 @@ def density(tables: Aligned, k: int) -> Rows:
     cells = min(_GRID, int(np.sqrt(min(len(tables.original), len(tables.release)) / (3 * k))))
     if cells < _COARSEST:
         return []
-    design = Design(tables.original)
-    middle, covariance = design.moments(tables.original)
+    middle, covariance = tables.view.moments(tables.frames[0])
     if len(middle) < 2:
         return []
     _, axes = np.linalg.eigh(covariance)
     points = {
-        of: design.projected(records, middle, axes[:, [-1, -2]])
-        for of, records in (("original", tables.original), ("release", tables.release))
+        of: tables.view.projected(frame, middle, axes[:, [-1, -2]])
+        for of, frame in zip(("original", "release"), tables.frames)
     }
     edges = [_grid_edges(points["release"][:, axis], cells) for axis in (0, 1)]
     rows = []
@@ -254,10 +254,10 @@ def column_section(
     distances: Mapping[str, Mapping[str, Any]],
     behind: Mapping[str, int],
     k: int,
-) -> dict[str, Any]:
+) -> Section:
     """Every column: its distance, and a chart behind it; the worst first."""
     worst = sorted(distances, key=lambda name: -distances[name]["distance"])
-    table = {
+    table: Table = {
         "type": "table",
         "title": "Distance: Wasserstein in standard deviations for numbers, total variation for "
         "categories; 0 is perfect.",
@@ -265,7 +265,7 @@ def column_section(
         "rows": [[n, tables.kinds[n].value, distances[n]["distance"]] for n in worst],
         "behind": [behind[name] for name in worst],
     }
-    charts = [
+    charts: list[Block] = [
         {
             "type": "chart",
             "chart": "histogram",
@@ -282,7 +282,7 @@ def column_section(
     return {"id": "columns", "title": "Columns", "text": text, "blocks": [table, *charts]}
 
 
-def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> Section:
     """Spans and missing values: they may belong to a few people, so they are not for the public."""
     rows = [
         [name, row["range"], row["missing_original"], row["missing_release"]]
@@ -300,9 +300,9 @@ def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
     }
 
 
-def structure_section(tables: Aligned, found: Associations, k: int) -> dict[str, Any]:
+def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
     """Principal axes and correlations."""
-    blocks = []
+    blocks: list[Block] = []
     cells = density(tables, k)
     if cells:
         blocks.append(
@@ -330,7 +330,7 @@ def structure_section(tables: Aligned, found: Associations, k: int) -> dict[str,
     return {"id": "structure", "title": "Structure", "text": text, "blocks": blocks}
 
 
-def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str, Any]:
+def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
     """Groups by size and level, for workflows that know them."""
     facts = group_facts(sizes, levels)
     return {
@@ -357,7 +357,7 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str
     }
 
 
-def notes_section(notes: Sequence[str]) -> list[dict[str, Any]]:
+def notes_section(notes: Sequence[str]) -> list[Section]:
     """What the maker of a release noticed; notes may name classes or count few: owner only."""
     if not notes:
         return []

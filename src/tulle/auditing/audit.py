@@ -10,12 +10,12 @@ import copy
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -27,12 +27,14 @@ from tulle._attacks.membership import LEAST, membership
 from tulle._attacks.result import AttackResult
 from tulle._attacks.singling_out import singling_out
 from tulle._checks import check_int
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, as_generator, spawn
+from tulle._report.model import Changes, Result, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
-from tulle.auditing._coding import Aligned, align
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
+from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.schema import Role
 
@@ -65,7 +67,7 @@ class Audit:
     True
     """
 
-    result: Mapping[str, Any]
+    result: Result
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain words and numbers.
@@ -74,13 +76,13 @@ class Audit:
         -------
         dict
         """
-        whole: dict[str, Any] = copy.deepcopy(dict(self.result))
+        whole = completed(copy.deepcopy(self.result))
         return {**whole, "verdict": verdict(whole)}
 
     @property
-    def verdict(self) -> dict[str, Any]:
+    def verdict(self) -> Verdict:
         """``level`` (good, caution, bad), ``text`` and ``reasons``."""
-        return verdict(self.result)
+        return verdict(completed(self.result))
 
     def html(self, edition: str = "owner") -> str:
         """Render one self-contained page.
@@ -144,7 +146,7 @@ class Audit:
         """
         return report.save(self.result, path, edition=edition, force=force)
 
-    def extended(self, **parts: Any) -> Audit:
+    def extended(self, **parts: Unpack[Changes]) -> Audit:
         """Return a copy with further parts: title, guarantee, k, command, gates, ...
 
         Parameters
@@ -157,15 +159,15 @@ class Audit:
         -------
         Audit
         """
-        whole: dict[str, Any] = copy.deepcopy(dict(self.result))
-        for name, part in parts.items():
-            if name in ("metrics", "attacks", "provenance"):
-                whole[name] = {**whole.get(name, {}), **part}
-            elif name in ("sections", "limits"):
-                whole[name] = [*part, *whole.get(name, [])]
-            else:
-                whole[name] = part
-        return Audit(whole)
+        whole = completed(copy.deepcopy(self.result))
+        joined: Changes = {
+            "metrics": {**whole["metrics"], **parts.get("metrics", {})},
+            "attacks": {**whole["attacks"], **parts.get("attacks", {})},
+            "provenance": {**whole["provenance"], **parts.get("provenance", {})},
+            "sections": [*parts.get("sections", []), *whole["sections"]],
+            "limits": [*parts.get("limits", []), *whole["limits"]],
+        }
+        return Audit({**whole, **parts, **joined})
 
     def _repr_html_(self) -> str:
         # a page in a page: its style and its content policy stay its own
@@ -251,28 +253,44 @@ def audit(
     Audit
         Measures, attacks, a verdict, and the report in several formats.
     """
-    check_int("audit", "k", k, 2)
-    if estimator is not None and not hasattr(estimator, "get_params"):
-        raise ParameterError(
-            f"The 'estimator' of audit is one of scikit-learn's. Got a {type(estimator).__name__}."
-        )
-    tables = align(original, release, control, policy)
-    attempts = (
-        _attempts(tables) if attempts is None else check_int("audit", "attempts", attempts, 1)
+    _check_parameters(k, attempts, estimator)
+    return audited(
+        align(original, release, control, policy),
+        random_state,
+        target=target,
+        sensitive=sensitive,
+        estimator=estimator,
+        k=k,
+        attempts=attempts,
+        title=title,
     )
+
+
+def audited(
+    tables: Aligned,
+    random_state: RandomState = None,
+    *,
+    target: str | None = None,
+    sensitive: Sequence[str] | None = None,
+    estimator: Any = None,
+    k: int = 10,
+    attempts: int | None = None,
+    title: str = "Audit of a release",
+) -> Audit:
+    """Audit tables that are aligned already; the parameters are those of :func:`audit`."""
+    tried = _attempts(tables) if attempts is None else attempts
     target = _target(tables, target)
     hidden = _secrets(tables, sensitive, target)
     seed, generator = _seeded(random_state)
 
-    attacks = _attacks(tables, hidden, attempts, generator)
+    attacks = _attacks(tables, hidden, tried, generator)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
-    metrics, behind = _metrics(tables, distances, found, target, estimator, attempts, generator)
+    metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator)
     return Audit(
         {
             "title": title,
             "summary": _summary(tables, k),
-            "guarantee": None,
             "k": k,
             "records": min(map(len, tables.present)),
             "metrics": metrics,
@@ -284,15 +302,23 @@ def audit(
                 extreme_section(distances),
             ],
             "limits": list(LIMITS),
-            "gates": [],
-            "command": "",
             "provenance": {
                 "audit seed": seed,
-                "attempts": f"at most {attempts:,} people an attack; all records are searched",
+                "attempts": f"at most {tried:,} people an attack; all records are searched",
                 **_left_out(tables, hidden, sensitive),
             },
         }
     )
+
+
+def _check_parameters(k: int, attempts: int | None, estimator: Any) -> None:
+    check_int("audit", "k", k, 2)
+    if attempts is not None:
+        check_int("audit", "attempts", attempts, 1)
+    if estimator is not None and not hasattr(estimator, "get_params"):
+        raise ParameterError(
+            f"The 'estimator' of audit is one of scikit-learn's. Got a {type(estimator).__name__}."
+        )
 
 
 def _attacks(
@@ -405,7 +431,11 @@ def _left_out(
 def _check_column(tables: Aligned, option: str, name: str) -> None:
     if name not in tables.columns:
         hint = nearest_name(str(name), tables.columns)
-        raise ParameterError(f"The '{option}' of audit is no column that is compared: {hint}")
+        raise ParameterError(
+            f"is not a column that is compared: {hint}",
+            parameter=option,
+            subject=f"The '{option}' parameter of audit",
+        )
 
 
 def _attempts(tables: Aligned) -> int:
@@ -428,6 +458,7 @@ def _summary(tables: Aligned, k: int) -> str:
         count = len(tables.control)
         control = f"{count:,} in the control" if count >= k else f"fewer than {k} in the control"
     return (
-        f"{len(tables.original):,} original records, {len(tables.release):,} released ones, "
-        f"{control}; {len(tables.columns)} columns."
+        f"{counted(len(tables.original), 'original record')}, "
+        f"{counted(len(tables.release), 'released record')}, {control}; "
+        f"{counted(len(tables.columns), 'column')}."
     )

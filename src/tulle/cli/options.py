@@ -7,6 +7,10 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
+from tulle._checks import check_share
+from tulle._choices import REPORTS
+from tulle.errors import ParameterError
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -17,7 +21,7 @@ class ReportFile(click.Path):
     """The name of a report; another ending is refused before any work is done."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        if not str(value).lower().endswith((".html", ".htm", ".json", ".md")):
+        if not str(value).lower().endswith(REPORTS):
             self.fail("a report ends in .html, .json or .md", param, ctx)
         return str(value)
 
@@ -70,13 +74,7 @@ class Share(click.ParamType):
     name = "share"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
         try:
-            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            self.fail(f"{text!r} is not a share such as 0.1% or 0.001", param, ctx)
-        if not 0 <= share <= 1:
-            self.fail(f"{text!r} is not between 0 and 1 (or 0% and 100%)", param, ctx)
-        return share
+            return check_share("tulle", "share", value)
+        except ParameterError as error:
+            self.fail(str(error.named("it")), param, ctx)

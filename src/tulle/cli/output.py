@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from tulle._json import plain
 from tulle.errors import TulleError
 
-_WORD = 18  # cells of a table up to this length are kept on one line
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WORD = 18  # single words up to this length are kept whole
 # controls, separators of lines, and what turns the direction of writing; spaces stay
 _STEERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
 
@@ -44,7 +47,7 @@ def show(
     """
     with _read_by_somebody():
         if as_json:
-            click.echo(json.dumps(_strict({**summary, **(tables or {})}), default=str))
+            click.echo(json.dumps(plain({**summary, **(tables or {})}), default=str))
             return
         from rich.console import Console
 
@@ -53,7 +56,7 @@ def show(
         console.print(_pairs(title, summary))
         for name, rows in (tables or {}).items():
             if rows:
-                for part in _parts(name, rows, console.width):
+                for part in _table(name, rows, console):
                     console.print(part)
         for note in notes:
             if note not in _warned():
@@ -88,22 +91,15 @@ def _escaped(found: re.Match[str]) -> str:
 
 @contextmanager
 def _read_by_somebody() -> Iterator[None]:
-    """Says that the reader (``| head``) went away; click and rich would end with exit code 1."""
+    """Say that the reader (``| head``) is gone; click and rich would end with exit code 1."""
     try:
         yield
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise TulleError("the reader of the output went away; the work was done") from None
-
-
-def _strict(value: Any) -> Any:
-    """A value of JSON: it has neither NaN nor infinity."""
-    if isinstance(value, Mapping):
-        return {name: _strict(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        raise TulleError(
+            "the output was closed by its reader; the command itself completed"
+        ) from None
 
 
 def command_line() -> str:
@@ -132,85 +128,49 @@ def _pairs(title: str, summary: Mapping[str, Any]) -> Any:
 
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in summary.items():
         if not isinstance(value, Mapping | list | tuple):
             table.add_row(name.replace("_", " "), _text(value))
     return table
 
 
-class _Column(NamedTuple):
-    name: str
-    cells: list[str]
-    is_numeric: bool
-    wide: int  # letters it takes with its name on one line,
-    full: int  # with its name on several,
-    least: int  # and with sentences wrapped too, but neither words nor numbers
-
-
-def _parts(title: str, rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[Any]:
-    """A table; on a narrow terminal several below each other, each with the first column."""
-    first, *others = (_column(name, [row[name] for row in rows], width) for name in rows[0])
-    part = [first]
-    for column in others:
-        if len(part) > 1 and _spread([c.least for c in [*part, column]]) > width:
-            yield _table(title, part, width)
-            title, part = f"{title.removesuffix(' (continued)')} (continued)", [first]
-        part.append(column)
-    yield _table(title, part, width)
-
-
-def _column(name: str, values: Sequence[Any], width: int) -> _Column:
-    from rich.cells import cell_len
-
-    cells = [_text(value) for value in values]
-    numeric = any(isinstance(value, int | float) for value in values)
-    whole = [cell if cell_len(cell) <= _WORD else cell[:_WORD] for cell in cells]
-    words = [word for cell in cells if cell_len(cell) > _WORD for word in cell.split()]
-    half = max(width // 2 - 1, 1)  # the first column and another one fit always
-    wide, full, least = (
-        max(map(cell_len, texts))
-        for texts in (
-            [name, *cells],
-            [*name.split("_"), *cells],
-            [*name.split("_"), *whole, *words],
-        )
-    )
-    return _Column(name, cells, numeric, wide, full, min(least, half))
-
-
-def _table(title: str, columns: Sequence[_Column], width: int) -> Any:
+def _table(title: str, rows: Sequence[Mapping[str, Any]], console: Console) -> Iterator[Any]:
+    """Give a table; if not even its longest words fit, each row as pairs below each other."""
+    from rich.measure import Measurement
     from rich.table import Table
 
-    is_narrow = _spread([column.wide for column in columns]) > width
-    table = Table(
-        title="\n" + title.replace("_", " "), title_justify="left", box=None, pad_edge=False
-    )
-    for column, letters in zip(columns, _wrapped(columns, width)):
-        table.add_column(
-            column.name.replace("_", "\n" if is_narrow else " "),
-            justify="right" if column.is_numeric else "left",
-            width=letters if is_narrow else column.wide,
-            overflow="fold",
-        )
-    for row in zip(*(column.cells for column in columns)):
-        table.add_row(*row)
-    return table
+    title = title.replace("_", " ")
+    table = Table(title=f"\n{title}", title_justify="left", box=None, pad_edge=False)
+    for name in rows[0]:
+        table.add_column(**_column(name, [row[name] for row in rows]))
+    for row in rows:
+        table.add_row(*map(_text, row.values()))
+    if (
+        Measurement.get(console, console.options.update_width(10_000), table).minimum
+        <= console.width
+    ):
+        yield table
+        return
+    for number, row in enumerate(rows, 1):
+        yield _pairs(f"\n{title} ({number} of {len(rows)})", row)
 
 
-def _wrapped(columns: Sequence[_Column], width: int) -> list[int]:
-    """Letters of each column where names wrap; if that is too much, the widest give first."""
-    letters = [column.full for column in columns]
-    while _spread(letters) > width:
-        give = [i for i, column in enumerate(columns) if letters[i] > column.least]
-        if not give:
-            break
-        letters[max(give, key=letters.__getitem__)] -= 1
-    return letters
+def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return how a column is laid out: sentences give way, numbers and single words do not."""
+    from rich.cells import cell_len
 
-
-def _spread(letters: Sequence[int]) -> int:
-    return sum(letters) + 2 * len(letters) - 2
+    heading = name.replace("_", "\n")
+    cells = [_text(value) for value in values]
+    width = max(map(cell_len, [*heading.split(), *cells]))
+    is_numeric = any(isinstance(value, int | float) for value in values)
+    is_short = width <= _WORD and not any(" " in cell for cell in cells)
+    return {
+        "header": heading,
+        "justify": "right" if is_numeric else "left",
+        "width": width if is_short else None,
+        "overflow": "fold",
+    }
 
 
 def _text(value: Any) -> str:

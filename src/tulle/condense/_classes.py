@@ -16,7 +16,7 @@ from tulle._types import Ints
 from tulle.condense._levels import count_infeasible, feasible
 from tulle.errors import DataError, PrivacyError
 from tulle.table._codecs import family_of
-from tulle.table._frames import Columns, Container, as_series, open_column
+from tulle.table._frames import ColumnExit, check_length, enter_column
 
 NO_CLASSES = "requires y to be passed, but the target y is None: give the classes"
 _MANY = 50  # from here on, mostly different labels are no classes
@@ -24,12 +24,10 @@ _MANY = 50  # from here on, mostly different labels are no classes
 
 @dataclass(frozen=True)
 class LabelSchema:
-    """The labels that there are, and the container to write them in."""
+    """The labels that there are, and the way back into the container that they came in."""
 
-    name: str
     domain: pl.Series
-    container: Container
-    as_array: bool
+    exit: ColumnExit
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -39,17 +37,16 @@ class LabelSchema:
     def _plain(self) -> bool:
         return self.domain.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
-    def restore(self, codes: Ints) -> Any:
-        """Labels in the container that they came in."""
-        labels = self.domain.gather(pl.Series(codes))
-        return self.container.restore({self.name: labels.to_numpy() if self.as_array else labels})
+    def leave(self, codes: Ints) -> Any:
+        """Return labels in the container that they came in."""
+        return self.exit.leave(self.domain.gather(pl.Series(codes)))
 
     def of(self, classes: Sequence[Any]) -> LabelSchema:
-        """The same for other classes of this type, in this order."""
-        return replace(self, domain=pl.Series(self.name, classes, dtype=self.domain.dtype))
+        """Return the same for other classes of this type, in this order."""
+        return replace(self, domain=pl.Series(self.domain.name, classes, dtype=self.domain.dtype))
 
     def converted(self, classes: pl.Series) -> pl.Series:
-        """Classes that came later, in the type of the first ones; refuses those of another."""
+        """Return classes that came later in the type of the first ones; refuse another type."""
         fits = family_of(classes.dtype) == family_of(self.domain.dtype)
         try:
             converted = classes.cast(self.domain.dtype, strict=True)
@@ -73,31 +70,31 @@ class Labels(NamedTuple):
 
 
 def read_labels(y: Any, n_records: int | None = None) -> Labels:
-    """All the labels of a table: numbers, text, categories, truth values; none may be missing."""
+    """Return all the labels of a table: numbers, text, categories, booleans; none is missing."""
     if y is None:
         raise DataError(NO_CLASSES)
-    labels = open_labels(*open_column(y, "y"))
-    if n_records is not None and len(labels.codes) != n_records:
-        raise DataError(
-            f"y has {len(labels.codes)} entries, but X has {n_records} records: inconsistent "
-            "numbers of samples"
-        )
+    series, exit = enter_column(y, "y")
+    labels = labels_of(series, exit)
+    if n_records is not None:
+        check_length(series, n_records)
     refuse_quantity(len(labels.schema.domain), len(labels.codes))
     return labels
 
 
-def open_labels(columns: Columns, container: Container) -> Labels:
-    """The labels of some records, from the column that holds them."""
-    (name, cells), *_ = columns.items()
-    series = as_series(name, cells)
+def labels_of(series: pl.Series, exit: ColumnExit) -> Labels:
+    """Return the labels of some records, from the column that holds them."""
     floating = series.dtype.is_float()
     missing = series.null_count() + (int(series.is_nan().sum()) if floating else 0)
     if missing:
         raise DataError(
-            f"y is missing (null or NaN) in {missing} records: every record needs a class"
+            f"is missing (null or NaN) in {missing} records: every record needs a class",
+            parameter="y",
+            subject="y",
         )
     if floating and not series.is_finite().all():
-        raise DataError("y holds infinity: classes must be finite numbers or words")
+        raise DataError(
+            "holds infinity: classes must be finite numbers or words", parameter="y", subject="y"
+        )
     domain = series.unique().sort()
     codes = (
         series.replace_strict(
@@ -106,12 +103,7 @@ def open_labels(columns: Columns, container: Container) -> Labels:
         if len(domain)
         else np.zeros(0, dtype=np.int64)
     )
-    return Labels(codes, LabelSchema(name, domain, container, isinstance(cells, np.ndarray)))
-
-
-def few_enough(distinct: int, records: int) -> bool:
-    """Whether numbers name classes: few are different, and each comes three times on average."""
-    return distinct <= 2 or (distinct <= _MANY and 3 * distinct <= records)
+    return Labels(codes, LabelSchema(domain, exit))
 
 
 def are_quantity(classes: int, records: int) -> bool:
@@ -125,7 +117,8 @@ def refuse_quantity(classes: int, records: int) -> None:
         raise DataError(
             f"Unknown label type: y has {classes} different values in {records} records, "
             "which are no classes; to condense a continuous target with the features, use "
-            "Condenser().fit(X, y), or StreamCondenser() for a stream"
+            "Condenser().fit(X, y), or StreamCondenser() for a stream",
+            parameter="y",
         )
 
 
@@ -159,7 +152,7 @@ def units_of(
     small = [unit for unit in units if short(unit)]
     large = [unit for unit in units if not short(unit)]
     if small and (small_classes == "error" or (small_classes == "suppress" and not large)):
-        raise PrivacyError(_complaint(labels, small, len(units), asked))
+        raise _too_small(labels, small, len(units), asked)
     if small and small_classes == "pool":
         large = _pooled(small, large, short, labels, asked)
     return [_without_infeasible(unit, levels) for unit in large]
@@ -184,19 +177,20 @@ def _pooled(
     others = sorted(large, key=lambda unit: len(unit.rows))
     while short(pool):
         if not others:
-            raise PrivacyError(_complaint(labels, small, len(small) + len(large), asked))
+            raise _too_small(labels, small, len(small) + len(large), asked)
         joined = others.pop(0)
         pool = Unit(pool.classes + joined.classes, np.concatenate([pool.rows, joined.rows]))
     return [*sorted(others, key=lambda unit: unit.classes), pool]
 
 
-def _complaint(labels: Labels, small: list[Unit], total: int, asked: str) -> str:
+def _too_small(labels: Labels, small: list[Unit], total: int, asked: str) -> PrivacyError:
     """Counts only: the name of a class with few members is a fact about them."""
     least = min(len(unit.rows) for unit in small)
-    return (
+    return PrivacyError(
         f"{len(small)} of {total} classes (n_samples={len(labels.codes)}) have fewer records than "
         f"{asked} (the smallest has {least}): lower it, or withhold them with "
-        "small_classes='suppress', or condense them together with small_classes='pool'"
+        "small_classes='suppress', or condense them together with small_classes='pool'",
+        parameter="y",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -12,11 +11,12 @@ from numpy.typing import NDArray
 
 from tulle._checks import check_int
 from tulle._moments import GroupMoments
-from tulle._types import Ints
-from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
-from tulle.table._frames import as_series, open_column
+from tulle._types import Floats, Ints
+from tulle.errors import DataError, PrivacyError, nearest_name
+from tulle.table._codecs import Problem, refuse
+from tulle.table._frames import enter_column, filled
 from tulle.table._numbers import EXACT
-from tulle.table.schema import Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role, Schema
 
 
 class LevelSummary(NamedTuple):
@@ -28,33 +28,33 @@ class LevelSummary(NamedTuple):
 
 
 def locate_levels(
-    X: Any, levels: Any, columns: Sequence[Column] | None
-) -> tuple[Any, list[Column]]:
-    """The levels themselves, and the columns with the one that holds them marked.
+    frame: pl.DataFrame, levels: Any, schema: Schema, *, plain: bool
+) -> tuple[Any, Schema]:
+    """Return the levels themselves, and the schema with the column that holds them marked.
 
-    Levels may be given as such, as the name of a column, or by a column's role in the policy.
+    Levels may be given as such, as the name of a column, or by a column's role in the schema.
     """
-    known = list(columns or [])
-    if not all(isinstance(column, Column) for column in known):
-        raise ParameterError("'columns' must be a list of tulle.table.schema.Column")
     if levels is None:
-        levels = _named([column.name for column in known if column.role is Role.LEVEL])
+        levels = _only(schema.named(Role.LEVEL))
     if not isinstance(levels, str):
-        return levels, known
-    # in pyarrow the attribute `columns` holds the data, not the names
-    labels = list(getattr(X, "column_names", getattr(X, "columns", [])))
-    names = [str(label) for label in labels]
-    if not names:
-        raise DataError(f"levels='{levels}' names a column, but the data has no column names")
-    if levels not in names:
+        return levels, schema
+    return level_column(frame, levels, plain=plain), schema.with_column(
+        Column(levels, Kind.INTEGER, Role.LEVEL)
+    )
+
+
+def level_column(frame: pl.DataFrame, name: str, *, plain: bool) -> pl.Series:
+    """Return the column that holds the levels."""
+    if plain:
+        raise DataError(f"levels='{name}' names a column, but the data has no column names")
+    if name not in frame.columns:
         raise DataError(
-            f"levels='{levels}' names no column of the table: {nearest_name(levels, names)}"
+            f"levels='{name}' is not a column of the table: {nearest_name(name, frame.columns)}"
         )
-    kept = [column for column in known if column.name != levels]
-    return X[labels[names.index(levels)]], [*kept, Column(levels, Kind.INTEGER, Role.LEVEL)]
+    return frame[name]
 
 
-def _named(names: list[str]) -> str | None:
+def _only(names: list[str]) -> str | None:
     """The one column that has the role, if there is one."""
     if len(names) > 1:
         raise DataError(f"{len(names)} columns have the role level: a record has one level only")
@@ -62,38 +62,50 @@ def _named(names: list[str]) -> str | None:
 
 
 def check_levels(levels: Any, n_records: int) -> Ints:
-    """Levels as whole numbers of at least 1, one for each record (or one for all)."""
+    """Return levels as whole numbers of at least 1, one for each record (or one for all)."""
     if n_records == 0:
         raise DataError("the table has 0 records: there is nothing to condense")
     if isinstance(levels, Integral):
         return np.full(n_records, check_int("fit", "levels", levels, 1, EXACT), dtype=np.int64)
-    columns, _ = open_column(levels, "levels")
-    series = as_series("levels", next(iter(columns.values())))
+    series, _ = enter_column(levels, "levels")
     if len(series) != n_records:
         raise DataError(
             f"levels has {len(series)} entries, but there are {n_records} records: give one "
             "level a record"
         )
+    values, problems = _read_levels(series)
+    refuse(problems)
+    return values.astype(np.int64)
+
+
+def level_problems(series: pl.Series) -> list[Problem]:
+    """Return the rows of a column of levels that are not levels, and why."""
+    return _read_levels(series)[1]
+
+
+def _read_levels(series: pl.Series) -> tuple[Floats, list[Problem]]:
+    """Levels as numbers, and what is wrong with which of them."""
+    named = "the level" if series.name == "levels" else f"the level in column '{series.name}'"
+    remedy = "give every record a whole number from 1 (no protection) to 2**53"
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
         kind = series.dtype.base_type()  # the whole type of categories would name them
-        raise DataError(f"levels must be whole numbers >= 1, but their type is {kind}")
-    values = series.cast(pl.Float64).to_numpy()
-    missing = int(np.isnan(values).sum())
-    if missing:
-        raise DataError(
-            f"levels are missing for {missing} records: give every record a whole number >= 1 "
-            "(1 asks for no protection)"
-        )
-    broken = int((~np.isfinite(values) | (values != np.rint(values))).sum())
-    if broken:
-        raise DataError(f"levels must be whole numbers, but {broken} are not")
-    low = int((values < 1).sum())
-    if low:
-        raise DataError(f"levels must be >= 1, but {low} are lower")
-    high = int((values > EXACT).sum())
-    if high:
-        raise DataError(f"levels must be at most 2**53, but {high} are higher")
-    return values.astype(np.int64)
+        rows = np.ones(len(series), dtype=bool)
+        return np.zeros(len(series)), [Problem(rows, f"{named} is of type {kind}", remedy)]
+    values = filled(series.cast(pl.Float64), np.nan)
+    missing = np.isnan(values)
+    found = {
+        "missing": missing,
+        "not a whole number": ~missing & ~(np.isfinite(values) & (values == np.rint(values))),
+        "below 1": values < 1,
+        "above 2**53": values > EXACT,
+    }
+    return values, [
+        Problem(rows, f"{named} is {what}", remedy) for what, rows in found.items() if rows.any()
+    ]
+
+
+def _wrong(predicate: str) -> DataError:
+    return DataError(predicate, parameter="levels", subject="levels")
 
 
 def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
@@ -108,7 +120,8 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
         raise PrivacyError(
             f"n_samples={len(levels)} is smaller than {asked}={top}, which "
             f"{int((levels == top).sum())} records ask for: lower it, add records, or withhold "
-            "those records with on_infeasible='suppress'"
+            "those records with on_infeasible='suppress'",
+            parameter="k" if asked == "k" else "levels",
         )
     kept = np.ones(len(levels), dtype=bool)
     kept[np.argsort(-levels, kind="stable")[:withheld]] = False

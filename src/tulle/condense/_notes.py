@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tulle._plurals import counted
 from tulle.errors import PrivacyWarning
 
 
@@ -19,13 +20,13 @@ def privacy_notes(condenser: Any) -> list[str]:
     notes = []
     if condenser.n_verbatim_:
         notes.append(
-            f"{condenser.n_verbatim_} records are alone in their group (their level is 1) and "
-            "are released as they are"
+            f"{counted(condenser.n_verbatim_, 'record', 'is')} alone in a group (at level 1) and "
+            "released unchanged"
         )
     if condenser.n_degenerate_:
         notes.append(
-            f"{condenser.n_degenerate_} of {len(condenser.counts_)} groups hold records that are "
-            "all alike: the release shows what their members share"
+            f"in {condenser.n_degenerate_:,} of {counted(len(condenser.counts_), 'group')} all "
+            "records are identical: the release shows what their members share"
         )
     return notes
 
@@ -33,26 +34,26 @@ def privacy_notes(condenser: Any) -> list[str]:
 def table_notes(condenser: Any) -> list[str]:
     """What the table made of the release."""
     encoder = condenser._encoder
-    dimensions = len(encoder.feature_names)
+    dimensions = len(encoder.feature_names_)
     notes = []
     if condenser.n_suppressed_:
         notes.append(
-            f"{condenser.n_suppressed_} records ask for a larger group than can be made and are "
-            "withheld"
+            f"{counted(condenser.n_suppressed_, 'record', 'ask')} for a larger group than can be "
+            "formed: withheld"
         )
     if condenser.n_singular_:
         notes.append(
-            f"{condenser.n_singular_} of {len(condenser.counts_)} groups have no more records "
-            f"than the {dimensions} dimensions: their covariance is singular, and their "
+            f"in {condenser.n_singular_:,} of {counted(len(condenser.counts_), 'group')} there are "
+            f"no more records than dimensions ({dimensions:,}): the covariance is singular, and "
             "pseudo-records lie in the plane that the group's own records span"
         )
-    notes += [f"column '{name}' holds one value only and shows it" for name in encoder.constant]
-    notes += [f"column '{name}' is missing throughout" for name in encoder.empty]
+    notes += [f"column '{name}' holds one value only and shows it" for name in encoder.constant_]
+    notes += [f"column '{name}' is missing throughout" for name in encoder.empty_]
     least = int(condenser.levels_.max())
     notes += [
-        f"column '{name}' has {count} categories held by fewer than {least} records: the release "
-        "shows that they occur"
+        f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
+        "the release shows what occurs"
         for name, count in encoder.rare_categories(least).items()
     ]
-    notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped]
+    notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped_]
     return notes

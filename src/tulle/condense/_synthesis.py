@@ -13,12 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from tulle._checks import check_choice
+from tulle._choices import DISTRIBUTIONS
 from tulle._moments import GroupMoments
 from tulle._threads import linear_algebra_on_one
 from tulle._types import Floats, Ints
 from tulle.errors import DataError, PrivacyError
-
-DISTRIBUTIONS = ("uniform", "normal", "mean")
 
 _CELLS = 2_000_000  # numbers drawn, or entries of covariances factored, at a time
 

@@ -13,11 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int
+from tulle._choices import SMALL_CLASSES
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
-from tulle.condense._joint import note_features, takes_any_table
+from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._levels import LevelSummary, check_levels, join_summaries, locate_levels
 from tulle.condense._notes import warn_weaker
 from tulle.condense._statistics import information_loss
@@ -25,7 +27,8 @@ from tulle.condense.condenser import Condenser, Watcher
 from tulle.errors import ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import count_rows, open_table, stack_rows, take_rows
+from tulle.table._frames import Border, Exit, enter, enter_column, free_name
+from tulle.table.schema import Schema
 
 _DEFAULT_MIN_GROUP = 10
 
@@ -125,13 +128,13 @@ class ClassCondenser(BaseEstimator):
         self._check_parameters()
         template = Condenser() if self.condenser is None else self.condenser
         template._check_parameters()
-        levels, columns = locate_levels(X, levels, template.columns)
-
-        cells, container = open_table(X)
-        encoder = TableEncoder(columns, weights=template.weights).fit_opened(cells, container)
-        n_records = count_rows(cells)
-        labels = read_labels(y, n_records)
-        demands = None if levels is None else check_levels(levels, n_records)
+        frame, exit = enter(X)
+        schema = Schema.of(template.columns, frame).weighted(template.weights)
+        levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
+        encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else ())
+        matrix = encoder.encode(frame)
+        labels = read_labels(y, frame.height)
+        demands = None if levels is None else check_levels(levels, frame.height)
         units, self.k_ = self._plan(labels, demands)
 
         seed = template.random_state if self.random_state is None else self.random_state
@@ -139,12 +142,16 @@ class ClassCondenser(BaseEstimator):
         condensers = []
         with progress.bar("condensing classes", len(units)) as advance:
             for unit, child in zip(units, spawn(rng, len(units))):
-                part = self._fit_unit(unit, template, X, labels, demands, encoder, child, watch)
+                part = self._unfitted(template, len(unit.rows) / frame.height, child)
+                note_features(part, frame.columns, plain=exit.plain)
+                asked = None if demands is None else demands[unit.rows]
+                part._fit_encoded(*_of_unit(unit, matrix, labels, encoder, exit, asked), watch)
                 condensers.append(part)
                 advance(1)
         self.condensers_ = condensers
 
-        note_features(self, encoder)
+        note_features(self, frame.columns, plain=exit.plain)
+        self._exit = exit
         self._rng = rng
         self._units = [unit.classes for unit in units]
         self._labels = labels.schema
@@ -152,7 +159,7 @@ class ClassCondenser(BaseEstimator):
         self.classes_ = labels.schema.classes
         released = np.concatenate([unit.rows for unit in units])
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
-        self._withheld = n_records - int(self.class_counts_.sum())
+        self._withheld = frame.height - int(self.class_counts_.sum())
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """Draw new records and their labels, in random order.
@@ -174,14 +181,14 @@ class ClassCondenser(BaseEstimator):
             wanted = np.array([check_int("sample", "n_samples", n_samples, 1)])
             sizes = allot(totals[None, :].astype(float), wanted, self._rng)[0].tolist()
         parts = [
-            self._sample_unit(condenser, classes, size)
+            _draw_unit(condenser, classes, size)
             for condenser, classes, total, size in zip(self.condensers_, self._units, totals, sizes)
             if total and size != 0
         ]
-        X_new = stack_rows([table for table, _ in parts])
+        drawn = pl.concat([frame for frame, _ in parts])
         codes = np.concatenate([part for _, part in parts])
         order = self._rng.permutation(len(codes))
-        return take_rows(X_new, order), self._labels.restore(codes[order])
+        return self._exit.leave(drawn[order]), self._labels.leave(codes[order])
 
     def fit_resample(self, X: Any, y: Any, levels: Any = None) -> tuple[Any, Any]:
         """Fit the table and draw a training set of the same size.
@@ -263,8 +270,8 @@ class ClassCondenser(BaseEstimator):
         notes = []
         if self._withheld:
             notes.append(
-                f"{self._withheld} records are withheld: their class is too small, or their level "
-                "too high for it"
+                f"{counted(self._withheld, 'record', 'is')} withheld: the class is too small, or "
+                "the level too high for it"
             )
         first, *others = self.condensers_
         shared = [note for note in first.notes_ if all(note in part.notes_ for part in others)]
@@ -279,8 +286,7 @@ class ClassCondenser(BaseEstimator):
             check_int("ClassCondenser", "k", self.k, 2)
         if self.min_group is not None:
             check_int("ClassCondenser", "min_group", self.min_group, 2)
-        choices = ("error", "suppress", "pool")
-        check_choice("ClassCondenser", "small_classes", self.small_classes, choices)
+        check_choice("ClassCondenser", "small_classes", self.small_classes, SMALL_CLASSES)
         if not (self.condenser is None or isinstance(self.condenser, Condenser)):
             raise ParameterError(
                 "The 'condenser' parameter of ClassCondenser must be a Condenser (a stream takes "
@@ -299,7 +305,8 @@ class ClassCondenser(BaseEstimator):
             k = check_int("ClassCondenser", "condenser.k", self.condenser.k, 2)
         if k is not None and k < (self.min_group or k):
             raise ParameterError(
-                f"k={k} is smaller than min_group={self.min_group}: leave one of them out"
+                f"k={k} is smaller than min_group={self.min_group}: leave one of them out",
+                parameter="k",
             )
         if k is not None:
             return units_of(labels, k, self.small_classes, f"k={k}"), k
@@ -307,43 +314,42 @@ class ClassCondenser(BaseEstimator):
         units = units_of(labels, t, self.small_classes, f"min_group={t}")
         return units, approximate_gcd([len(unit.rows) for unit in units], t)
 
-    def _fit_unit(
-        self,
-        unit: Unit,
-        template: Any,
-        X: Any,
-        labels: Labels,
-        demands: Ints | None,
-        encoder: TableEncoder,
-        rng: np.random.Generator,
-        watch: Watcher | None,
-    ) -> Any:
-        part = clone(template).set_params(random_state=rng)
+    def _unfitted(self, template: Condenser, share: float, rng: np.random.Generator) -> Condenser:
+        """The condenser of one class, which has a share of the records."""
+        part: Condenser = clone(template).set_params(random_state=rng)
         if self.k_ is not None:
             part.set_params(k=self.k_)
         if part.time_budget is not None:  # for all classes together
-            part.set_params(time_budget=part.time_budget * len(unit.rows) / len(labels.codes))
-        rows = take_rows(X, unit.rows)
-        target = None
-        if len(unit.classes) > 1:
-            # as a category, whatever the labels are, so that each group keeps its rates
-            words = [str(code) for code in labels.codes[unit.rows].tolist()]
-            target = pl.Series("label", words, dtype=pl.Categorical)
-        levels = None if demands is None else demands[unit.rows]
-        part._fit(rows, target, levels, encoder, watch)
+            part.set_params(time_budget=part.time_budget * share)
         return part
-
-    def _sample_unit(
-        self, condenser: Any, classes: Sequence[int], size: int | None
-    ) -> tuple[Any, Ints]:
-        drawn = condenser.sample(size)
-        if len(classes) == 1:
-            total = int(np.sum(condenser.counts_)) if size is None else size
-            return drawn, np.full(total, classes[0], dtype=np.int64)
-        table, words = drawn
-        return table, words.cast(pl.String).cast(pl.Int64).to_numpy()
 
     def __sklearn_tags__(self) -> Tags:
         tags = takes_any_table(super().__sklearn_tags__())
         tags.target_tags.required = True
         return tags
+
+
+def _of_unit(
+    unit: Unit, matrix: Floats, labels: Labels, encoder: TableEncoder, exit: Exit, levels: Any
+) -> tuple[Floats, Any, TableEncoder, Border]:
+    """The encoded records of a class; in a pool the labels are one more column."""
+    rows = matrix[unit.rows]
+    if len(unit.classes) == 1:
+        return rows, levels, encoder, Border(exit)
+    # as a category, whatever the labels are, so that each group keeps its rates
+    words = [str(code) for code in labels.codes[unit.rows].tolist()]
+    name = free_name("label", encoder.slices_)
+    label, label_exit = enter_column(pl.Series(name, words, dtype=pl.Categorical))
+    wider, column = encoder.with_column(label)
+    return np.hstack([rows, column]), levels, wider, Border(exit, label_exit)
+
+
+def _draw_unit(
+    condenser: Condenser, classes: Sequence[int], size: int | None
+) -> tuple[pl.DataFrame, Ints]:
+    """New records of a class or a pool, and their labels."""
+    drawn = condenser._draw(size)
+    if len(classes) == 1:
+        return drawn, np.full(drawn.height, classes[0], dtype=np.int64)
+    words = drawn.to_series(-1)
+    return drawn[:, :-1], words.cast(pl.String).cast(pl.Int64).to_numpy()

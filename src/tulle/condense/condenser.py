@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tulle._checks import check_choice, check_flag, check_int, check_real
+from tulle._choices import DISTRIBUTIONS, GROUPINGS, ON_INFEASIBLE
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Floats, Ints
-from tulle.condense._joint import JointEncoder, note_features, takes_any_table
+from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._levels import (
     check_groups,
     check_levels,
@@ -32,15 +34,15 @@ from tulle.condense._statistics import (
     refuse_beyond_memory,
     rescaled,
 )
-from tulle.condense._synthesis import DISTRIBUTIONS, count_degenerate, synthesize
-from tulle.errors import ParameterError
+from tulle.condense._synthesis import count_degenerate, synthesize
+from tulle.errors import DataError, ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
-from tulle.table.schema import Column
+from tulle.table._frames import Border, enter_with_target
+from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
 # sees the standardised records, their groups and the groups' statistics while a fit runs
 Watcher = Callable[[Floats, Ints, GroupMoments], None]
-GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
 
 
 class Condenser(BaseEstimator):
@@ -69,9 +71,11 @@ class Condenser(BaseEstimator):
         Groups of two are refused: their exact moments are the two records.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
-    columns : sequence of :class:`~tulle.table.schema.Column`
-        What a policy says of the columns: kinds, roles, weights, public bounds. Identifiers and
-        ignored columns are left out of the release; a column with the role level gives the levels.
+    columns : sequence of :class:`~tulle.table.schema.Column`, or mapping
+        What a policy says of the columns: kinds, roles, weights, public bounds. A mapping gives
+        each name a Column, a role or a kind: ``{"name": "identifier", "zip": "category"}``.
+        Identifiers and ignored columns are left out of the release; a column with the role level
+        gives the levels.
     on_infeasible : {"error", "suppress"}
         What to do if records ask for a larger group than there are records: stop, or withhold
         those records and count them in ``n_suppressed_``.
@@ -141,7 +145,7 @@ class Condenser(BaseEstimator):
         synthesis: str = "uniform",
         exact_moments: bool = False,
         weights: Mapping[str, float] | Sequence[float] | None = None,
-        columns: Sequence[Column] | None = None,
+        columns: ColumnsLike | None = None,
         on_infeasible: str = "error",
         random_state: RandomState = None,
     ) -> None:
@@ -189,6 +193,10 @@ class Condenser(BaseEstimator):
             The kind of table that was fitted; ``(X_new, y_new)`` if it was fitted with a target.
         """
         check_is_fitted(self, "moments_")
+        return self._border.leave(self._draw(n_samples))
+
+    def _draw(self, n_samples: int | None) -> pl.DataFrame:
+        """New records as a frame; the target, if there is one, is its last column."""
         check_moments(self.moments_)
         sizes = None
         if n_samples is not None:
@@ -203,9 +211,9 @@ class Condenser(BaseEstimator):
         )
         order = self._rng.permutation(len(groups))
         matrix, groups = matrix[order], groups[order]
-        matrix *= self._encoder.scales
+        matrix *= self._encoder.scales_
         snap = not self.exact_moments
-        return self._encoder.decode(matrix, groups, self._rng, self.means_, snap=snap)
+        return self._encoder.decode(matrix, groups, self._rng, means=self.means_, snap=snap)
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fit the table and draw a look-alike of the same size.
@@ -248,36 +256,40 @@ class Condenser(BaseEstimator):
 
     @property
     def means_(self) -> Floats:
-        return self.moments_.means * self._encoder.scales
+        return self.moments_.means * self._encoder.scales_
 
     @property
     def covariances_(self) -> Floats:
-        scales = self._encoder.scales
+        scales = self._encoder.scales_
         return self.moments_.covariances * scales[:, None] * scales
 
     @property
     def encoded_names_(self) -> list[str]:
-        return self._encoder.feature_names
+        return self._encoder.feature_names_
 
-    def _fit(
+    def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None = None) -> None:
+        """Fit without a word; ``watch`` sees the groups, which the fitted object does not keep."""
+        self._check_parameters()
+        frame, border = enter_with_target(X, y)
+        features = border.features(frame)
+        schema = Schema.of(self.columns, frame[:, : len(features)]).weighted(self.weights)
+        levels, schema = locate_levels(frame, levels, schema, plain=border.table.plain)
+        if border.target is not None:
+            schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
+        encoder = TableEncoder(schema).fit(frame, border.plain(frame))
+        note_features(self, features, plain=border.table.plain)
+        self._fit_encoded(encoder.encode(frame), levels, encoder, border, watch)
+
+    def _fit_encoded(
         self,
-        X: Any,
-        y: Any,
+        matrix: Floats,
         levels: Any,
-        encoder: TableEncoder | None = None,
+        encoder: TableEncoder,
+        border: Border,
         watch: Watcher | None = None,
     ) -> None:
-        """Fits without a word.
-
-        ``encoder`` is a fitted one that parts of a table share; ``watch`` sees the groups, which
-        the fitted object does not keep.
-        """
-        self._check_parameters()
-        levels, columns = locate_levels(X, levels, self.columns)
-
-        joint = JointEncoder(columns, self.weights, encoder)
-        matrix = joint.fit_encode(X, y)
-        matrix /= joint.scales
+        """Group encoded records; the matrix is used up."""
+        matrix /= encoder.scales_
         demands = check_levels(self.k if levels is None else levels, len(matrix))
 
         rng = as_generator(self.random_state)
@@ -286,8 +298,8 @@ class Condenser(BaseEstimator):
             matrix, demands = matrix[kept], demands[kept]
         groups = self._group(matrix, demands, rng)
 
-        note_features(self, joint.features)
-        self._encoder = joint
+        self._encoder = encoder
+        self._border = border
         self._rng = rng
         self.level_summary_ = summarise_levels(demands, groups)
         self.n_suppressed_ = int((~kept).sum())
@@ -302,7 +314,7 @@ class Condenser(BaseEstimator):
             check_real("Condenser", "time_budget", self.time_budget, 0, closed="neither")
         check_choice("Condenser", "synthesis", self.synthesis, DISTRIBUTIONS)
         check_flag("Condenser", "exact_moments", self.exact_moments)
-        check_choice("Condenser", "on_infeasible", self.on_infeasible, ("error", "suppress"))
+        check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
 
     def _group(self, matrix: Floats, demands: Ints, rng: np.random.Generator) -> Ints:
         from tulle.condense.groupings import group_records
@@ -342,9 +354,11 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
         )
     check_is_fitted(first, "moments_")
     check_is_fitted(second, "moments_")
-    scales = first._encoder.scales, second._encoder.scales
+    if (first._border.target is None) != (second._border.target is None):
+        raise DataError("one condenser has a target and the other has none")
+    scales = first._encoder.scales_, second._encoder.scales_
     refuse_beyond_floats(*scales)
-    encoder, *ways = first._encoder.united(second._encoder)
+    encoder, *ways = first._encoder.merge(second._encoder)
     mine, theirs = (
         way.moved(rescaled(part.moments_, units))
         for way, part, units in zip(ways, (first, second), scales)
@@ -357,5 +371,5 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     merged._encoder = encoder
     merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
     merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_
-    merged._store(rescaled(moments, 1 / encoder.scales))
+    merged._store(rescaled(moments, 1 / encoder.scales_))
     return merged

@@ -1,6 +1,6 @@
 """Excel workbooks: one sheet in, one sheet out, in memory.
 
-Excel knows numbers, truth values, text and points in time, so a few types come back changed:
+Excel knows numbers, booleans, text and points in time, so a few types come back changed:
 whole numbers beyond 2**53, times finer than a millisecond, before 1900-03-01 or after 9999, and
 times with a zone are written as text; decimals that are all whole come back as integers, time
 stamps that are all at midnight as dates. Empty text and NaN come back as missing.
@@ -22,8 +22,8 @@ from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._formats import Format, Source, existing_file, readable_as, split_sheet
 from tulle.io._text import refuse_doubled, refuse_record
 from tulle.io._text_types import TEMPORAL, ColumnGuess
+from tulle.table._numbers import EXACT
 
-_EXACT = 2**53
 _SOME = 1000  # records that are compared with the header
 _FIRST_DAY = datetime.date(1900, 3, 1)  # before it, Excel counts a day that never was
 _LAST_DAY = datetime.date(9999, 12, 31)
@@ -103,7 +103,7 @@ def _tidy(book: str, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
 def _typed(series: pl.Series) -> pl.Series:
     if series.dtype.is_float():
         whole = series.drop_nulls()
-        fits = ((whole.floor() == whole) & (whole.abs() <= _EXACT)).all()
+        fits = ((whole.floor() == whole) & (whole.abs() <= EXACT)).all()
         return series.cast(pl.Int64) if fits else series
     if series.dtype == pl.Datetime:
         return _typed_time(series)
@@ -126,7 +126,7 @@ def _storable(series: pl.Series) -> pl.Series:
     dtype = series.dtype
     if dtype.is_integer():
         extremes: list[Any] = [series.min() or 0, series.max() or 0]  # as Python's numbers
-        inside = all(-_EXACT <= extreme <= _EXACT for extreme in extremes)
+        inside = all(-EXACT <= extreme <= EXACT for extreme in extremes)
         return series.cast(pl.Int64 if inside else pl.String)
     if dtype.is_float() or dtype == pl.Decimal:
         numbers = series.cast(pl.Float64).fill_nan(None)

@@ -12,6 +12,7 @@ from pathlib import Path
 from tulle.errors import DataError, TulleError
 
 Source = str | os.PathLike[str]
+BATCH_ROWS = 50_000  # records that are read or fetched together
 
 
 class Format(StrEnum):

@@ -26,7 +26,6 @@ from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._formats import Format, display_name, existing_file, is_query
 from tulle.io._text import stamp_of
 
-BATCH_ROWS = 50_000
 _LONGEST_NAME = 63  # bytes, of PostgreSQL
 
 

@@ -1,7 +1,7 @@
 """What is particular to SQLite: values have types, columns have not, and times are text.
 
 The types of *all* values of a column decide: text if there is any, else decimals, else integers.
-Columns declared as truth values become such, text becomes dates or times if all of it is.
+Columns declared as booleans become such, text becomes dates or times if all of it is.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.io._formats import Format
-from tulle.io._sql import BATCH_ROWS, Address, execute, quoted, record_batches
+from tulle.io._formats import BATCH_ROWS, Format
+from tulle.io._sql import Address, execute, quoted, record_batches
 from tulle.io._text import refuse_doubled
 from tulle.io._text_types import TEMPORAL, ColumnGuess
 from tulle.io.write import flat, refuse_alike

@@ -9,13 +9,19 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.io._formats import Format, Source, display_name, existing_file, format_of, readable_as
+from tulle.io._formats import (
+    BATCH_ROWS,
+    Format,
+    Source,
+    display_name,
+    existing_file,
+    format_of,
+    readable_as,
+)
 from tulle.io._ndjson import NdjsonPlan, ndjson_frames, plan_ndjson
 from tulle.io._text import CsvPlan, csv_frames, plan_csv
 from tulle.io._text_types import ColumnGuess, TextType, clean, named
 from tulle.table._frames import refuse_patterns
-
-BATCH_ROWS = 50_000
 
 
 def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -12,6 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 from tulle import __version__
+from tulle._json import plain
 from tulle.errors import DataError
 
 FORMAT = 1
@@ -115,7 +115,7 @@ class Manifest:
         -------
         str
         """
-        return json.dumps(_plain(self.to_dict()), indent=2, allow_nan=False) + "\n"
+        return json.dumps(plain(self.to_dict()), indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, place: str) -> Manifest:
@@ -150,20 +150,5 @@ def _holds(value: Any) -> bool:
         return _holds(value.get("holds", True))
     if isinstance(value, list | tuple):
         return all(map(_holds, value))
-    plain = _plain(value)
-    return plain is not None and plain is not False
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON knows it: numbers of NumPy as numbers, what is not a number as nothing."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, str | int | float):
-        return value
-    raise TypeError(f"a manifest cannot hold a {type(value).__name__}")
+    known = plain(value)
+    return known is not None and known is not False

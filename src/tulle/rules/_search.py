@@ -50,7 +50,7 @@ from tulle.transactions import Transactions
 
 _PRECIOUS = 10_000  # rules that an itemset to be kept is worth
 _FEW_SETS = 2_000
-_SMALL = 20_000_000  # sets times baskets: below, a matrix of truth values serves
+_SMALL = 20_000_000  # sets times baskets: below, a matrix of booleans serves
 
 
 class Impact:
@@ -191,7 +191,7 @@ class _Walk:
 
 
 class _Matrix:
-    """The same by a truth value for each itemset and basket: for small data, and the oracle."""
+    """The same by a boolean for each itemset and basket: for small data, and the oracle."""
 
     def __init__(self, baskets: Transactions, itemsets: Itemsets) -> None:
         self.baskets = baskets
@@ -239,7 +239,7 @@ _PARCELS = 50
 
 @dataclass(eq=False)
 class Candidates:
-    """Baskets from which items of sensitive rules may go, as small matrices of truth values.
+    """Baskets from which items of sensitive rules may go, as small matrices of booleans.
 
     Matrices over (basket, item) speak of ``rows`` and ``items``, the items of all rules.
     ``antecedents`` is the support of each rule's antecedent in all baskets, as they came.

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tulle._checks import check_choice, check_flag, check_int
+from tulle._choices import HIDING_METHODS, VICTIMS
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
@@ -209,7 +210,6 @@ SIMPLE = {
     "algo2b": algo2b,
     "blocking": blocking,
 }
-METHODS = ("best", "swa", *SIMPLE)
 
 
 class RuleHider(BaseEstimator):
@@ -376,8 +376,8 @@ class RuleHider(BaseEstimator):
 
     def _check_parameters(self) -> RuleFile:
         name = type(self).__name__
-        check_choice(name, "method", self.method, METHODS)
-        check_choice(name, "victim", self.victim, ("transaction", "window"))
+        check_choice(name, "method", self.method, HIDING_METHODS)
+        check_choice(name, "victim", self.victim, VICTIMS)
         check_flag(name, "additions", self.additions)
         check_flag(name, "shuffle", self.shuffle)
         if self.additions and self.method != "best":

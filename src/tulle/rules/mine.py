@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tulle._checks import check_choice, check_int
+from tulle._choices import ITEMSETS
 from tulle._types import Codes, Ints
 from tulle.errors import DataError
 from tulle.rules._containers import named, open_baskets
@@ -311,7 +312,7 @@ def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> An
     >>> frequent_itemsets(baskets, min_support=2)["itemset"].to_list()
     [['milk'], ['bread'], ['bread', 'milk']]
     """
-    check_choice("frequent_itemsets", "kind", kind, ("all", "closed", "maximal"))
+    check_choice("frequent_itemsets", "kind", kind, ITEMSETS)
     source = open_baskets(data)
     minimum = support_count("frequent_itemsets", min_support, len(source.baskets))
     found = mine(source.baskets, minimum)

@@ -239,11 +239,11 @@ def _contains(member: dict[int, Flags], pair: Pair) -> Flags:
 
 # What removals from untouched baskets cost, by classes of itemsets. In dense data thousands of
 # itemsets are held by exactly the same baskets. They form a class: which basket holds it is one
-# column of a matrix of truth values, and what its sets weigh for each item one row of another
+# column of a matrix of booleans, and what its sets weigh for each item one row of another
 # matrix. The costs of all removals are then one product of matrices, many times faster than walks
 # over the tree of itemsets.
 
-_MOST_CELLS = 30_000_000  # of the matrix of truth values: 120 MB
+_MOST_CELLS = 30_000_000  # of the matrix of booleans: 120 MB
 _STEP = 150  # multiplications that take the time of one step of a walk
 
 

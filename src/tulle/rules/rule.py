@@ -16,7 +16,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tulle._checks import check_real
+from tulle._checks import check_share, wrong
 from tulle.errors import DataError, ParameterError
 
 _SETTINGS = {"disclosure": "disclosure", "support": "min_support", "confidence": "min_confidence"}
@@ -274,6 +274,7 @@ def _parse_line(line: str) -> Rule:
 # nothing: a rule at exactly the threshold is kept, on any machine.
 
 Share = float | int | str
+_SUPPORT = "a share in the range (0, 1] or a count of at least 1"
 _FINEST = 10**9  # denominators up to here: products with counts stay whole numbers of 64 bits
 
 
@@ -283,9 +284,7 @@ def exact_share(owner: str, name: str, value: Any) -> Fraction:
     >>> exact_share("mine", "min_confidence", "60%")
     Fraction(3, 5)
     """
-    if isinstance(value, str):
-        value = _from_text(owner, name, value)
-    given = Fraction(check_real(owner, name, value, 0, 1))
+    given = Fraction(check_share(owner, name, value))
     # a tiny share is still more than none
     return given.limit_denominator(_FINEST) or (Fraction(1, _FINEST) if given else given)
 
@@ -305,11 +304,11 @@ def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fra
         value = int(value)
     if isinstance(value, Integral) and not isinstance(value, bool):
         if value < 1:
-            raise ParameterError(_wrong(owner, name, value))
+            raise wrong(owner, name, _SUPPORT, value)
         return math.ceil(int(value) * (1 - margin))
     share = exact_share(owner, name, value)
     if share == 0:
-        raise ParameterError(_wrong(owner, name, value))
+        raise wrong(owner, name, _SUPPORT, value)
     return math.ceil(share * n_baskets * (1 - margin))
 
 
@@ -321,21 +320,3 @@ def confidence_share(owner: str, value: Any) -> Fraction:
 def confidence_if_any(owner: str, value: Any) -> Fraction:
     """The same where it may be left out: None asks for no confidence."""
     return confidence_share(owner, 0 if value is None else value)
-
-
-def _from_text(owner: str, name: str, text: str) -> float:
-    body = text.strip()
-    try:
-        return float(Fraction(body[:-1]) / 100) if body.endswith("%") else float(body)
-    except (ValueError, ZeroDivisionError):
-        raise ParameterError(
-            f"The '{name}' parameter of {owner} must be a share such as 0.1% or 0.001. "
-            f"Got {text!r} instead."
-        ) from None
-
-
-def _wrong(owner: str, name: str, value: Any) -> str:
-    return (
-        f"The '{name}' parameter of {owner} must be a share in the range (0, 1] or a count of "
-        f"at least 1. Got {value!r} instead."
-    )

@@ -171,7 +171,7 @@ def _with_margins(low: float, high: float, uniforms: Floats) -> tuple[float, flo
 
 
 PARTS = 64  # a split value has at most so many aliases
-EXACT = 0.45  # whole numbers come back exactly if floating point moves them by less
+ROUNDS_BACK = 0.45  # whole numbers come back exactly if floating point moves them by less
 
 
 class ValueType(StrEnum):
@@ -310,7 +310,7 @@ class Graded(_Coded):
         """Whether codes rounded to 24 bits still tell whole numbers apart."""
         limits, values = self.scale
         steps = np.spacing((np.abs(values) + 1.0).astype(np.float32)) * np.diff(limits)
-        return bool(steps.max() < EXACT)
+        return bool(steps.max() < ROUNDS_BACK)
 
 
 Coded = Plain | Dropped | Aliased | Joint | Graded
@@ -335,7 +335,7 @@ def read_column(entries: Mapping[str, Any]) -> Coded:
 
 def check_exact(column: Graded) -> Graded:
     """Refuses ranges so wide that whole numbers would not come back exactly."""
-    if column.type in WHOLE and column.tolerance >= EXACT:
+    if column.type in WHOLE and column.tolerance >= ROUNDS_BACK:
         raise ParameterError(
             f"column '{column.name}': its range is too wide for exact codes: alias it instead "
             f"(alias=['{column.name}'])"
@@ -503,7 +503,7 @@ class Vocabulary:
         return SecretKey(self._key.derive("sites/vocabulary"))
 
     def _learn_agreed(self, column: Aliased) -> None:
-        """What needs no table to be known: truth values and agreed lists."""
+        """What needs no table to be known: booleans and agreed lists."""
         if column.categories is not None:
             listed = list(dict.fromkeys([*column.categories, *([OTHER] if column.other else [])]))
             self._add(column.name, table_aliases(column.name, listed, self._key), listed)

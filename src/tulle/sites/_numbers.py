@@ -12,7 +12,7 @@ import polars as pl
 
 from tulle._types import Floats
 from tulle.errors import DataError, ParameterError
-from tulle.sites._columns import CLOCKS, EXACT, WHOLE, Graded, ValueType
+from tulle.sites._columns import CLOCKS, ROUNDS_BACK, WHOLE, Graded, ValueType
 
 DTYPES: dict[ValueType, Any] = {
     ValueType.TEXT: pl.String,
@@ -80,7 +80,7 @@ def _numbers(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
     usual = DTYPES[column.type]
     whole = column.type in WHOLE
     room = 0.0 if whole else 2 * column.tolerance
-    if dtype is not None and dtype.is_numeric() and (room < EXACT or not dtype.is_integer()):
+    if dtype is not None and dtype.is_numeric() and (room < ROUNDS_BACK or not dtype.is_integer()):
         held = (series.round() if dtype.is_integer() else series).cast(dtype, strict=False)
         moved = (held.cast(pl.Float64) - series).abs() > room
         if not ((moved | held.is_null()) & series.is_not_nan()).any():

@@ -151,7 +151,7 @@ def moment_of(column: Graded, number: float) -> dt.date | dt.datetime | dt.time:
 
 
 def is_number(value: Any) -> bool:
-    """Whether something is a number, and no truth value."""
+    """Whether something is a number, and no boolean."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 

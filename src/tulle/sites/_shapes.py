@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.table._frames import Container, as_series, is_plain, open_table
+from tulle.table._frames import Exit, as_record_batch, enter
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,13 +18,13 @@ class Shape:
     """What kind of table a site works with: its types, none of its rows."""
 
     example: str = ""
-    container: Container | None = None
+    exit: Exit | None = None
     dtypes: dict[str, Any] = field(default_factory=dict)
 
     def fits(self, kind: str, frame: pl.DataFrame) -> bool:
         """Whether decoded columns can be put back exactly as they came."""
         return (
-            self.container is not None
+            self.exit is not None
             and self.example == kind
             and all(self.dtypes.get(name) == dtype for name, dtype in frame.schema.items())
         )
@@ -38,17 +38,16 @@ def named_columns(
     Arrays and lists have no names: without given ones they must have the agreed columns, all of
     them and in that order, as ``transform`` gives them.
     """
-    columns, container = open_table(X)
-    series = [as_series(name, cells) for name, cells in columns.items()]
-    if given is None and not is_plain(container):
-        return series
+    frame, exit = enter(X)
+    if given is None and not exit.plain:
+        return list(frame)
     names = agreed if given is None else given
-    if len(names) != len(series):
+    if len(names) != frame.width:
         raise DataError(
-            f"the table has {len(series)} columns, and the names of {len(names)} are known: name "
+            f"the table has {frame.width} columns, and the names of {len(names)} are known: name "
             "its columns, or pass a frame"
         )
-    return [column.alias(name) for column, name in zip(series, names)]
+    return [column.alias(name) for column, name in zip(frame, names)]
 
 
 def kind_of_table(X: Any) -> str:
@@ -61,10 +60,8 @@ def rebuild(X: Any, frame: pl.DataFrame, shape: Shape | None = None) -> Any:
     kind = kind_of_table(X)
     if kind == "polars.DataFrame":
         return frame
-    if shape is not None and shape.container is not None and shape.fits(kind, frame):
-        plain = is_plain(shape.container)
-        cells = {series.name: _array_or_series(series, plain) for series in frame}
-        restored = shape.container.restore(cells)
+    if shape is not None and shape.exit is not None and shape.fits(kind, frame):
+        restored = shape.exit.leave(frame)
     elif kind.startswith("pyarrow."):
         restored = frame.to_arrow()
     elif kind.startswith("pandas."):
@@ -78,17 +75,8 @@ def rebuild(X: Any, frame: pl.DataFrame, shape: Shape | None = None) -> Any:
             restored.columns = [labels.get(name, name) for name in restored.columns]
         restored.index = X.index
     if kind == "pyarrow.RecordBatch" and hasattr(restored, "combine_chunks"):
-        import pyarrow as pa
-
-        whole = restored.combine_chunks().to_batches()
-        return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=restored.schema)
+        return as_record_batch(restored)
     return restored
-
-
-def _array_or_series(series: pl.Series, plain: bool) -> Any:
-    """Numbers go back into an array as an array, as they came."""
-    simple = series.dtype.is_numeric() or series.dtype == pl.Boolean
-    return series.to_numpy() if plain and simple and not series.null_count() else series
 
 
 def _to_pandas(frame: pl.DataFrame) -> Any:

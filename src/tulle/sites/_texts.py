@@ -2,7 +2,7 @@
 
 Equal values must become equal text at every site, whatever type their files gave them: a 3 that
 another site reads as 3.0 (because a neighbour is missing) or as "3" is the same category, midnight
-is the date, and a truth value is the same as 0 and 1. Different values must become different text:
+is the date, and a boolean is the same as 0 and 1. Different values must become different text:
 what Python would round (nanoseconds, many digits) is refused or kept whole.
 """
 

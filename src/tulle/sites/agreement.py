@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from itertools import combinations
 from typing import Any, NoReturn
@@ -14,14 +14,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tulle._checks import check_choice, check_int, check_real
+from tulle._choices import CUTS
 from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites import _columns as grading
 from tulle.sites import _numbers as dates
 from tulle.sites._columns import (
     CLOCKS,
-    EXACT,
     PARTS,
+    ROUNDS_BACK,
     TYPE_OF_KIND,
     WHOLE,
     Aliased,
@@ -37,7 +38,8 @@ from tulle.sites._columns import (
 )
 from tulle.sites._sealed import Lock, read_sealed, write_sealed
 from tulle.sites._texts import text_of
-from tulle.table.schema import STAY_HOME, Column, Kind
+from tulle.table._numbers import EXACT
+from tulle.table.schema import Column, Kind
 
 FORMAT = 1
 _CONTENT = "site agreement"
@@ -105,82 +107,56 @@ class SiteAgreement:
         cls,
         schema: Any,
         *,
-        ranges: Mapping[str, tuple[Any, Any]] | None = None,
-        cuts: str = "equal",
-        groups: int = 5,
-        limits: Mapping[str, Sequence[Any]] | None = None,
-        values: Mapping[str, Sequence[int]] | None = None,
-        alias: Collection[str] = (),
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        other: Collection[str] = (),
-        plain: Collection[str] = (),
-        split: Mapping[str, float] | None = None,
-        joint: Collection[tuple[str, str]] = (),
         key: SecretKey | None = None,
+        **choices: Any,
     ) -> SiteAgreement:
         """Create an agreement from a schema and what is public about it.
 
         Parameters
         ----------
-        schema
-            A policy, columns of a policy, or a mapping of names to kinds: ``integer``,
-            ``decimal``, ``category``, ``boolean``, ``datetime``, ``text``. Columns with the role
-            identifier, ignored or level do not go out.
-        ranges
-            The public range of each number or date: ``{"age": (0, 120)}``. Values outside it are
-            refused or clamped when a table is encoded.
-        cuts
-            ``equal``: groups of equal width with secret ends and secret first number; the codes
-            are a straight line, every miner finds the same. ``uneven``: secret cut points and
-            secret steps; only miners that look at order (trees, rules over intervals) find the
-            same, but a few known pairs tell less.
-        groups
-            The number of groups of each number or date (with equal cuts of whole numbers about
-            as many: their width is a power of two, which makes codes exact in binary).
-        limits, values
-            Cut points and group numbers of single columns, given instead of drawn, as in the
-            paper.
-        alias
-            Numbers and dates that are names rather than amounts (a ward, a postal code).
-        categories
-            Columns coded by a negotiated table: the union of their categories.
-        other
-            Columns of ``categories`` whose unforeseen values share one alias. It decodes to
-            ``other``.
-        plain
-            Columns that need no treatment.
-        split
-            The share of the records that one alias has at most, but for the luck of the draw:
-            frequent values get several aliases, up to 64. Hides frequencies; **changes mining
-            results**.
-        joint
-            Pairs of columns that get one alias together. Hides the single marginals; the miner
-            sees one attribute instead of two.
-        key
+        schema : Policy, sequence of Column, or mapping of str to kind
+            The columns; kinds are ``integer``, ``decimal``, ``category``, ``boolean``, ``datetime``
+            and ``text``. Columns with the role identifier, ignored or level do not go out.
+        key : SecretKey, optional
             A key of your own; by default a new one.
+        **choices
+            What the sites choose for their columns:
+
+            - ``ranges``: the public range of each number or date, ``{"age": (0, 120)}``. Values
+              outside it are refused or clamped when a table is encoded.
+            - ``cuts``: ``"equal"`` (groups of equal width with secret ends and secret first number;
+              the codes are a straight line, every miner finds the same) or ``"uneven"`` (secret cut
+              points and secret steps; only miners that look at order, such as trees and rules over
+              intervals, find the same, but a few known pairs reveal less).
+            - ``groups``: the number of groups of each number or date, 5 by default.
+            - ``limits``, ``values``: cut points and group numbers of single columns, given instead
+              of drawn, as in the paper.
+            - ``alias``: numbers and dates that are names rather than amounts (a ward, a postal
+              code).
+            - ``categories``: columns coded by a negotiated table, the union of their categories.
+            - ``other``: columns of ``categories`` whose unforeseen values share one alias, which
+              decodes to ``other``.
+            - ``plain``: columns that are left as they are.
+            - ``split``: the largest share of the records that one alias may have, but for the luck
+              of the draw: frequent values get several aliases, up to 64. Hides frequencies;
+              **changes mining results**.
+            - ``joint``: pairs of columns that get one alias together. Hides the single marginals;
+              the miner sees one attribute instead of two.
 
         Returns
         -------
         SiteAgreement
-        """
 
-        choices = Choices(
-            ranges={} if ranges is None else ranges,
-            cuts=cuts,
-            groups=groups,
-            limits={} if limits is None else limits,
-            values={} if values is None else values,
-            alias=alias,
-            categories={} if categories is None else categories,
-            other=other,
-            plain=plain,
-            split={} if split is None else split,
-            joint=joint,
-        )
+        Raises
+        ------
+        ParameterError
+            If a choice has the wrong shape, names a column that is not there, or contradicts
+            another.
+        """
         secret = SecretKey.generate() if key is None else key
         if not isinstance(secret, SecretKey):
-            raise ParameterError("'key' must be a SecretKey")
-        return cls(code_columns(schema, choices, secret), secret)
+            raise _wrong("key", "must be a SecretKey")
+        return cls(code_columns(schema, Choices.of(choices), secret), secret)
 
     @classmethod
     def from_summaries(cls, summaries: Iterable[Any], **choices: Any) -> SiteAgreement:
@@ -404,10 +380,6 @@ class SiteAgreement:
 # over, since what it was to protect would go out otherwise.
 
 OWNER = "SiteAgreement"
-OPTIONS = (
-    "ranges", "cuts", "groups", "limits", "values", "alias", "categories", "other", "plain",
-    "split", "joint",
-)  # fmt: skip
 MEASURED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
 _MAPPINGS = ("ranges", "limits", "values", "categories", "split")
 _LISTS = ("alias", "other", "plain")
@@ -416,23 +388,62 @@ _TOGETHER = {("alias", "split"), ("alias", "categories"), ("alias", "joint")}
 
 @dataclass(frozen=True, repr=False)
 class Choices:
-    """What the sites choose for their columns; see :meth:`SiteAgreement.create`."""
+    """What the sites choose for their columns.
 
-    ranges: Mapping[str, Sequence[Any]]
-    cuts: str
-    groups: int
-    limits: Mapping[str, Sequence[Any]]
-    values: Mapping[str, Sequence[int]]
-    alias: Collection[str]
-    categories: Mapping[str, Collection[Any]]
-    other: Collection[str]
-    plain: Collection[str]
-    split: Mapping[str, float]
-    joint: Collection[Sequence[str]]
+    Parameters
+    ----------
+    ranges
+        The public range of each number or date: ``{"age": (0, 120)}``. Values outside it are
+        refused or clamped when a table is encoded.
+    cuts
+        ``equal``: groups of equal width with secret ends and secret first number; the codes are a
+        straight line, every miner finds the same. ``uneven``: secret cut points and secret steps;
+        only miners that look at order (trees, rules over intervals) find the same, but a few known
+        pairs tell less.
+    groups
+        The number of groups of each number or date (with equal cuts of whole numbers about as
+        many: their width is a power of two, which makes codes exact in binary).
+    limits, values
+        Cut points and group numbers of single columns, given instead of drawn, as in the paper.
+    alias
+        Numbers and dates that are names rather than amounts (a ward, a postal code).
+    categories
+        Columns coded by a negotiated table: the union of their categories.
+    other
+        Columns of ``categories`` whose unforeseen values share one alias. It decodes to ``other``.
+    plain
+        Columns that need no treatment.
+    split
+        The share of the records that one alias has at most, but for the luck of the draw: frequent
+        values get several aliases, up to 64. Hides frequencies; **changes mining results**.
+    joint
+        Pairs of columns that get one alias together. Hides the single marginals; the miner sees
+        one attribute instead of two.
+    """
+
+    ranges: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    cuts: str = "equal"
+    groups: int = 5
+    limits: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    alias: Collection[str] = ()
+    categories: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    other: Collection[str] = ()
+    plain: Collection[str] = ()
+    split: Mapping[str, float] = field(default_factory=dict)
+    joint: Collection[Sequence[str]] = ()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Choices:
+        """Return choices by name; None stands for the default."""
+        for name in given:
+            if name not in OPTIONS:
+                raise ParameterError(f"there is no choice '{name}': {nearest_name(name, OPTIONS)}")
+        return cls(**{name: value for name, value in given.items() if value is not None})
 
     def check(self, columns: Sequence[Column]) -> None:
         """Refuses a wrong shape, a column that is not there, a choice against another."""
-        check_choice(OWNER, "cuts", self.cuts, ("equal", "uneven"))
+        check_choice(OWNER, "cuts", self.cuts, CUTS)
         check_int(OWNER, "groups", self.groups, 1, 256)
         self._check_shapes()
         self._check_names([column.name for column in columns])
@@ -442,20 +453,20 @@ class Choices:
     def _check_shapes(self) -> None:
         for option in _MAPPINGS:
             if not isinstance(getattr(self, option), Mapping):
-                raise ParameterError(f"'{option}' must be a mapping of column names")
+                raise _wrong(option, "must be a mapping of column names")
         for option in _LISTS:
             if not _is_list(getattr(self, option)):
-                raise ParameterError(f"'{option}' must be a list of column names")
+                raise _wrong(option, "must be a list of column names")
         for option in ("limits", "values", "categories"):
             for name, given in getattr(self, option).items():
                 if not _is_list(given) or not len(given):
-                    raise ParameterError(f"'{option}' needs a list for column '{name}'")
+                    raise _wrong(option, f"needs a list for column '{name}'")
         for name, ends in self.ranges.items():
             if not _is_list(ends) or len(ends) != 2:
-                raise ParameterError(f"'ranges' needs (low, high) for column '{name}'")
+                raise _wrong("ranges", f"needs (low, high) for column '{name}'")
         pairs = self.joint if _is_list(self.joint) else [self.joint]
         if not all(_is_list(pair) and len(set(pair)) == len(pair) == 2 for pair in pairs):
-            raise ParameterError("'joint' takes pairs of two different columns")
+            raise _wrong("joint", "takes pairs of two different columns")
         for name, share in self.split.items():
             check_real(OWNER, f"split['{name}']", share, 1 / PARTS, 1)
 
@@ -464,13 +475,13 @@ class Choices:
             for name in self._named(option):
                 if name not in names:
                     hint = nearest_name(str(name), names)
-                    raise ParameterError(f"'{option}' names no column '{name}': {hint}")
+                    raise _wrong(option, f"names no column '{name}': {hint}")
         for name in self.other:
             if name not in self.categories:
-                raise ParameterError(f"'other' names '{name}', which has no 'categories'")
+                raise _wrong("other", f"names '{name}', which has no 'categories'")
         for name in self.values:
             if name not in self.limits:
-                raise ParameterError(f"'values' of column '{name}' need its 'limits' too")
+                raise _wrong("values", f"of column '{name}' need its 'limits' too")
         if len(set(self._named("joint"))) < 2 * len(self.joint):
             raise ParameterError("a column can be in one pair of 'joint' only")
 
@@ -487,16 +498,16 @@ class Choices:
         for option in ("ranges", "limits"):
             for name in getattr(self, option):
                 if columns[name].kind not in MEASURED:
-                    raise ParameterError(f"'{option}' are for numbers and dates, not for '{name}'")
+                    raise _wrong(option, f"are for numbers and dates, not for '{name}'")
         for name in set(self.split) - set(self.alias):
             if columns[name].kind in MEASURED:
-                raise ParameterError(f"'split' is for aliases, and '{name}' is a number or date")
+                raise _wrong("split", f"is for aliases, and '{name}' is a number or date")
         for option in ("alias", "joint", "plain", "split"):
             for name in self._named(option):
-                if columns[name].role in STAY_HOME:
-                    raise ParameterError(
-                        f"'{option}' names '{name}', which does not go out: its role is "
-                        f"{columns[name].role}"
+                if not columns[name].role.released:
+                    raise _wrong(
+                        option,
+                        f"names '{name}', which does not go out: its role is {columns[name].role}",
                     )
 
     def _named(self, option: str) -> list[str]:
@@ -504,14 +515,21 @@ class Choices:
         return [name for pair in given for name in pair] if option == "joint" else list(given)
 
 
+OPTIONS = tuple(part.name for part in fields(Choices))
+
+
 def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Choices of a policy, and before them those that are given: of a mapping column by column."""
     both = {**kept, **given}
     for option in set(kept) & set(given) & set(_MAPPINGS):
         if not isinstance(kept[option], Mapping):
-            raise ParameterError(f"'{option}' must be a mapping of column names")
+            raise _wrong(option, "must be a mapping of column names")
         both[option] = {**kept[option], **given[option]}
     return both
+
+
+def _wrong(option: str, predicate: str) -> ParameterError:
+    return ParameterError(predicate, parameter=option, subject=f"'{option}'")
 
 
 def _is_list(given: Any) -> bool:
@@ -575,7 +593,7 @@ def _kind(name: str, kind: Any) -> Kind:
 
 def _code(column: Column, choices: Choices, key: SecretKey) -> Coded:
     name, role, type = column.name, column.role, TYPE_OF_KIND[column.kind]
-    if role in STAY_HOME:
+    if not role.released:
         return Dropped(name, type, role)
     if name in choices.plain:
         return Plain(name, type, role)
@@ -631,7 +649,7 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
 
 def _exact(column: Graded) -> Graded:
     """Time stamps counted in the finest ticks that come back exactly over their range."""
-    while column.type in CLOCKS and column.tolerance >= EXACT and column.tick < 1_000_000:
+    while column.type in CLOCKS and column.tolerance >= ROUNDS_BACK and column.tick < 1_000_000:
         column = replace(
             column,
             tick=column.tick * 1000,
@@ -681,7 +699,7 @@ def _number(name: str, end: Any, type: ValueType) -> float:
         raise ParameterError(f"column '{name}': the ends of its range must be numbers")
     else:
         return float(dates.as_number(end, type))
-    if type in WHOLE and abs(number) > 2**53:
+    if type in WHOLE and abs(number) > EXACT:
         raise ParameterError(f"column '{name}': whole numbers beyond 2**53 have no exact codes")
     return number
 
@@ -692,7 +710,7 @@ def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[s
         column.name
         for column in columns
         if column.kind in MEASURED
-        and column.role not in STAY_HOME
+        and column.role.released
         and column.name not in skip
         and column.name not in choices.ranges
         and column.name not in choices.limits

@@ -42,7 +42,7 @@ from tulle.sites._results import (
 from tulle.sites._shapes import Shape, kind_of_table, named_columns, rebuild
 from tulle.sites._texts import from_text, present, texts_of
 from tulle.sites.agreement import SiteAgreement
-from tulle.table._frames import as_series, open_table
+from tulle.table._frames import enter
 
 # One column to codes and back. What is coded is decoded again before anything leaves.
 
@@ -276,7 +276,7 @@ class SiteCodec:
     Notes
     -----
     Aliases hide names, not frequencies; graded grouping hides scale, not order. See
-    :mod:`tulle._attacks.sites` for what that gives away on your own table.
+    `tulle sites encode --report` for what that gives away on your own table.
 
     Examples
     --------
@@ -561,10 +561,9 @@ class SiteCodec:
     # -- one column ---------------------------------------------------------------------------
 
     def _open(self, X: Any) -> pl.DataFrame:
-        columns, container = open_table(X)
-        frame = pl.DataFrame([as_series(name, cells) for name, cells in columns.items()])
+        frame, exit = enter(X)
         self._check_columns(frame.columns)
-        self._shape = Shape(kind_of_table(X), container, dict(frame.schema))
+        self._shape = Shape(kind_of_table(X), exit, dict(frame.schema))
         return frame
 
     def _check_columns(self, names: list[str]) -> None:

@@ -19,9 +19,8 @@ from tulle.sites import _numbers as dates
 from tulle.sites._columns import ValueType
 from tulle.sites._results import is_number
 from tulle.sites._texts import refuse_durations
-from tulle.table._codecs import kind_of
 from tulle.table._frames import to_polars
-from tulle.table.schema import STAY_HOME, Column, Kind, Role
+from tulle.table.schema import Column, Kind, Role, kind_of
 
 FORMAT, VERSION = "tulle-site-summary", 1
 _CAREFUL = (
@@ -215,7 +214,7 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
     kind = known.kind if known is not None else _kind(series)
     role = known.role if known is not None else Role.QUASI
     bare = ColumnSummary(series.name, kind and str(kind), role=str(role))
-    if role in STAY_HOME:
+    if not role.released:
         return bare
     if known is not None and known.bounds is not None:
         return replace(bare, low=known.bounds[0], high=known.bounds[1])
@@ -234,7 +233,7 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
 def _kind(series: pl.Series) -> Kind | None:
     """The kind by the type; a column of nothing that came as text may be anything."""
     untyped = series.dtype in (pl.String, pl.Null) and series.null_count() == len(series)
-    return None if untyped else kind_of(series)
+    return None if untyped else kind_of(series.dtype)
 
 
 def _rounded(low: float, high: float, least: float = 0.0) -> tuple[float, float]:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tulle._checks import check_choice, check_int, check_real
+from tulle._checks import check_choice, check_int, check_real, wrong
+from tulle._choices import CRITERIA, GRAPHS, MODELS
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
 from tulle.sketch._neighbours import Graph, nearest, row_squares, variance_and_bound
@@ -70,7 +71,6 @@ def broken_records(matrix: Any, lengths: Lengths, delta: float) -> int:
 # no limit, so it does not count there: one duplicate would otherwise free a record from all its
 # other neighbours.
 
-CRITERIA = ("definition", "gap")
 _SMALL = 20_000  # records up to which the plain loop is fast enough
 _BLOCK = 32_768  # records whose pairs are looked at together
 _NO_LIMIT = np.iinfo(np.int32).max
@@ -381,8 +381,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
             Sketches made with this key.
         columns : sequence of int or str, optional
             Column numbers, or terms if the records were texts or baskets; by default all columns
-            that
-            ``fit`` saw.
+            that ``fit`` saw.
 
         Returns
         -------
@@ -466,15 +465,15 @@ class Sketcher(TransformerMixin, BaseEstimator):
         ParameterError
         """
         owner = type(self).__name__
-        check_choice(owner, "model", self.model, ("delta", "k-variance"))
+        check_choice(owner, "model", self.model, MODELS)
         if self.delta is not None:
             check_real(owner, "delta", self.delta, 0, closed="neither")
         check_int(owner, "k", self.k, 1)
         check_choice(owner, "criterion", self.criterion, CRITERIA)
         check_int(owner, "max_components", self.max_components, 1, 2**31 - 1)
-        check_choice(owner, "graph", self.graph, ("exact", "partition"))
+        check_choice(owner, "graph", self.graph, GRAPHS)
         if not isinstance(self.text, str):
-            raise ParameterError("The 'text' parameter of Sketcher must be the name of a field.")
+            raise wrong(owner, "text", "the name of a field", self.text)
         if self.key is not None and not isinstance(self.key, SecretKey):
             raise ParameterError(
                 "The 'key' parameter of Sketcher must be a SecretKey: SecretKey.generate(), "

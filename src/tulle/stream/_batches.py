@@ -1,4 +1,4 @@
-"""What one call of ``partial_fit`` brings: opened columns, a target, levels."""
+"""What one call of ``partial_fit`` brings: a frame, classes, levels."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ import polars as pl
 
 from tulle._checks import check_real
 from tulle._types import Floats, Ints
-from tulle.condense._classes import NO_CLASSES, Labels, LabelSchema, open_labels
-from tulle.condense._joint import JointEncoder
-from tulle.condense._levels import check_levels
+from tulle.condense._classes import NO_CLASSES, Labels, LabelSchema, labels_of
 from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
-from tulle.table._codecs import family_of
-from tulle.table._encoder import Affine, TableEncoder
+from tulle.table._codecs import Affine, family_of
+from tulle.table._encoder import TableEncoder
 from tulle.table._frames import (
-    Cells,
-    Columns,
-    Container,
-    as_series,
-    count_rows,
-    is_plain,
-    open_column,
-    open_table,
+    Border,
+    ColumnExit,
+    check_length,
+    enter_column,
+    enter_with_target,
+    frame_of,
 )
 from tulle.table._numbers import NumberCodec
 
@@ -77,76 +73,62 @@ def _opened(sealed: bytes) -> Any:
 class Batch(Sealed):
     """Some records of the stream, not encoded yet."""
 
-    cells: Columns
-    container: Container
-    target: Columns | None
-    target_container: Container | None
+    frame: pl.DataFrame  # with a target that is condensed as its last column
+    border: Border
+    classes: tuple[pl.Series, ColumnExit] | None
     levels: Ints
 
     def __len__(self) -> int:
-        return len(self.levels)
+        return self.frame.height
 
     def __repr__(self) -> str:
         return f"Batch({len(self)} hidden)"
 
     @classmethod
-    def of(cls, X: Any, y: Any, levels: Any, k: int, names: Sequence[str] | None = None) -> Batch:
-        """Opens a table; an array takes the ``names`` of the columns known so far.
+    def of(cls, X: Any, y: Any, *, classwise: bool, names: Sequence[str] | None) -> Batch:
+        """Enter a table, without levels; columns take the ``names`` that are known so far."""
+        classes = None
+        if classwise:
+            if y is None:
+                raise DataError(NO_CLASSES)
+            frame, border = enter_with_target(X, None)
+            classes = enter_column(y)
+            check_length(classes[0], frame.height)
+        else:
+            frame, border = enter_with_target(X, y)
+        if names is not None:
+            frame = _renamed(frame, border, names)
+        return cls(frame, border, classes, np.zeros(0, dtype=np.int64))
 
-        So does a frame in a stream that began with arrays, whose columns are x0, x1, ...
-        """
-        cells, container = open_table(X)
-        rows = count_rows(cells)
-        by_place = is_plain(container) or (names is not None and not set(names) & set(cells))
-        if names is not None and by_place and len(names) == len(cells):
-            cells = dict(zip(names, cells.values()))
-        target, target_container = (None, None) if y is None else open_column(y)
-        if target is not None and count_rows(target) != rows:
-            raise DataError(
-                f"y has {count_rows(target)} entries, but X has {rows} records: inconsistent "
-                "numbers of samples"
-            )
-        demands = np.zeros(0, dtype=np.int64)
-        if rows:
-            demands = check_levels(k if levels is None else levels, rows)
-        return cls(cells, container, target, target_container, demands)
+    @property
+    def features(self) -> pl.DataFrame:
+        """The records without a target that is condensed with them."""
+        return self.frame if self.border.target is None else self.frame[:, :-1]
 
     def part(self, start: int, stop: int) -> Batch:
-        """Some of the records."""
+        """Return some of the records."""
         rows = slice(start, stop)
-        target = None
-        if self.target is not None:
-            target = {name: cells[rows] for name, cells in self.target.items()}
-        cells = {name: column[rows] for name, column in self.cells.items()}
-        return Batch(cells, self.container, target, self.target_container, self.levels[rows])
-
-    def detached(self) -> Batch:
-        """A copy that does not change when the owner of the data uses the arrays again."""
-        cells = {name: _copied(column) for name, column in self.cells.items()}
-        target = None
-        if self.target is not None:
-            target = {name: _copied(column) for name, column in self.target.items()}
-        return replace(self, cells=cells, target=target)
+        classes = None if self.classes is None else (self.classes[0][rows], self.classes[1])
+        return Batch(self.frame[rows], self.border, classes, self.levels[rows])
 
     @classmethod
     def joined(cls, batches: list[Batch]) -> Batch:
-        """Batches one after the other."""
+        """Return batches one after the other."""
         first = batches[0]
         if len(batches) == 1:
             return first
-        target = None
-        if first.target is not None:
-            target = _stacked([batch.target or {} for batch in batches])
-        return cls(
-            _stacked([batch.cells for batch in batches]),
-            first.container,
-            target,
-            first.target_container,
-            np.concatenate([batch.levels for batch in batches]),
-        )
+        classes = None
+        if first.classes is not None:
+            labels = [batch.classes[0] for batch in batches if batch.classes is not None]
+            classes = _concatenated(labels), first.classes[1]
+        columns = [
+            _concatenated([batch.frame[name] for batch in batches]) for name in first.frame.columns
+        ]
+        levels = np.concatenate([batch.levels for batch in batches])
+        return cls(frame_of(columns), first.border, classes, levels)
 
     def labels(self, first: LabelSchema | None) -> Labels:
-        """The class of each record, in the type of the first ones."""
+        """Return the class of each record, in the type of the first ones."""
         labels = self._labels
         if first is None:
             return labels
@@ -154,40 +136,29 @@ class Batch(Sealed):
 
     @cached_property
     def _labels(self) -> Labels:
-        if self.target is None or self.target_container is None:
-            raise DataError(NO_CLASSES)
-        return open_labels(self.target, self.target_container)
+        assert self.classes is not None
+        return labels_of(*self.classes)
 
 
-def fit_encoder(encoder: JointEncoder, batch: Batch, *, with_target: bool, complete: bool) -> None:
-    """Learns columns, scales and domains from the initial records, or from some of them."""
-    encoder.features.fit_opened(batch.cells, batch.container, complete=complete)
-    if with_target and batch.target is not None and batch.target_container is not None:
-        encoder.target = TableEncoder().fit_opened(
-            batch.target, batch.target_container, complete=complete
-        )
+def _renamed(frame: pl.DataFrame, border: Border, names: Sequence[str]) -> pl.DataFrame:
+    """An array takes the names of the columns known so far, and a target that of the first one.
+
+    So does a frame in a stream that began with arrays, whose columns are x0, x1, ...
+    """
+    known = list(names) if len(names) == frame.width else []
+    given = frame.columns
+    if known == given or not known:
+        return frame
+    features = border.features(frame)
+    by_place = border.table.plain or not set(known) & set(features)
+    if not by_place:
+        known[: len(features)] = features
+    return frame_of([series.alias(name) for series, name in zip(frame, known)])
 
 
-def encode(encoder: JointEncoder, batch: Batch) -> Floats:
-    """The records as numbers, in natural units."""
-    matrix = encoder.features.encode_opened(batch.cells)
-    if encoder.target is None:
-        return matrix
-    return np.hstack([matrix, encoder.target.encode_opened(batch.target or {})])
-
-
-def _copied(cells: Cells) -> Cells:
-    return cells.copy() if isinstance(cells, np.ndarray) else cells
-
-
-def _stacked(parts: list[Columns]) -> Columns:
-    return {name: _concatenated(name, [part[name] for part in parts]) for name in parts[0]}
-
-
-def _concatenated(name: str, cells: list[Cells]) -> Cells:
-    if all(isinstance(part, np.ndarray) for part in cells):
-        return np.concatenate(cells)
-    frames = [as_series("cells", part).alias("cells").to_frame() for part in cells]
+def _concatenated(parts: list[pl.Series]) -> pl.Series:
+    name = parts[0].name
+    frames = [part.alias("cells").to_frame() for part in parts]
     types = [frame.dtypes[0] for frame in frames if frame.dtypes[0] != pl.Null]
     try:
         if len({family_of(dtype) for dtype in types}) <= 1:
@@ -309,11 +280,15 @@ class Aside(Sealed):
 # Scales that the owner gives, in place of those of the initial records.
 
 
-def fix_scales(encoder: TableEncoder, scales: Mapping[str, float] | Sequence[float] | None) -> None:
-    """Replaces the standard deviations that a fitted encoder found."""
+def fix_scales(
+    encoder: TableEncoder,
+    scales: Mapping[str, float] | Sequence[float] | None,
+    features: Sequence[str],
+) -> None:
+    """Replace the standard deviations that a fitted encoder found for the features."""
     if scales is None:
         return
-    codecs = {codec.name: codec for codec in encoder._codecs}
+    codecs = {codec.name: codec for codec in encoder._codecs if codec.name in features}
     if not isinstance(scales, Mapping):
         if len(scales) != len(codecs):
             raise ParameterError(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tulle._moments import GroupMoments
 from tulle._types import Floats, Ints
-from tulle.table._encoder import Affine
+from tulle.table._codecs import Affine
 
 UNPUBLISHED = -1
 

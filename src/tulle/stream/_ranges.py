@@ -10,20 +10,21 @@ records of a stream fix them.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from tulle._moments import GroupMoments
 from tulle._types import Floats, Ints
-from tulle.condense._joint import JointEncoder
 from tulle.condense._synthesis import synthesize
 from tulle.stream._groups import Groups
 from tulle.stream._snapshots import Arrivals, Means
+from tulle.table._codecs import Codec
 from tulle.table._drawing import allot, mean_present
+from tulle.table._encoder import TableEncoder
 from tulle.table._numbers import NumberCodec
 from tulle.table.schema import Kind
 
@@ -38,13 +39,13 @@ class Range(NamedTuple):
     pair: tuple[float, float] | None
 
 
-def seen_ranges(encoder: JointEncoder) -> list[Range]:
+def seen_ranges(encoder: TableEncoder) -> list[Range]:
     """The range of each column of numbers without public bounds, in their order."""
     return [Range(codec.low, codec.high, codec.pair) for codec, _ in _unbounded(encoder)]
 
 
 def next_ranges(
-    encoder: JointEncoder, before: list[Range] | None, arrived: list[Arrivals], location: Floats
+    encoder: TableEncoder, before: list[Range] | None, arrived: list[Arrivals], location: Floats
 ) -> list[Range]:
     """The ranges ``before``, extended by what the newcomers of each class show; None: as seen.
 
@@ -53,7 +54,7 @@ def next_ranges(
     if before is None:
         return seen_ranges(encoder)
     for part in arrived:
-        natural = part.natural(encoder.scales, location)
+        natural = part.natural(encoder.scales_, location)
         before = [
             _extended(codec, place, range_, natural)
             for (codec, place), range_ in zip(_unbounded(encoder), before, strict=True)
@@ -62,9 +63,9 @@ def next_ranges(
 
 
 def united_ranges(
-    first: JointEncoder,
+    first: TableEncoder,
     mine: list[Range] | None,
-    second: JointEncoder,
+    second: TableEncoder,
     theirs: list[Range] | None,
 ) -> list[Range] | None:
     """What two streams together have shown; one without a snapshot will be shown whole."""
@@ -74,31 +75,23 @@ def united_ranges(
         encoder if ranges is None else confined(encoder, ranges)
         for encoder, ranges in ((first, mine), (second, theirs))
     ]
-    return seen_ranges(parts[0].united(parts[1])[0])
+    return seen_ranges(parts[0].merge(parts[1])[0])
 
 
-def confined(encoder: JointEncoder, ranges: list[Range]) -> JointEncoder:
+def confined(encoder: TableEncoder, ranges: list[Range]) -> TableEncoder:
     """A copy of an encoder that decodes into these ranges."""
-    codecs = {
+    codecs: dict[int, Codec] = {
         id(codec): replace(codec, low=range_.low, high=range_.high, pair=range_.pair)
         for (codec, _), range_ in zip(_unbounded(encoder), ranges, strict=True)
     }
-    confined = copy.copy(encoder)
-    parts = [copy.copy(part) for part in encoder.parts]
-    for part in parts:
-        part._codecs = [codecs.get(id(codec), codec) for codec in part._codecs]
-    confined.features, confined.target = parts[0], parts[1] if len(parts) > 1 else None
-    return confined
+    return encoder.with_codecs([codecs.get(id(codec), codec) for codec in encoder._codecs])
 
 
-def _unbounded(encoder: JointEncoder) -> Iterator[tuple[NumberCodec, slice]]:
+def _unbounded(encoder: TableEncoder) -> Iterator[tuple[NumberCodec, slice]]:
     """Columns of numbers without public bounds, and their dimensions."""
-    start = 0
-    for part in encoder.parts:
-        for codec in part._codecs:
-            if isinstance(codec, NumberCodec) and codec.public is None:
-                yield codec, slice(start, start + codec.width)
-            start += codec.width
+    for codec, place in zip(encoder._codecs, encoder.slices_.values()):
+        if isinstance(codec, NumberCodec) and codec.public is None:
+            yield codec, place
 
 
 def _extended(codec: NumberCodec, place: slice, before: Range, arrived: Arrivals) -> Range:
@@ -136,14 +129,14 @@ def _rounded_up(value: float, codec: NumberCodec) -> float:
 
 
 def draw(
-    encoder: JointEncoder,
+    encoder: TableEncoder,
     location: Floats,
     shown: list[Groups],
     rng: np.random.Generator,
     *,
     distribution: str,
     n_samples: int | None,
-) -> tuple[Any, Ints]:
+) -> tuple[pl.DataFrame, Ints]:
     """New records in random order, and for each the place of its groups in ``shown``."""
     moments = stacked([groups.moments() for groups in shown])
     sizes = moments.counts
@@ -153,12 +146,12 @@ def draw(
     matrix, groups = synthesize(_spread(moments), rng, distribution=distribution, sizes=sizes)
     order = rng.permutation(len(groups))
     matrix, groups = matrix[order], groups[order]
-    scales = encoder.scales
-    table = encoder.decode(
-        matrix * scales + location, groups, rng, moments.means * scales + location, snap=True
+    scales = encoder.scales_
+    frame = encoder.decode(
+        matrix * scales + location, groups, rng, means=moments.means * scales + location
     )
     owners = np.repeat(np.arange(len(shown)), [len(part) for part in shown])
-    return table, owners[groups]
+    return frame, owners[groups]
 
 
 def stacked(parts: list[GroupMoments]) -> GroupMoments:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import hashlib
 import io
@@ -18,25 +17,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from tulle._checks import check_choice
 from tulle._files import atomic_write
+from tulle._json import plain, series_from_text, series_to_text
 from tulle._types import Floats
-from tulle.condense._classes import open_labels
-from tulle.condense._joint import JointEncoder
+from tulle.condense._classes import labels_of
 from tulle.errors import DataError, KeyMaterialError, ParameterError
 from tulle.keys import SecretKey
-from tulle.stream._batches import Aside, Batch, encode
+from tulle.stream._batches import Aside, Batch
 from tulle.stream._exclusive import check_whole
 from tulle.stream._groups import GroupArrays, Groups
 from tulle.stream._ranges import Range, seen_ranges, united_ranges
 from tulle.stream._snapshots import Published
 from tulle.stream._state import History, StreamState
-from tulle.table._encoder import Affine, encoder_from_json, encoder_to_json
-from tulle.table._frames import open_column
-from tulle.table.schema import Column, Kind, Role
+from tulle.table._codecs import Affine
+from tulle.table._encoder import TableEncoder
+from tulle.table._frames import Border, enter_column
+from tulle.table.schema import Column, ColumnsLike
 
 if TYPE_CHECKING:
     from tulle.stream.condenser import StreamCondenser
@@ -228,13 +227,13 @@ def state_from_bytes(
         records = unseal(arrays["sealed"], key)
     owed = []
     for place, (entries, label) in enumerate(zip(header["states"], _labels(header))):
-        state = _state(entries, arrays, place, len(condenser._encoder.scales))
+        state = _state(entries, arrays, place, len(condenser._encoder.scales_))
         waiting = [{"state": place, **waiter} for waiter in entries["waiting"]]
         condenser._states[label] = state
         if f"{place}.waiting" in records:
             rows = records[f"{place}.waiting"]
             if header["version"] < 3:  # standardised then
-                rows = rows * condenser._encoder.scales + condenser._location
+                rows = rows * condenser._encoder.scales_ + condenser._location
             _give_back(condenser, state, waiting, rows)
         else:
             owed += waiting
@@ -244,7 +243,8 @@ def state_from_bytes(
 
 def resupply(condenser: StreamCondenser, owed: list[dict[str, Any]], X: Any) -> None:
     """Gives back waiting records that the saved state left out, read again by their owner."""
-    matrix = encode(condenser._encoder, Batch.of(X, None, None, condenser.k, condenser._names))
+    batch = Batch.of(X, None, classwise=False, names=condenser._names)
+    matrix = condenser._encoder.encode(batch.frame)
     for place, state in enumerate(condenser._states.values()):
         rows = [row for row, waiter in enumerate(owed) if waiter["state"] == place]
         if rows:
@@ -261,16 +261,17 @@ def _give_back(
 
 
 def _header(condenser: StreamCondenser) -> dict[str, Any]:
-    columns, labels = [asdict(column) for column in condenser.columns or []], condenser._labels
+    labels = condenser._labels
     return {
-        "parameters": {name: _plain(getattr(condenser, name)) for name in _PARAMETERS},
-        "columns": columns,
+        "parameters": {name: plain(getattr(condenser, name)) for name in _PARAMETERS},
+        "columns": _columns_to_json(condenser.columns),
         "fitted": {name: getattr(condenser, name) for name in _STATE},
-        "feature_names": _plain(getattr(condenser, "feature_names_in_", None)),
+        "feature_names": plain(getattr(condenser, "feature_names_in_", None)),
         "location": condenser._location.tolist(),
-        "encoders": [encoder_to_json(part) for part in condenser._encoder.parts],
+        "encoder": condenser._encoder.to_json(),
+        "border": condenser._border.to_json(),
         "shown_ranges": condenser._shown_ranges,
-        "classes": None if labels is None else _as_ipc(labels.of(condenser.classes_).domain),
+        "classes": None if labels is None else series_to_text(labels.of(condenser.classes_).domain),
         "states": [
             {
                 "seen": state.seen,
@@ -287,27 +288,14 @@ def _header(condenser: StreamCondenser) -> dict[str, Any]:
 
 
 def _restored(cls: type[StreamCondenser], header: dict[str, Any]) -> StreamCondenser:
-    columns = [
-        Column(
-            **entries
-            | {
-                "kind": Kind(entries["kind"]),
-                "role": Role(entries["role"]),
-                "bounds": tuple(entries["bounds"]) if entries["bounds"] else None,
-            }
-        )
-        for entries in header["columns"]
-    ]
-    condenser = cls(**header["parameters"], columns=columns or None)
+    condenser = cls(**header["parameters"], columns=_columns_from_json(header["columns"]))
     last = {"_shown_draw": max(0, header["fitted"]["_draws"] - 1)}  # version 1 and 2 do not tell it
     for name, value in (last | header["fitted"]).items():
         setattr(condenser, name, value)
     if header["feature_names"] is not None:
         condenser.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    condenser._encoder = JointEncoder(columns, condenser.weights)
-    parts = [encoder_from_json(part) for part in header["encoders"]]
-    condenser._encoder.features = parts[0]
-    condenser._encoder.target = parts[1] if len(parts) > 1 else None
+    condenser._encoder = TableEncoder.from_json(header["encoder"])
+    condenser._border = Border.from_json(header["border"])
     condenser._location = np.array(header["location"])
     condenser._pending, condenser._example = None, []
     condenser._aside = Aside()
@@ -316,8 +304,24 @@ def _restored(cls: type[StreamCondenser], header: dict[str, Any]) -> StreamConde
     condenser._fixed = condenser.split, condenser.classwise
     condenser._labels = None
     if header["classes"] is not None:
-        condenser._labels = open_labels(*open_column(_from_ipc(header["classes"]))).schema
+        condenser._labels = labels_of(*enter_column(series_from_text(header["classes"]))).schema
     return condenser
+
+
+def _columns_to_json(columns: ColumnsLike | None) -> Any:
+    if columns is None:
+        return None
+    if isinstance(columns, Mapping):
+        entries = columns.items()
+        return {n: e.to_json() if isinstance(e, Column) else str(e) for n, e in entries}
+    return [column.to_json() for column in columns]
+
+
+def _columns_from_json(entries: Any) -> ColumnsLike | None:
+    if isinstance(entries, dict):
+        items = entries.items()
+        return {n: e if isinstance(e, str) else Column.from_json(e) for n, e in items}
+    return None if entries is None else [Column.from_json(entry) for entry in entries]
 
 
 def _state(entries: dict[str, Any], arrays: Arrays, place: int, dimensions: int) -> StreamState:
@@ -374,23 +378,7 @@ def _waiting_arrays(condenser: StreamCondenser) -> Arrays:
 
 
 def _labels(header: dict[str, Any]) -> list[Any]:
-    return [None] if header["classes"] is None else _from_ipc(header["classes"]).to_list()
-
-
-def _as_ipc(classes: pl.Series) -> str:
-    buffer = io.BytesIO()
-    classes.to_frame().write_ipc(buffer)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _from_ipc(text: str) -> pl.Series:
-    return pl.read_ipc(io.BytesIO(base64.b64decode(text))).to_series(0)
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return dict(value) if hasattr(value, "items") else value
+    return [None] if header["classes"] is None else series_from_text(header["classes"]).to_list()
 
 
 # Two streams as one: groups, waiting records, history and what snapshots have shown.
@@ -404,12 +392,14 @@ def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
         raise ParameterError("a stream does not merge with itself: every record would count twice")
     for part in (first, second):
         part._require_groups()
+    if first._has_target != second._has_target:
+        raise DataError("one stream has a target and the other has none")
     if (first._labels is None) != (second._labels is None):
         raise DataError("one stream is condensed class by class and the other is not")
     if first.split != second.split:
         raise DataError("one stream splits strictly and the other as in the paper")
     merged = copy.deepcopy(first)
-    merged._encoder, *ways = first._encoder.united(second._encoder)
+    merged._encoder, *ways = first._encoder.merge(second._encoder)
     merged._shown_ranges = united_ranges(
         first._encoder, first._shown_ranges, second._encoder, second._shown_ranges
     )
@@ -446,6 +436,6 @@ def _labels_of(part: StreamCondenser, whole: StreamCondenser) -> list[Any]:
 
 def _standardised(way: Affine, part: StreamCondenser, whole: StreamCondenser) -> Affine:
     """A way between natural units as one between the standardised units of two streams."""
-    scales = whole._encoder.scales
+    scales = whole._encoder.scales_
     shift = part._location @ way.linear + way.shift - whole._location
-    return Affine(part._encoder.scales[:, None] * way.linear / scales, shift / scales)
+    return Affine(part._encoder.scales_[:, None] * way.linear / scales, shift / scales)

@@ -21,7 +21,7 @@ from tulle.condense._synthesis import count_degenerate
 from tulle.errors import PrivacyError
 from tulle.stream._engines import Engine
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, Groups
-from tulle.table._encoder import Affine
+from tulle.table._codecs import Affine
 
 # What the snapshots of a stream have shown.
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from tulle._moments import GroupMoments
 from tulle._types import Floats, Ints
-from tulle.errors import DataError, PrivacyError
+from tulle.errors import PrivacyError
 from tulle.stream._batches import Waiting
 from tulle.stream._engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
 from tulle.stream._groups import Groups
 from tulle.stream._snapshots import Arrivals, Change, Published, publish
-from tulle.table._encoder import Affine
+from tulle.table._codecs import Affine, Problem, refuse
 
 # How a stream went: groups, waiting records and drift over time, in bounded memory.
 
@@ -99,13 +99,15 @@ FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
 
 
 def check_reach(records: Floats) -> None:
-    """Refuses records so far away that distances lose their meaning (and what is not finite)."""
-    far = int((~(np.abs(records) < FARTHEST)).any(axis=1).sum())
-    if far:
-        raise DataError(
-            f"{far} records lie more than 1e15 standard deviations from the initial ones: check "
-            "their units, or give the scales"
-        )
+    """Refuse records so far away that distances lose their meaning (and what is not finite)."""
+    refuse(reach_problems(records))
+
+
+def reach_problems(records: Floats) -> list[Problem]:
+    """Return which records are so far away that distances lose their meaning."""
+    far = np.logical_not((np.abs(records) < FARTHEST).all(axis=1))
+    reason = "the record lies more than 1e15 standard deviations from the initial ones"
+    return [Problem(far, reason, "check the units, or give the scales")] if far.any() else []
 
 
 class StreamState:

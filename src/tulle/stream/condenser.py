@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from tulle._checks import check_choice, check_flag, check_int
+from tulle._choices import DISTRIBUTIONS, GROUPINGS, SPLITS
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats, Ints
 from tulle.condense._classes import refuse_quantity
-from tulle.condense._joint import JointEncoder, takes_any_table
-from tulle.condense._levels import locate_levels
+from tulle.condense._estimators import takes_any_table
+from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
 from tulle.condense._notes import privacy_notes
-from tulle.condense._synthesis import DISTRIBUTIONS, count_degenerate
-from tulle.condense.condenser import GROUPINGS
+from tulle.condense._synthesis import count_degenerate
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
-from tulle.stream._batches import Aside, Batch, encode, fit_encoder, fix_scales
+from tulle.stream._batches import Aside, Batch, fix_scales
 from tulle.stream._exclusive import alone, changing, check_whole
 from tulle.stream._groups import Groups
 from tulle.stream._ranges import Range, confined, draw, next_ranges, stacked
 from tulle.stream._snapshots import Change
-from tulle.stream._state import StreamState, check_reach
-from tulle.table.schema import Column, Role
+from tulle.stream._state import StreamState, check_reach, reach_problems
+from tulle.table._codecs import first_reasons
+from tulle.table._encoder import TableEncoder
+from tulle.table._frames import Border, enter
+from tulle.table._numbers import EXACT
+from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema, natural_column
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
-SPLITS = ("paper", "strict")
 
 
 class StreamCondenser(BaseEstimator):
@@ -69,8 +73,8 @@ class StreamCondenser(BaseEstimator):
         default.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared.
-    columns : sequence of :class:`~tulle.table.schema.Column`
-        What a policy says of the columns.
+    columns : sequence of :class:`~tulle.table.schema.Column`, or mapping
+        What a policy says of the columns, as in :class:`~tulle.Condenser`.
     random_state : int, Generator, RandomState or None
         None takes the operating system's entropy.
 
@@ -132,6 +136,8 @@ class StreamCondenser(BaseEstimator):
     _level_column: str | None = None
     _shown_ranges: list[Range] | None = None  # of the last snapshot
     _location: Floats  # the mean of the initial records
+    _encoder: TableEncoder
+    _border: Border
 
     def __init__(
         self,
@@ -144,7 +150,7 @@ class StreamCondenser(BaseEstimator):
         synthesis: str = "uniform",
         scales: Mapping[str, float] | Sequence[float] | None = None,
         weights: Mapping[str, float] | Sequence[float] | None = None,
-        columns: Sequence[Column] | None = None,
+        columns: ColumnsLike | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.k = k
@@ -181,12 +187,20 @@ class StreamCondenser(BaseEstimator):
         first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
         if not first:
             check_whole(self)
-            levels = self._level_column if levels is None else levels
-        levels, columns = locate_levels(X, levels, self.columns)
-        batch = Batch.of(X, y, levels, self.k, None if first else self._names)
+        names = None if first else self._names
+        batch = Batch.of(X, y, classwise=self.classwise, names=names)
+        if first:
+            schema = Schema.of(self.columns, batch.features, complete=False)
+            plain = batch.border.table.plain
+            levels, schema = locate_levels(batch.frame, levels, schema, plain=plain)
+        else:
+            levels = self._located(batch.frame, levels)
+        if len(batch):
+            asked = check_levels(self.k if levels is None else levels, len(batch))
+            batch = replace(batch, levels=asked)
         validate_data(self, X, skip_check_array=True, reset=first)
         if first:
-            self._begin(batch, columns)
+            self._begin(batch, schema)
         self._check_goes_on(batch)
         if not len(batch):
             return self
@@ -195,6 +209,22 @@ class StreamCondenser(BaseEstimator):
         else:
             self._collect(batch)
         return self
+
+    def refusals(self, X: Any) -> dict[int, str]:
+        """Return the records that ``partial_fit`` would refuse, by their row, and why.
+
+        A reason holds no value of the record. The others may then come without these.
+        """
+        self._require_groups()
+        frame = enter(X)[0]
+        problems = [] if self._level_column is None else level_problems(frame[self._level_column])
+        problems += self._encoder.problems(frame)
+        reasons = first_reasons(problems)
+        fine = np.setdiff1d(np.arange(frame.height), list(reasons))
+        with np.errstate(over="ignore"):
+            standard = self._standardised(self._encoder.encode(frame[fine]))
+        far = first_reasons(reach_problems(standard))
+        return reasons | {int(fine[row]): reason for row, reason in far.items()}
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
         """Forget what was seen and take these records as the whole stream so far.
@@ -374,14 +404,14 @@ class StreamCondenser(BaseEstimator):
     @property
     def means_(self) -> Floats:
         means = self._moments.means
-        return means * self._encoder.scales + self._location if self._states else means
+        return means * self._encoder.scales_ + self._location if self._states else means
 
     @property
     def covariances_(self) -> Floats:
         covariances = self._moments.covariances
         if not self._states:
             return covariances
-        scales = self._encoder.scales
+        scales = self._encoder.scales_
         return covariances * scales[:, None] * scales
 
     @property
@@ -444,7 +474,7 @@ class StreamCondenser(BaseEstimator):
         return sorted(waiter.number for state in states for waiter in state.waiting.waiters)
 
     def _check_parameters(self) -> None:
-        check_int("StreamCondenser", "k", self.k, 2)
+        check_int("StreamCondenser", "k", self.k, 2, EXACT)
         if self.init_size is not None:
             check_int("StreamCondenser", "init_size", self.init_size, 2)
         check_choice("StreamCondenser", "split", self.split, SPLITS)
@@ -454,7 +484,7 @@ class StreamCondenser(BaseEstimator):
 
     def _check_goes_on(self, batch: Batch) -> None:
         """Refuses a batch that is of another kind than the first."""
-        if (batch.target is not None) != self._has_target:
+        if not self.classwise and (batch.border.target is not None) != self._has_target:
             raise DataError("y must be given in every batch of a stream or in none")
         if (self.split, self.classwise) != self._fixed:
             raise ParameterError(
@@ -467,14 +497,13 @@ class StreamCondenser(BaseEstimator):
     # group changes. Numbers are released within the range of the records that are in groups:
     # those who wait do not show in it.
 
-    def _begin(self, batch: Batch, columns: Sequence[Column]) -> None:
-        self._names = list(batch.cells)
-        levels = (column.name for column in columns if column.role is Role.LEVEL)
-        self._level_column = next(levels, None)
-        self._has_target = batch.target is not None
+    def _begin(self, batch: Batch, schema: Schema) -> None:
+        self._names = batch.frame.columns
+        self._level_column = next(iter(schema.named(Role.LEVEL)), None)
+        self._has_target = self.classwise or batch.border.target is not None
         self._fixed = self.split, self.classwise
         self._labels = batch.labels(None).schema if self.classwise else None
-        self._encoder = JointEncoder(columns, self.weights)
+        self._border = batch.border
         self._states: dict[Any, StreamState] = {}
         self._pending: list[Batch] | None = []
         self._example: list[Batch] = []  # a record, in the types that hold all pending ones
@@ -493,16 +522,16 @@ class StreamCondenser(BaseEstimator):
         if sum(len(part) for part in self._pending) + len(batch) < wanted:
             self._fitted(example, complete=False)
             with changing(self):
-                self._example = [example.part(0, 1).detached()]
-                self._pending.append(batch.detached())
+                self._example = [example.part(0, 1)]
+                self._pending.append(batch)
                 self.n_seen_ += len(batch)
             return
         collected = Batch.joined([*self._pending, batch])
         initial, rest = collected.part(0, wanted), collected.part(wanted, len(collected))
         encoder = self._fitted(initial, complete=True)
-        matrix, later = encode(encoder, initial), encode(encoder, rest)
+        matrix, later = encoder.encode(initial.frame), encoder.encode(rest.frame)
         location = matrix.mean(axis=0)
-        standards = [(part - location) / encoder.scales for part in (matrix, later)]
+        standards = [(part - location) / encoder.scales_ for part in (matrix, later)]
         for standard in standards:
             check_reach(standard)
         if self._labels is not None:
@@ -514,12 +543,27 @@ class StreamCondenser(BaseEstimator):
             self._insert(rest, later, standards[1], wanted)
             self.n_seen_ += len(batch)
 
-    def _fitted(self, initial: Batch, *, complete: bool) -> JointEncoder:
-        """An encoder for initial records; a bad one is refused as soon as it comes."""
-        encoder = copy.deepcopy(self._encoder)
-        fit_encoder(encoder, initial, with_target=self._labels is None, complete=complete)
-        fix_scales(encoder.features, self.scales)
+    def _fitted(self, initial: Batch, *, complete: bool) -> TableEncoder:
+        """An encoder for initial records; a bad one is refused as soon as it comes.
+
+        Unless they are ``complete``, one cannot tell yet whether text has categories.
+        """
+        frame, border = initial.frame, initial.border
+        schema = Schema.of(self.columns, initial.features, complete=complete)
+        schema = schema.weighted(self.weights)
+        if self._level_column is not None:
+            schema = schema.with_column(Column(self._level_column, Kind.INTEGER, Role.LEVEL))
+        if border.target is not None:
+            target = natural_column(frame.to_series(-1), Role.TARGET, complete=complete)
+            schema = schema.with_column(target)
+        encoder = TableEncoder(schema).fit(frame, border.plain(frame))
+        fix_scales(encoder, self.scales, border.features(frame))
         return encoder
+
+    def _located(self, frame: pl.DataFrame, levels: Any) -> Any:
+        """The levels of a later batch: as given, or in the column named now or in the beginning."""
+        levels = self._level_column if levels is None else levels
+        return level_column(frame, levels, plain=False) if isinstance(levels, str) else levels
 
     def _start(self, initial: Batch, matrix: Floats, standard: Floats) -> None:
         """Static groups of the initial records, class by class; who fits in none is absorbed."""
@@ -547,7 +591,7 @@ class StreamCondenser(BaseEstimator):
 
     def _absorb(self, batch: Batch) -> None:
         """Condenses a batch that comes after the initial records."""
-        matrix = encode(self._encoder, batch)
+        matrix = self._encoder.encode(batch.frame)
         standard = self._standardised(matrix)
         check_reach(standard)
         with changing(self):
@@ -562,7 +606,7 @@ class StreamCondenser(BaseEstimator):
             schema = batch.labels(None).schema
             schema.converted(self._labels.of(list(self._states)).domain)
             self._labels = schema
-        self._encoder.features._container = batch.container
+        self._border = batch.border
         self._fresh_container = False
 
     def _insert(self, batch: Batch, matrix: Floats, standard: Floats, number: int) -> None:
@@ -578,7 +622,7 @@ class StreamCondenser(BaseEstimator):
 
     def _standardised(self, matrix: Floats) -> Floats:
         """Records as the groups see them."""
-        standardised: Floats = (matrix - self._location) / self._encoder.scales
+        standardised: Floats = (matrix - self._location) / self._encoder.scales_
         return standardised
 
     def _by_class(self, batch: Batch) -> list[tuple[Any, Ints]]:
@@ -595,7 +639,7 @@ class StreamCondenser(BaseEstimator):
 
     def _state_of(self, label: Any) -> StreamState:
         if label not in self._states:
-            dimensions = len(self._encoder.scales)
+            dimensions = len(self._encoder.scales_)
             self._states[label] = StreamState(dimensions, strict=self.split == "strict")
         return self._states[label]
 
@@ -626,9 +670,9 @@ class StreamCondenser(BaseEstimator):
         return self._draws - 1
 
     def _drawn(
-        self, shown: list[Groups], n_samples: int | None, encoder: JointEncoder, number: int
+        self, shown: list[Groups], n_samples: int | None, encoder: TableEncoder, number: int
     ) -> Any:
-        table, owners = draw(
+        frame, owners = draw(
             encoder,
             self._location,
             shown,
@@ -636,9 +680,10 @@ class StreamCondenser(BaseEstimator):
             distribution=self.synthesis,
             n_samples=n_samples,
         )
+        table = self._border.leave(frame)
         if self._labels is None:
             return table
-        return table, self._labels.of(list(self._states)).restore(owners)
+        return table, self._labels.of(list(self._states)).leave(owners)
 
     def _whole_numbers(self, name: str) -> Ints:
         """One of the arrays of all groups, without the cost of their scatters."""

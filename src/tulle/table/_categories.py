@@ -1,17 +1,28 @@
-"""Categories and truth values as dimensions: an indicator a state, in a bounded width."""
+"""Categories and booleans as dimensions: an indicator for each state, in a bounded width."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
+from tulle.table._codecs import (
+    Affine,
+    Problem,
+    fields_from_json,
+    fields_to_json,
+    never_missing,
+    refuse,
+    refuse_other_type,
+    wrong_type,
+)
 from tulle.table._drawing import Grouped, among_present, choose_states
-from tulle.table._frames import Cells, as_series, filled, is_missing
+from tulle.table._frames import filled, is_missing, with_nulls
 from tulle.table.schema import Kind
 
 
@@ -31,22 +42,20 @@ class CategoryCodec:
     counts: Ints
     top: int  # categories with an indicator of their own
     missing: bool
-    as_array: bool
     scales: Floats = field(default_factory=lambda: np.ones(1))
     weight: float = 1.0
     kind: Kind = Kind.CATEGORY
 
     @classmethod
-    def fit(cls, name: str, cells: Cells, *, weight: float, max_width: int) -> CategoryCodec:
-        """Learns the domain, in order of frequency, and the scale."""
-        series = as_series(name, cells).alias("value")
-        table = series.drop_nulls().value_counts().sort("count", "value", descending=[True, False])
-        domain = table["value"].alias(name)
+    def fit(cls, series: pl.Series, *, weight: float, max_width: int) -> CategoryCodec:
+        """Learn the domain, in order of frequency, and the scale."""
+        present = series.drop_nulls().alias("value")
+        table = present.value_counts().sort("count", "value", descending=[True, False])
+        domain = table["value"].alias(series.name)
         counts = table["count"].cast(pl.Int64).to_numpy()
         top = len(domain) if len(domain) <= max_width else max_width - 1
         missing = bool(series.null_count())
-        codec = cls(name, series.dtype, domain, counts, top, missing, isinstance(cells, np.ndarray))
-        codec.weight = weight
+        codec = cls(series.name, series.dtype, domain, counts, top, missing, weight=weight)
         codec._fit_scales(len(series))
         return codec
 
@@ -76,9 +85,14 @@ class CategoryCodec:
     def constant(self) -> bool:
         return len(self.domain) == 1 and not self.missing
 
-    def encode(self, cells: Cells, out: Floats) -> None:
-        """Writes the dimensions of a column into ``out``, (n, width)."""
-        codes, absent = self._codes(cells)
+    def problems(self, series: pl.Series) -> list[Problem]:
+        """Return the rows that are missing or hold a category where that did not occur before."""
+        return self._read(series)[2]
+
+    def encode(self, series: pl.Series, out: Floats) -> None:
+        """Write the dimensions of a column into ``out``, (n, width)."""
+        codes, absent, problems = self._read(series)
+        refuse(problems)
         out[:] = 0.0
         first = codes < self.top
         ours = np.flatnonzero(first & ~absent)
@@ -89,8 +103,8 @@ class CategoryCodec:
         if self.missing:
             out[absent, -1] = 1.0
 
-    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> Cells:
-        """A column from its dimensions; every value is in the domain."""
+    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
+        """Return a column from its dimensions; every value is in the domain."""
         if not len(self.domain):
             return pl.Series(self.name, [None] * len(block), dtype=self.dtype)
         indicators = [block[:, place] for place in range(self.top)]
@@ -110,27 +124,38 @@ class CategoryCodec:
         return self._typed(picked, states == len(indicators) if self.missing else None)
 
     def rare(self, k: int) -> int:
-        """How many categories are held by fewer than ``k`` records."""
+        """Return how many categories are held by fewer than ``k`` records."""
         return int((self.counts < k).sum())
 
-    def _codes(self, cells: Cells) -> tuple[Ints, Any]:
-        series = as_series(self.name, cells)
-        if series.dtype != self.dtype and self.dtype != pl.Null:
+    def _read(self, series: pl.Series) -> tuple[Ints, NDArray[np.bool_], list[Problem]]:
+        """The place of each value in the domain, which ones are missing, and what is wrong."""
+        absent = is_missing(series)
+        try:
+            codes = self._places(series)
+        except pl.exceptions.PolarsError:  # types of which nothing converts to the known one
+            return np.zeros(len(series), np.int64), absent, [wrong_type(self, series)]
+        problems = []
+        unknown = is_missing(codes) & ~absent
+        if unknown.any():
+            problems.append(
+                Problem(
+                    unknown,
+                    f"column '{self.name}' holds a category that did not occur in the initial data",
+                    "fit on data with all categories, or map it to a known one",
+                )
+            )
+        if absent.any() and not self.missing:
+            problems.append(never_missing(self, absent))
+        return filled(codes, 0), absent, problems
+
+    def _places(self, series: pl.Series) -> pl.Series:
+        """The place of each value in the domain; null where it is not in it."""
+        if not len(self.domain):
+            return pl.Series([None] * len(series), dtype=pl.Int64)
+        if series.dtype != self.dtype:
             series = series.cast(self.dtype, strict=False)
         places = pl.Series(np.arange(len(self.domain)))
-        if len(self.domain):
-            codes = series.replace_strict(self.domain, places, default=None, return_dtype=pl.Int64)
-        else:
-            codes = pl.Series([None] * len(series), dtype=pl.Int64)
-        absent = is_missing(as_series(self.name, cells))
-        unknown = int((is_missing(codes) & ~absent).sum())
-        if unknown or (absent.any() and not self.missing):
-            what = f"{unknown} values" if unknown else f"{int(absent.sum())} missing values"
-            raise DataError(
-                f"column '{self.name}' holds {what} that did not occur in the data that the "
-                "encoder was fitted on: fit on all the data, or map them to known categories"
-            )
-        return filled(codes, 0), absent
+        return series.replace_strict(self.domain, places, default=None, return_dtype=pl.Int64)
 
     def _ranks(self, code: Floats, elsewhere: Floats, grouped: Grouped | None) -> Ints:
         """The place among the rarer categories that a code stands for."""
@@ -143,7 +168,7 @@ class CategoryCodec:
         return np.clip(ranks, 0, self.tail - 1).astype(np.int64)
 
     def rescale(self, variances: Floats) -> None:
-        """Takes the scale from the variances of the dimensions."""
+        """Take the scale from the variances of the dimensions."""
         self.scales = _one_scale(float(variances.sum()), self.weight, self.width)
 
     def _fit_scales(self, rows: int) -> None:
@@ -159,20 +184,71 @@ class CategoryCodec:
             variance += rate * (1 - rate)
         self.scales = _one_scale(variance, self.weight, self.width)
 
-    def _typed(self, picked: Ints, absent: Any) -> Cells:
+    def _typed(self, picked: Ints, absent: NDArray[np.bool_] | None) -> pl.Series:
         places = pl.Series(np.minimum(picked, len(self.domain) - 1))
         if absent is not None:
-            places = places.zip_with(pl.Series(~absent), pl.Series([None], dtype=pl.Int64))
-        series = self.domain.gather(places).alias(self.name)
-        return series.to_numpy() if self.as_array else series
+            places = with_nulls(places, absent)
+        return self.domain.gather(places).alias(self.name)
+
+    def merge(self, other: CategoryCodec) -> tuple[Self, Affine, Affine]:
+        """Return the code of both domains, and the way of each part into it."""
+        known = [codec for codec in (self, other) if len(codec.domain)] or [self]
+        refuse_other_type(self.name, [codec.dtype for codec in known])
+        alike = self.domain.equals(other.domain)
+        if not alike and (self.tail or other.tail):
+            raise DataError(
+                f"column '{self.name}' has so many categories that some share a code, and not the "
+                "same ones in the two tables: fit both parts with fewer categories"
+            )
+        domain = known[0].domain
+        if not alike and len(known) == 2:
+            new = other.domain.filter(~other.domain.is_in(domain.implode()))
+            domain = pl.concat([domain, new])
+        joined = replace(
+            self,
+            dtype=known[0].dtype,
+            domain=domain,
+            top=self.top if alike else len(domain),
+            missing=self.missing or other.missing,
+            counts=self._counts_in(domain) + other._counts_in(domain),
+        )
+        joined.scales = np.full(joined.width, self.scales[0])
+        return joined, self._way_into(joined), other._way_into(joined)
+
+    def _places_in(self, domain: pl.Series) -> list[int]:
+        where = {value: place for place, value in enumerate(domain.to_list())}
+        return [where[value] for value in self.domain.to_list()]
+
+    def _counts_in(self, domain: pl.Series) -> Ints:
+        counts = np.zeros(len(domain), dtype=np.int64)
+        counts[self._places_in(domain)] = self.counts
+        return counts
+
+    def _way_into(self, joined: CategoryCodec) -> Affine:
+        linear = np.zeros((self.width, joined.width))
+        for place, target in enumerate(self._places_in(joined.domain)[: self.top]):
+            linear[place, target] = 1.0
+        if self.tail:
+            linear[self.top, joined.top] = 1.0
+        if self.missing:
+            linear[-1, -1] = 1.0
+        return Affine(linear, np.zeros(joined.width))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything that encoding and decoding need, as plain JSON values."""
+        return fields_to_json(self)
+
+    @classmethod
+    def from_json(cls, entries: dict[str, Any]) -> Self:
+        """Return the code that :meth:`to_json` wrote."""
+        return cls(**fields_from_json(entries))
 
 
 @dataclass
 class BooleanCodec:
-    """One column of truth values: 0 or 1, and an indicator for missing where that occurred."""
+    """One column of booleans: 0 or 1, and an indicator for missing where that occurred."""
 
     name: str
-    as_array: bool
     missing: bool
     observed: int
     weight: float = 1.0
@@ -181,14 +257,13 @@ class BooleanCodec:
     kind: Kind = Kind.BOOLEAN
 
     @classmethod
-    def fit(cls, name: str, cells: Cells, *, weight: float) -> BooleanCodec:
-        """Learns whether values are missing, and the scale."""
-        series = as_series(name, cells)
+    def fit(cls, series: pl.Series, *, weight: float) -> BooleanCodec:
+        """Learn whether values are missing, and the scale."""
         rows, null = max(len(series), 1), series.null_count()
         truth = series.cast(pl.Float64).fill_null(0.5).to_numpy()
         rate = null / rows
         variance = float(truth.var()) + rate * (1 - rate) if len(series) else 0.0
-        codec = cls(name, isinstance(cells, np.ndarray), null > 0, len(series) - null, weight)
+        codec = cls(series.name, null > 0, len(series) - null, weight)
         codec.rescale(np.array([variance]))
         return codec
 
@@ -200,21 +275,23 @@ class BooleanCodec:
     def feature_names(self) -> list[str]:
         return [self.name, f"{self.name}=(missing)"][: self.width]
 
-    def encode(self, cells: Cells, out: Floats) -> None:
-        """Writes the dimensions of a column into ``out``, (n, width)."""
-        series = as_series(self.name, cells)
-        null = is_missing(series)
-        if null.any() and not self.missing:
-            raise DataError(
-                f"column '{self.name}' is missing in {int(null.sum())} records, but was never "
-                "missing in the data that the encoder was fitted on"
-            )
+    def problems(self, series: pl.Series) -> list[Problem]:
+        """Return the rows that are not true or false, and missing ones where there were none."""
+        if series.dtype not in (pl.Boolean, pl.Null):
+            return [wrong_type(self, series)]
+        if self.missing or not series.null_count():
+            return []
+        return [never_missing(self, is_missing(series))]
+
+    def encode(self, series: pl.Series, out: Floats) -> None:
+        """Write the dimensions of a column into ``out``, (n, width)."""
+        refuse(self.problems(series))
         out[:, 0] = filled(series.cast(pl.Float64), 0.5)
         if self.missing:
-            out[:, 1] = null
+            out[:, 1] = is_missing(series)
 
-    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> Cells:
-        """A column from its dimensions."""
+    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
+        """Return a column from its dimensions."""
         gone = block[:, 1] if self.missing else np.zeros(len(block))
         true = block[:, 0] - 0.5 * gone  # a missing record counts as half true
         shares: list[Floats] = []
@@ -223,15 +300,34 @@ class BooleanCodec:
             held = grouped.means[:, 0] - 0.5 * away
             shares = [1 - held - away, held, away]
         states = choose_states([1 - true - gone, true, gone], shares, grouped)
-        if self.as_array:
-            return states == 1
-        series = pl.Series(self.name, states == 1)
-        if not self.missing:
-            return series
-        return series.zip_with(pl.Series(states != 2), pl.Series([None], dtype=pl.Boolean))
+        return with_nulls(pl.Series(self.name, states == 1), states == 2)
+
+    def merge(self, other: BooleanCodec) -> tuple[Self, Affine, Affine]:
+        """Return the code of both, and the way of each part into it."""
+        joined = replace(
+            self,
+            missing=self.missing or other.missing,
+            observed=self.observed + other.observed,
+            constant=self.constant and other.constant,
+        )
+        joined.scales = np.full(joined.width, self.scales[0])
+        ways = [
+            Affine(np.eye(codec.width, joined.width), np.zeros(joined.width))
+            for codec in (self, other)
+        ]
+        return joined, ways[0], ways[1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything that encoding and decoding need, as plain JSON values."""
+        return fields_to_json(self)
+
+    @classmethod
+    def from_json(cls, entries: dict[str, Any]) -> Self:
+        """Return the code that :meth:`to_json` wrote."""
+        return cls(**fields_from_json(entries))
 
     def rescale(self, variances: Floats) -> None:
-        """Takes the scale from the variances of the dimensions."""
+        """Take the scale from the variances of the dimensions."""
         variance = float(variances.sum())
         self.constant = self.observed > 0 and variance == 0
         self.scales = _one_scale(variance, self.weight, self.width)

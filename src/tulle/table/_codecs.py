@@ -1,28 +1,52 @@
-"""Which code a column gets: from what the policy says of it, else from its type."""
+"""What every code of a column can do: encode, decode, merge, save itself, and name bad rows."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Protocol, Self
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
+from tulle._json import series_from_text, series_to_text
+from tulle._moments import GroupMoments
 from tulle._types import Floats
 from tulle.errors import DataError
-from tulle.table._categories import BooleanCodec, CategoryCodec
 from tulle.table._drawing import Grouped
-from tulle.table._frames import Cells, as_series
-from tulle.table._numbers import NumberCodec
-from tulle.table.schema import Column, Kind
+from tulle.table.schema import Kind
 
-# A text column in which more than this share of the values are different is no category.
-_UNIQUE_SHARE = 0.9
-_UNIQUE_FROM = 5  # ... unless it is too short to tell
 
-_NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
+class Problem(NamedTuple):
+    """Rows that a code does not take, and why: a sentence that holds no value of the data.
+
+    A table that has such rows is refused as a whole; a stream leaves them out.
+    """
+
+    rows: NDArray[np.bool_]
+    reason: str
+    remedy: str
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raise a DataError for the first of some problems, with the number of its rows."""
+    for rows, reason, remedy in problems:
+        if rows.any():
+            raise DataError(f"{reason} ({int(rows.sum())} of {len(rows)} records): {remedy}")
+
+
+def first_reasons(problems: Sequence[Problem]) -> dict[int, str]:
+    """Return the first reason for each row that has a problem."""
+    reasons: dict[int, str] = {}
+    for rows, reason, _ in reversed(problems):
+        reasons |= dict.fromkeys(np.flatnonzero(rows).tolist(), reason)
+    return reasons
 
 
 class Codec(Protocol):
-    """The code of one column."""
+    """The code of one column: a Series to some dimensions, and back."""
 
     name: str
     kind: Kind
@@ -36,109 +60,120 @@ class Codec(Protocol):
     def width(self) -> int: ...
     @property
     def feature_names(self) -> list[str]: ...
-    def encode(self, cells: Cells, out: Floats) -> None: ...
-    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> Cells: ...
+    def problems(self, series: pl.Series) -> list[Problem]: ...
+    def encode(self, series: pl.Series, out: Floats) -> None: ...
+    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series: ...
     def rescale(self, variances: Floats) -> None: ...
-
-
-def kind_of(cells: Cells) -> Kind:
-    """The kind of a column, from its type alone."""
-    dtype: Any = as_series("", cells[:0]).dtype
-    if dtype == pl.Boolean:
-        return Kind.BOOLEAN
-    if dtype.is_integer():
-        return Kind.INTEGER
-    if dtype.is_float() or dtype.is_decimal():
-        return Kind.DECIMAL
-    if dtype.is_temporal():
-        return Kind.DATETIME
-    return Kind.CATEGORY
-
-
-def codec_for(
-    name: str,
-    cells: Cells,
-    known: Column | None,
-    *,
-    weight: float,
-    bounds: tuple[float, float] | None,
-    max_width: int,
-    find_decimals: bool,
-    complete: bool,
-) -> Codec:
-    """The fitted code of a column."""
-    natural = kind_of(cells)
-    kind = natural if known is None else _agreed(name, natural, known.kind)
-    if known is None and complete:
-        _refuse_text(name, cells)
-    if bounds is not None and kind not in _NUMBERS:
-        raise DataError(f"column '{name}' has bounds, but is no column of numbers")
-    if kind is Kind.CATEGORY:
-        return CategoryCodec.fit(name, cells, weight=weight, max_width=max_width)
-    if kind is Kind.BOOLEAN:
-        return BooleanCodec.fit(name, cells, weight=weight)
-    return NumberCodec.fit(
-        name, kind, cells, weight=weight, bounds=bounds, find_decimals=find_decimals
-    )
+    def merge(self, other: Any) -> tuple[Self, Affine, Affine]: ...
+    def to_json(self) -> dict[str, Any]: ...
 
 
 def family_of(dtype: pl.DataType) -> str:
-    """A word for the types whose values can stand beside each other in a column."""
+    """Return a word for the types whose values can stand next to each other in a column."""
     if dtype.is_numeric() or dtype == pl.Boolean:
         return "number"
     return "text" if dtype in (pl.String, pl.Categorical, pl.Enum) else str(dtype.base_type())
 
 
-def matching(codec: Codec, cells: Cells) -> Cells:
-    """Later cells of a column in the type that its code was fitted on; refuses another type."""
-    dtype = as_series("", cells[:0]).dtype
-    if codec.kind is Kind.CATEGORY or dtype == pl.Null:
-        return cells  # what did not occur is refused value by value
-    if isinstance(codec, NumberCodec) and codec.kind is Kind.DATETIME:
-        known = codec.dtype
-        fits = family_of(dtype) == family_of(known) and _zone(dtype) == _zone(known)
-        cells = cells.cast(known) if fits and dtype != known else cells
-    else:
-        fits = dtype == pl.Boolean if codec.kind is Kind.BOOLEAN else family_of(dtype) == "number"
-    if not fits:
-        raise DataError(
-            f"column '{codec.name}' is of kind {codec.kind}, but comes as {dtype.base_type()} in "
-            f"{len(cells)} records: convert it to the type of the first records"
-        )
-    return cells
-
-
-def _zone(dtype: Any) -> str | None:
-    return getattr(dtype, "time_zone", None)
-
-
-def _agreed(name: str, natural: Kind, declared: Kind) -> Kind:
-    """The declared kind, if values of that type can be of it."""
-    if declared is Kind.TEXT:
-        raise DataError(
-            f"column '{name}' is free text, which cannot be condensed: give it the role "
-            "'identifier' or 'ignored', or declare it a category"
-        )
-    if declared is Kind.CATEGORY or declared is natural:
-        return declared
-    if natural in _NUMBERS and declared in _NUMBERS:
-        return natural  # the type knows better whether values are whole
-    if declared is Kind.BOOLEAN and natural in (Kind.INTEGER, Kind.CATEGORY):
-        return Kind.CATEGORY  # 0 and 1, yes and no: two categories in their own words
-    raise DataError(
-        f"column '{name}' is declared {declared}, but its type is {natural}: convert the column "
-        "or correct the policy"
+def wrong_type(codec: Codec, series: pl.Series) -> Problem:
+    """Return the problem of a column whose type its code cannot read."""
+    return Problem(
+        np.ones(len(series), dtype=bool),
+        f"column '{codec.name}' is of kind {codec.kind}, but comes as {series.dtype.base_type()}",
+        "convert it to the type of the initial data",
     )
 
 
-def _refuse_text(name: str, cells: Cells) -> None:
-    if not isinstance(cells, pl.Series) or cells.dtype != pl.String:
-        return
-    present = len(cells) - cells.null_count()
-    distinct = cells.drop_nulls().n_unique() if present >= _UNIQUE_FROM else 0
-    if distinct > _UNIQUE_SHARE * present:
-        raise DataError(
-            f"column '{name}' looks like free text or an identifier: {distinct} of {present} "
-            "values are different. Leave it out, give it the role 'identifier' or 'ignored', or "
-            "declare it a category"
+def never_missing(codec: Codec, rows: NDArray[np.bool_]) -> Problem:
+    """Return the problem of missing values where there were none before."""
+    return Problem(
+        rows,
+        f"column '{codec.name}' is missing, but was never missing in the initial data",
+        "fit on data with missing values, or fill them in",
+    )
+
+
+# Two codes of the same column as one: categories, missing states and ranges of both. The
+# dimensions of each part map into those of the whole by an affine function (other categories take
+# other places, time counts from another start), under which means and covariances move exactly.
+# So statistics of parts can be joined without the parts' records.
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``x @ linear + shift``: from the dimensions of a part to those of the whole."""
+
+    linear: Floats
+    shift: Floats
+
+    def moved(self, moments: GroupMoments) -> GroupMoments:
+        """Return the statistics of a part in the dimensions of the whole."""
+        return GroupMoments(
+            moments.counts,
+            moments.means @ self.linear + self.shift,
+            self.linear.T @ moments.scatters @ self.linear,
+            moments.levels,
+            moments.level_sums,
         )
+
+
+def side_by_side(ways: list[Affine]) -> Affine:
+    """Return the ways of several columns as one."""
+    linear = block_diag(*(way.linear for way in ways))
+    return Affine(linear, np.concatenate([way.shift for way in ways]))
+
+
+def refuse_other_type(name: str, dtypes: Sequence[Any]) -> None:
+    """Refuse to merge two types: the narrower could not hold the values of both."""
+    if any(dtype != dtypes[0] for dtype in dtypes):
+        raise DataError(
+            f"column '{name}' has another type in the two tables: convert it to the same type in "
+            "both, and fit again"
+        )
+
+
+# A code as JSON, for states that outlive a process. Numbers are written so that they read back
+# bit by bit; types and domains as Arrow IPC. No row is in it, but the range and the domain of a
+# column are: it is for the owner of the data.
+
+
+def fields_to_json(codec: Any) -> dict[str, Any]:
+    """Return the fields of a code as plain JSON values."""
+    return {part.name: _to_json(getattr(codec, part.name)) for part in fields(codec)}
+
+
+def fields_from_json(entries: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that :func:`fields_to_json` wrote."""
+    return {name: _from_json(value) for name, value in entries.items()}
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Kind):
+        return {"kind": value.value}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return {"tuple": list(value)}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, pl.Series):
+        return {"series": series_to_text(value)}
+    if isinstance(value, pl.DataType) or (
+        isinstance(value, type) and issubclass(value, pl.DataType)
+    ):
+        return {"type": series_to_text(pl.Series("type", [], dtype=value))}
+    return value
+
+
+def _from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "kind" in value:
+        return Kind(value["kind"])
+    if "tuple" in value:
+        return tuple(value["tuple"])
+    if "array" in value:
+        return np.array(value["array"], dtype=value["dtype"])
+    if "series" in value:
+        return series_from_text(value["series"])
+    return series_from_text(value["type"]).dtype

@@ -1,157 +1,220 @@
 """Any table in, the same kind out.
 
-pandas, polars and pyarrow tables, NumPy arrays and lists of rows open into named columns: a NumPy
-array where the values are plain numbers or truth values, a polars Series for everything else. The
-container that comes with the columns puts others like them (not the rows: those are released
-anew) back into the kind of table that came in, with its names, order and types. pandas needs no
-pyarrow for this.
+:func:`enter` makes a polars frame of a pandas or polars DataFrame, a pyarrow Table or RecordBatch,
+a NumPy array or a list of rows. The :class:`Exit` that comes with it puts other frames of such
+columns (not the rows: those are synthesized) back into that kind of table, with its names, order
+and types. Missing values stay what they were: null, or NaN. pandas needs no pyarrow for this.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from tulle.errors import DataError, TulleError
 
-if TYPE_CHECKING:
-    import polars as pl
-
-
-Cells = Any  # one column: NDArray (numbers, truth values) or pl.Series
-Columns = dict[str, Cells]
 _UNSUPPORTED = ("Binary", "Object", "Unknown", "Int128", "UInt128")
 _ACCEPTED = "a pandas or polars DataFrame, a pyarrow Table, a 2-D NumPy array or a list of rows"
 
 
-class Container(Protocol):
+class Exit(Protocol):
     """Remembers what kind of table came in, but none of its rows."""
 
-    def restore(self, columns: Mapping[str, Cells]) -> Any:
-        """A table of that kind from some of its columns, by name."""
+    @property
+    def plain(self) -> bool:
+        """Whether it was an array or a list: numbers without a declared precision, no names."""
+        ...
+
+    def leave(self, frame: pl.DataFrame) -> Any:
+        """Return a table of that kind, from a frame that has some of its columns."""
         ...
 
 
-def open_table(X: Any) -> tuple[Columns, Container]:
-    """The columns of any table, and the container to put others like them into.
+def enter(X: Any) -> tuple[pl.DataFrame, Exit]:
+    """Return any table as a frame, and the way back.
 
-    >>> columns, container = open_table([[1, "a"], [2, "b"]])
-    >>> list(columns)
+    >>> frame, exit = enter([[1, "a"], [2, "b"]])
+    >>> frame.columns
     ['x0', 'x1']
-    >>> container.restore(columns)
+    >>> exit.leave(frame)
     [[1, 'a'], [2, 'b']]
     """
-    columns, container = _open(X)
-    if not columns:
+    frame, exit = _enter(X)
+    if not frame.width:
         rows = len(X) if hasattr(X, "__len__") else 0
         raise DataError(f"0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required.")
-    return columns, container
+    return frame, exit
 
 
-def open_column(y: Any, name: str = "target") -> tuple[Columns, Container]:
-    """One column (array, list, Series, pyarrow array) opened as a table of one column."""
-    family = _family(y)
+@dataclass(frozen=True)
+class ColumnExit:
+    """Remembers what one column came in."""
+
+    table: Exit
+    kind: str  # "list", or the library
+    inside: str  # its name in a frame
+    name: Any = None  # as it was, if there was one
+    chunked: bool = False
+
+    def leave(self, series: pl.Series) -> Any:
+        """Return a column of that kind."""
+        table = self.table.leave(series.alias(self.inside).to_frame())
+        if self.kind == "list":
+            return [row[0] for row in table]
+        if self.kind == "pandas":
+            return table.iloc[:, 0].rename(self.name)
+        if self.kind == "polars":
+            return table.to_series(0).alias(self.name)
+        if self.kind == "pyarrow":
+            return table.column(0) if self.chunked else table.column(0).combine_chunks()
+        return table[:, 0]
+
+
+def enter_column(y: Any, name: str = "target") -> tuple[pl.Series, ColumnExit]:
+    """Return one column (array, list, Series, pyarrow array) as a Series, and the way back."""
+    family, kind = _family(y), type(y).__name__
+    own: Any = None
     if family == "pandas" and np.ndim(y) == 1:  # an Index, or an array of pandas' own, too
         import pandas as pd
 
         y = y if isinstance(y, pd.Series) else pd.Series(y)
-        columns, container = open_table(y.to_frame(name=name if y.name is None else y.name))
-    elif family == "polars" and type(y).__name__ == "Series":
-        columns, container = open_table(y.alias(y.name or name).to_frame())
-    elif family == "pyarrow" and type(y).__name__ != "Table":
+        own = y.name
+        frame, exit = enter(y.to_frame(name=name if own is None else own))
+    elif family == "polars" and kind == "Series":
+        own = y.name
+        frame, exit = enter(y.alias(own or name).to_frame())
+    elif family == "pyarrow" and kind != "Table":
         import pyarrow as pa
 
-        columns, container = open_table(pa.table({name: y}))
+        frame, exit = enter(pa.table({name: y}))
     elif isinstance(y, list | tuple) and not (y and isinstance(y[0], list | tuple)):
-        columns, container = open_table([[value] for value in y] or np.empty((0, 1)))
+        family = "list"
+        frame, exit = enter([[value] for value in y] or np.empty((0, 1)))
+        exit = exit if y else _RowsExit(exit)
     elif np.ndim(y) == 1:
-        columns, container = open_table(np.asarray(y)[:, None])
+        frame, exit = enter(np.asarray(y)[:, None])
     else:
         raise DataError(f"'{name}' must be one column. Got {np.ndim(y)} dimensions.")
-    return columns, _OneColumn(container, isinstance(y, list | tuple), y)
+    series = frame.to_series(0)
+    way = ColumnExit(exit, family, series.name, own, kind == "ChunkedArray")
+    named = family in ("pandas", "polars", "pyarrow")
+    return series if named else series.alias(name), way
+
+
+@dataclass(frozen=True)
+class Border:
+    """The way back of a table and, where there is one, of its target: the last column."""
+
+    table: Exit
+    target: ColumnExit | None = None
+
+    def leave(self, frame: pl.DataFrame) -> Any:
+        """Return ``X``, or ``(X, y)`` where there is a target."""
+        if self.target is None:
+            return self.table.leave(frame)
+        return self.table.leave(frame[:, :-1]), self.target.leave(frame.to_series(-1))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kinds of containers as JSON; of frames only that they are frames."""
+        target = None
+        if self.target is not None:
+            target = [self.target.kind, _exit_to_json(self.target.table)]
+        return {"table": _exit_to_json(self.table), "target": target}
+
+    @classmethod
+    def from_json(cls, entries: dict[str, Any]) -> Border:
+        """Return the border that :meth:`to_json` wrote; frames are those of polars."""
+        if entries["target"] is None:
+            return cls(_exit_from_json(entries["table"]))
+        kind, dtype = entries["target"]
+        target = ColumnExit(_exit_from_json(dtype), kind if dtype else "polars", "target", "")
+        return cls(_exit_from_json(entries["table"]), target)
+
+    def features(self, frame: pl.DataFrame) -> list[str]:
+        """Return the names of the columns that are not the target."""
+        return frame.columns if self.target is None else frame.columns[:-1]
+
+    def plain(self, frame: pl.DataFrame) -> list[str]:
+        """Return the columns whose numbers have no declared precision; a target's is kept."""
+        return self.features(frame) if self.table.plain else []
+
+
+def enter_with_target(X: Any, y: Any) -> tuple[pl.DataFrame, Border]:
+    """Return a table, and the target ``y`` as its last column if there is one."""
+    frame, exit = enter(X)
+    if y is None:
+        return frame, Border(exit)
+    series, way = enter_column(y)
+    check_length(series, frame.height)
+    name = free_name(series.name, frame.columns)
+    return frame_of([*frame, series.alias(name)]), Border(exit, way)
+
+
+def _exit_to_json(exit: Exit) -> list[str]:
+    """The type of an array, and whether it was a list of rows; nothing for frames."""
+    if isinstance(exit, _RowsExit):
+        return [*_exit_to_json(exit.array), "rows"]
+    return [exit.dtype.str] if isinstance(exit, _ArrayExit) else []
+
+
+def _exit_from_json(entries: list[str]) -> Exit:
+    if not entries:
+        return _PolarsExit()
+    array = _ArrayExit(np.dtype(entries[0]))
+    return _RowsExit(array) if entries[1:] else array
+
+
+def frame_of(columns: Sequence[pl.Series]) -> pl.DataFrame:
+    """Return a frame of some columns, of which one may have no name."""
+    frame = pl.DataFrame(columns)
+    if not all(series.name for series in columns):  # polars would make one up
+        frame.columns = [series.name for series in columns]
+    return frame
+
+
+def check_length(y: pl.Series, records: int) -> None:
+    """Refuse a target that does not have one entry for each record."""
+    if len(y) != records:
+        raise DataError(
+            f"y has {len(y)} entries, but X has {records} records: inconsistent numbers of samples"
+        )
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name for one more column, which no other has."""
+    while name in taken:
+        name = f"{name} (target)"
+    return name
 
 
 def to_polars(X: Any) -> pl.DataFrame:
-    """Any table as a polars DataFrame."""
-    import polars as pl
-
-    if isinstance(X, pl.DataFrame):
-        return X
-    columns, _ = open_table(X)
-    return pl.DataFrame({name: as_series(name, cells) for name, cells in columns.items()})
-
-
-def as_series(name: str, cells: Cells) -> pl.Series:
-    """One column as a polars Series."""
-    import polars as pl
-
-    return cells if isinstance(cells, pl.Series) else pl.Series(name, cells)
+    """Return any table as a polars DataFrame; one of polars as it is, whatever its types."""
+    return X if isinstance(X, pl.DataFrame) else enter(X)[0]
 
 
 def is_missing(series: pl.Series) -> NDArray[np.bool_]:
-    """Which values are missing. Asking polars for it plans a query: too long for one record."""
+    """Return which values are missing. Asking polars plans a query: too long for one record."""
     if not series.null_count():
         return np.zeros(len(series), dtype=bool)
     return series.is_null().to_numpy()
 
 
 def filled(series: pl.Series, value: Any) -> NDArray[Any]:
-    """The values as an array, with ``value`` for those that are missing."""
+    """Return the values as an array, with ``value`` for those that are missing."""
     return (series.fill_null(value) if series.null_count() else series).to_numpy()
 
 
-def count_rows(columns: Columns) -> int:
-    """The number of rows of an opened table."""
-    return len(next(iter(columns.values())))
-
-
-def take_rows(X: Any, rows: NDArray[Any]) -> Any:
-    """Some rows of a table or a column, in the order asked for, in the same container."""
-    family = _family(X)
-    if family == "pandas":
-        return X.iloc[rows].reset_index(drop=True)
-    if family == "pyarrow":
-        return X.take(rows)
-    if isinstance(X, list | tuple):
-        return [X[row] for row in rows.tolist()]
-    return X[rows]
-
-
-def stack_rows(tables: Sequence[Any]) -> Any:
-    """Tables (or columns) of one kind, one below the other."""
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    family = _family(first)
-    if family == "pandas":
-        import pandas as pd
-
-        return pd.concat(tables, ignore_index=True)
-    if family == "polars":
-        import polars as pl
-
-        return pl.concat(tables)
-    if family == "pyarrow":
-        import pyarrow as pa
-
-        batches = isinstance(first, pa.RecordBatch)
-        return pa.concat_batches(tables) if batches else pa.concat_tables(tables)
-    if isinstance(first, list):
-        return [row for table in tables for row in table]
-    return np.concatenate(tables)
-
-
-def is_plain(container: Container) -> bool:
-    """Whether a table came as a NumPy array or a list: numbers without a declared precision."""
-
-    return isinstance(container, ArrayTable | RowList)
+def with_nulls(series: pl.Series, empty: NDArray[np.bool_]) -> pl.Series:
+    """Return a column with null where it is ``empty``."""
+    if not empty.any():
+        return series
+    return series.zip_with(pl.Series(~empty), pl.Series([None], dtype=series.dtype))
 
 
 def _family(X: Any) -> str:
@@ -159,44 +222,39 @@ def _family(X: Any) -> str:
     return type(X).__module__.partition(".")[0]
 
 
-def _open(X: Any) -> tuple[Columns, Container]:
-
+def _enter(X: Any) -> tuple[pl.DataFrame, Exit]:
     family, kind = _family(X), type(X).__name__
     if family == "pandas" and kind == "DataFrame":
-        return open_pandas(X)
+        return _enter_pandas(X)
     if family == "polars" and kind == "DataFrame":
-        return _open_polars(X)
+        for name, dtype in zip(X.columns, X.dtypes):
+            _refuse_unsupported(name, dtype)
+        return X, _PolarsExit()
     if family == "pyarrow" and kind in ("Table", "RecordBatch"):
-        return open_arrow(X)
+        return _enter_arrow(X)
     if isinstance(X, list | tuple):
-        return open_rows(X)
+        frame, exit = _enter_array(_rows_to_array(X))
+        return frame, _RowsExit(exit)
     if kind == "LazyFrame":
         raise DataError("the table is lazy: call .collect() first")
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise DataError("sparse data is not supported: pass X.toarray(), or use a Sketcher")
     if hasattr(X, "__array__"):
         masked = isinstance(X, np.ma.MaskedArray)
-        return open_array(X if masked else np.asarray(X))
+        return _enter_array(X if masked else np.asarray(X))
     raise DataError(f"cannot read a {kind} as a table: pass {_ACCEPTED}")
 
 
-class PolarsTable:
-    def restore(self, columns: Mapping[str, Cells]) -> pl.DataFrame:
-        import polars as pl
+@dataclass(frozen=True)
+class _PolarsExit:
+    plain = False
 
-        return pl.DataFrame({name: as_series(name, cells) for name, cells in columns.items()})
-
-
-def _open_polars(X: pl.DataFrame) -> tuple[Columns, Container]:
-    columns: Columns = {}
-    for series in X:
-        refuse_unsupported(series.name, series.dtype)
-        columns[series.name] = series
-    return columns, PolarsTable()
+    def leave(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame
 
 
-def refuse_unsupported(name: str, dtype: Any) -> None:
-    """Refuses column types that hold no single value a row."""
+def _refuse_unsupported(name: str, dtype: Any) -> None:
+    """Refuse column types that hold no single value a row."""
     if dtype.is_nested() or str(dtype).partition("(")[0] in _UNSUPPORTED:
         raise DataError(
             f"column '{name}' has type {dtype}, which is not supported: split it into plain "
@@ -204,8 +262,8 @@ def refuse_unsupported(name: str, dtype: Any) -> None:
         )
 
 
-def refuse_extended(name: str, dtype: np.dtype[Any]) -> None:
-    """Refuses numbers with more digits than the floating point that all work is done in."""
+def _refuse_extended(name: str, dtype: np.dtype[Any]) -> None:
+    """Refuse numbers with more digits than the floating point that all work is done in."""
     if dtype.kind == "f" and dtype.itemsize > 8:
         raise DataError(
             f"column '{name}' has type {dtype}, which is not supported: convert it with "
@@ -214,14 +272,14 @@ def refuse_extended(name: str, dtype: np.dtype[Any]) -> None:
 
 
 def refuse_patterns(names: Iterable[str]) -> None:
-    """Refuses names that polars takes for patterns of names: it would choose other columns."""
+    """Refuse names that polars takes for patterns of names: it would choose other columns."""
     for name in names:
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise DataError(f"the column name '{name}' reads like a pattern of names: rename it")
 
 
-def refuse_duplicates(names: Iterable[Any]) -> None:
-    """Refuses tables in which a column name is not unique."""
+def _refuse_duplicates(names: Iterable[Any]) -> None:
+    """Refuse tables in which a column name is not unique."""
     seen: set[str] = set()
     for name in map(str, names):
         if name in seen:
@@ -229,93 +287,71 @@ def refuse_duplicates(names: Iterable[Any]) -> None:
         seen.add(name)
 
 
-class _OneColumn:
-    def __init__(self, table: Container, listed: bool, example: Any) -> None:
-        self.table = table
-        self.listed = listed
-        self.family = _family(example)
-        self.chunked = type(example).__name__ == "ChunkedArray"
-        self.unnamed = self.family in ("pandas", "polars") and not example.name
-
-    def restore(self, columns: Mapping[str, Cells]) -> Any:
-        table = self.table.restore(columns)
-        if self.listed:
-            rows = table if isinstance(table, list) else table.tolist()
-            return [row[0] for row in rows]
-        if self.family == "pandas":
-            return table.iloc[:, 0].rename(None) if self.unnamed else table.iloc[:, 0]
-        if self.family == "polars":
-            series = table.to_series(0)
-            return series.alias("") if self.unnamed else series
-        if self.family == "pyarrow":
-            return table.column(0) if self.chunked else table.column(0).combine_chunks()
-        return table[:, 0]
-
-
 # NumPy arrays and lists of rows, whose columns have no names.
 
 
 @dataclass(frozen=True)
-class ArrayTable:
+class _ArrayExit:
     dtype: np.dtype[Any]
+    plain = True
 
-    def restore(self, columns: Mapping[str, Cells]) -> NDArray[Any]:
-        rows = len(next(iter(columns.values()))) if columns else 0
+    def leave(self, frame: pl.DataFrame) -> NDArray[Any]:
+        if self.dtype == object:
+            columns: list[Any] = [series.to_list() for series in frame]
+        else:
+            columns = [series.to_numpy() for series in frame]
         # an array is kept by column or by row, as it comes: rows are what most readers want
-        array = np.empty((rows, len(columns)), dtype=self._holding(columns))
-        for place, cells in enumerate(columns.values()):
-            if self.dtype == object and not isinstance(cells, np.ndarray):
-                array[:, place] = cells.to_list()
-            else:
-                array[:, place] = np.asarray(cells)
+        array = np.empty(frame.shape, dtype=self._holding(frame, columns))
+        for place, values in enumerate(columns):
+            array[:, place] = values
         return array
 
-    def _holding(self, columns: Mapping[str, Cells]) -> np.dtype[Any]:
+    def _holding(self, frame: pl.DataFrame, columns: list[Any]) -> np.dtype[Any]:
         """The type of the array, wider if it came for part of the data only: a stream's begin."""
         if self.dtype.kind == "U":
-            longest = [cells.str.len_chars().max() or 1 for cells in columns.values()]
+            longest: list[Any] = [series.str.len_chars().max() or 1 for series in frame]
             return np.dtype(f"U{max(self.dtype.itemsize // 4, *longest)}")
         if self.dtype.kind in "biuf":
-            return np.result_type(self.dtype, *(cells.dtype for cells in columns.values()))
+            return np.result_type(self.dtype, *(values.dtype for values in columns))
         return self.dtype
 
 
 @dataclass(frozen=True)
-class RowList:
-    array: Container
+class _RowsExit:
+    array: Exit
+    plain = True
 
-    def restore(self, columns: Mapping[str, Cells]) -> list[list[Any]]:
-        rows: list[list[Any]] = self.array.restore(columns).tolist()
+    def leave(self, frame: pl.DataFrame) -> list[list[Any]]:
+        rows: list[list[Any]] = self.array.leave(frame).tolist()
         return rows
 
 
-def open_array(X: NDArray[Any]) -> tuple[Columns, Container]:
-    """The columns of a 2-D array (x0, x1, ...), and the way back."""
+def _enter_array(X: NDArray[Any]) -> tuple[pl.DataFrame, Exit]:
+    """A 2-D array: its columns are x0, x1, ..."""
     if isinstance(X, np.ma.MaskedArray):
         raise DataError("masked arrays are not supported: use NaN for missing values")
     if X.dtype.names is not None or X.dtype.kind in "VS":
         raise DataError("structured and bytes arrays are not supported: pass a DataFrame")
     if X.dtype.kind == "c":
         raise DataError("Complex data not supported: pass real and imaginary parts as columns")
-    refuse_extended("x0", X.dtype)
+    _refuse_extended("x0", X.dtype)
     if X.ndim != 2:
         raise DataError(
             f"Expected a 2-D array, got {X.ndim} dimension(s). Reshape your data: "
             "X.reshape(-1, 1) if it has one column, X.reshape(1, -1) if it is one record."
         )
-    columns: Columns = {f"x{place}": X[:, place] for place in range(X.shape[1])}
-    if X.dtype.kind not in "biuf":
-        columns = {name: _infer(name, values) for name, values in columns.items()}
-    return columns, ArrayTable(X.dtype)
+    rows, width = X.shape
+    if X.dtype.kind in "biuf":
+        # One Series cut into columns: making one for each would take longer than condensing them.
+        # A copy, since polars shares the memory of an array, which its owner may use again.
+        whole = pl.Series(X.flatten(order="F"))
+        columns = [whole.slice(place * rows, rows).alias(f"x{place}") for place in range(width)]
+    else:
+        columns = [_inferred(f"x{place}", X[:, place]) for place in range(width)]
+    return pl.DataFrame(columns), _ArrayExit(X.dtype)
 
 
-def open_rows(X: Sequence[Any]) -> tuple[Columns, Container]:
-    """The columns of a list of rows, and the way back."""
-    columns, container = open_array(_rows_to_array(X))
-    return columns, RowList(container)
-
-
-def _infer(name: str, values: NDArray[Any]) -> Cells:
+def _inferred(name: str, values: NDArray[Any]) -> pl.Series:
     """A column of objects, texts or time stamps as a Series of one type."""
     if values.dtype.kind in "mM":
         unit = np.datetime_data(values.dtype)[0]
@@ -324,14 +360,14 @@ def _infer(name: str, values: NDArray[Any]) -> Cells:
     try:
         series = pl.Series(name, values.tolist(), strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        try:  # numbers of several types (1, 2.5): one array of numbers
-            return values.astype(np.float64)
+        try:  # numbers of several types (1, 2.5): one type of number
+            return pl.Series(name, values.astype(np.float64))
         except (TypeError, ValueError):
             raise DataError(
                 f"column '{name}' mixes values of several types: each column's argument must "
                 "be a string, a number, a date or missing"
             ) from None
-    refuse_unsupported(name, series.dtype)
+    _refuse_unsupported(name, series.dtype)
     return series
 
 
@@ -353,50 +389,64 @@ def _rows_to_array(X: Sequence[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class _Arrow:
+class _ArrowExit:
     schema: Any
     batch: bool
+    plain = False
 
-    def restore(self, columns: Mapping[str, Cells]) -> Any:
-        fields = [self.schema.field(name) for name in columns]
-        arrays = [
-            _cast_arrow(as_series(field.name, columns[field.name]).to_arrow(), field.type)
-            for field in fields
-        ]
+    def leave(self, frame: pl.DataFrame) -> Any:
+        import pyarrow as pa
+
+        fields = [self.schema.field(name) for name in frame.columns]
+        arrays = [_cast_arrow(s.to_arrow(), field.type) for s, field in zip(frame, fields)]
+        fields = [field.with_type(array.type) for field, array in zip(fields, arrays)]
         table = pa.table(arrays, schema=pa.schema(fields, metadata=self.schema.metadata))
-        if not self.batch:
-            return table
-        batches = table.combine_chunks().to_batches()
-        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+        return as_record_batch(table) if self.batch else table
 
 
-def open_arrow(X: Any) -> tuple[Columns, Container]:
-    """The columns of a pyarrow Table or RecordBatch, and the way back."""
-    refuse_duplicates(X.schema.names)
-    columns: Columns = {}
+def as_record_batch(table: Any) -> Any:
+    """Return a pyarrow Table as one RecordBatch."""
+    import pyarrow as pa
+
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _enter_arrow(X: Any) -> tuple[pl.DataFrame, Exit]:
+    import pyarrow as pa
+
+    _refuse_duplicates(X.schema.names)
+    columns = []
     for field in X.schema:
         if pa.types.is_decimal256(field.type):  # polars would panic
-            refuse_unsupported(field.name, pl.Object())
+            _refuse_unsupported(field.name, pl.Object())
         array = X.column(field.name)
         if pa.types.is_dictionary(field.type) and not _is_text(field.type.value_type):
             array = array.cast(field.type.value_type)
         series = pl.Series(field.name, array)
-        refuse_unsupported(field.name, series.dtype)
-        columns[field.name] = series
-    return columns, _Arrow(X.schema, type(X).__name__ == "RecordBatch")
+        _refuse_unsupported(field.name, series.dtype)
+        columns.append(series)
+    return frame_of(columns), _ArrowExit(X.schema, type(X).__name__ == "RecordBatch")
 
 
 def _cast_arrow(array: Any, wanted: Any) -> Any:
+    import pyarrow as pa
+
     if pa.types.is_dictionary(wanted):
         plain = array.cast(wanted.value_type)
         encoded = plain.dictionary_encode()
         return pa.DictionaryArray.from_arrays(
             encoded.indices.cast(wanted.index_type), encoded.dictionary, ordered=wanted.ordered
         )
-    return array.cast(wanted)
+    try:
+        return array.cast(wanted)
+    except pa.ArrowInvalid:  # later records of a stream need a wider type; its words quote a value
+        return array
 
 
 def _is_text(arrow_type: Any) -> bool:
+    import pyarrow as pa
+
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(is_kind(arrow_type) for is_kind in kinds)
 
@@ -417,49 +467,49 @@ _OBJECT_KINDS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class _Pandas:
+class _PandasExit:
     labels: dict[str, Any]  # text name -> the label as it came (perhaps a number or a tuple)
     dtypes: dict[str, Any]
     nulls: dict[str, Any]  # what an object column writes for a missing value
     column_names: Any  # the names of the column index
+    plain = False
 
-    def restore(self, columns: Mapping[str, Cells]) -> Any:
+    def leave(self, frame: pl.DataFrame) -> Any:
         import pandas as pd
 
-        series = [
-            _to_pandas(cells, self.dtypes[name], self.nulls.get(name))
-            for name, cells in columns.items()
+        columns = [
+            _to_pandas(series, self.dtypes[series.name], self.nulls.get(series.name))
+            for series in frame
         ]
-        frame = pd.concat(series, axis=1) if series else pd.DataFrame()
-        labels = [self.labels[name] for name in columns]
+        table = pd.concat(columns, axis=1) if columns else pd.DataFrame()
+        labels = [self.labels[name] for name in frame.columns]
         if all(isinstance(label, tuple) for label in labels) and labels:
-            frame.columns = pd.MultiIndex.from_tuples(labels, names=self.column_names)
+            table.columns = pd.MultiIndex.from_tuples(labels, names=self.column_names)
         else:
-            frame.columns = pd.Index(labels, name=self.column_names[0])
-        return frame
+            table.columns = pd.Index(labels, name=self.column_names[0])
+        return table
 
 
-def open_pandas(X: Any) -> tuple[Columns, Container]:
-    """The columns of a pandas DataFrame, and the way back."""
-    refuse_duplicates(X.columns)
-    columns: Columns = {}
+def _enter_pandas(X: Any) -> tuple[pl.DataFrame, Exit]:
+    _refuse_duplicates(X.columns)
+    columns = []
     nulls: dict[str, Any] = {}
     for place, label in enumerate(X.columns):
         name, series = str(label), X.iloc[:, place]
-        columns[name] = _from_pandas(name, series)
+        columns.append(_from_pandas(name, series))
         if series.dtype == np.dtype(object):
             missing = series[series.isna()]
             nulls[name] = _null_of(missing.iloc[0] if len(missing) else None)
     labels = {str(label): label for label in X.columns}
     dtypes = {str(label): X.dtypes.iloc[place] for place, label in enumerate(X.columns)}
-    return columns, _Pandas(labels, dtypes, nulls, list(X.columns.names))
+    return frame_of(columns), _PandasExit(labels, dtypes, nulls, list(X.columns.names))
 
 
-def _from_pandas(name: str, series: Any) -> Cells:
+def _from_pandas(name: str, series: Any) -> pl.Series:
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
-        refuse_extended(name, dtype)
-        return series.to_numpy()
+        _refuse_extended(name, dtype)
+        return pl.Series(name, series.to_numpy(copy=True))  # polars shares the memory
     convert = _converter(dtype)
     if convert is None:
         raise DataError(
@@ -467,17 +517,16 @@ def _from_pandas(name: str, series: Any) -> Cells:
             ".astype(...) to numbers, text, categories or dates, or leave it out"
         )
     try:
-        cells = convert(name, series)
+        column = convert(name, series)
     except TulleError:
         raise
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         raise _mixture(name) from None  # whose words quote a cell
-    if isinstance(cells, pl.Series):
-        refuse_unsupported(name, cells.dtype)
-    return cells
+    _refuse_unsupported(name, column.dtype)
+    return column
 
 
-def _converter(dtype: Any) -> Callable[[str, Any], Cells] | None:
+def _converter(dtype: Any) -> Callable[[str, Any], pl.Series] | None:
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype):
@@ -496,8 +545,8 @@ def _converter(dtype: Any) -> Callable[[str, Any], Cells] | None:
 def _from_nullable(name: str, series: Any) -> pl.Series:
     plain = series.dtype.numpy_dtype
     empty = series.isna().to_numpy()
-    values = series.array.to_numpy(dtype=plain, na_value=plain.type(0))
-    return _with_nulls(pl.Series(name, values), empty)
+    values = series.array.to_numpy(dtype=plain, na_value=plain.type(0), copy=True)
+    return with_nulls(pl.Series(name, values), empty)
 
 
 def _from_categorical(name: str, series: Any) -> pl.Series:
@@ -509,7 +558,7 @@ def _from_categorical(name: str, series: Any) -> pl.Series:
         )
     codes = series.cat.codes.to_numpy().astype(np.int64)
     domain = pl.Series(name, words, dtype=pl.String)
-    picked = domain.gather(_with_nulls(pl.Series(codes), codes < 0))
+    picked = domain.gather(with_nulls(pl.Series(codes), codes < 0))
     return picked.cast(pl.Enum(words))
 
 
@@ -527,14 +576,14 @@ def _from_times(name: str, series: Any) -> pl.Series:
     dtype = series.dtype
     unit: Any = getattr(dtype, "unit", None) or np.datetime_data(dtype)[0]
     empty = series.isna().to_numpy()
-    ticks = series.astype("int64").to_numpy() if not empty.any() else _ticks(series, empty)
+    ticks = np.array(series.astype("int64")) if not empty.any() else _ticks(series, empty)
     if unit == "s":
         unit, ticks = "ms", ticks * 1000
     if dtype.kind == "m":
         kind: Any = pl.Duration(unit)
     else:
         kind = pl.Datetime(unit, _zone(getattr(dtype, "tz", None)))
-    return _with_nulls(pl.Series(name, ticks), empty).cast(kind)
+    return with_nulls(pl.Series(name, ticks), empty).cast(kind)
 
 
 def _ticks(series: Any, empty: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -552,13 +601,13 @@ def _zone(zone: Any) -> str | None:
     return str(zone) if str(zone) in available_timezones() else "UTC"
 
 
-def _from_objects(name: str, series: Any) -> Cells:
+def _from_objects(name: str, series: Any) -> pl.Series:
     import pandas as pd
 
     kind = pd.api.types.infer_dtype(series, skipna=True)
     empty = series.isna().to_numpy()
     if kind in ("floating", "mixed-integer-float"):
-        return series.mask(empty, np.nan).astype("float64").to_numpy()
+        return pl.Series(name, series.mask(empty, np.nan).astype("float64").to_numpy())
     values = [None if is_empty else value for value, is_empty in zip(series, empty)]
     if kind not in _OBJECT_KINDS or _some_with_a_zone(values):
         raise _mixture(name)
@@ -591,20 +640,9 @@ def _mixture(name: str) -> DataError:
     )
 
 
-def _with_nulls(series: pl.Series, empty: NDArray[np.bool_]) -> pl.Series:
-    if not empty.any():
-        return series
-    return series.zip_with(pl.Series(~empty), pl.Series([None], dtype=series.dtype))
-
-
-def _to_pandas(cells: Cells, dtype: Any, null: Any) -> Any:
+def _to_pandas(series: pl.Series, dtype: Any, null: Any) -> Any:
     import pandas as pd
 
-    if isinstance(cells, np.ndarray) and dtype == np.dtype(object):
-        return pd.Series([null if cell != cell else cell for cell in cells.tolist()], dtype=object)
-    if isinstance(cells, np.ndarray):
-        return pd.Series(cells, dtype=dtype)
-    series = as_series("", cells)
     if isinstance(dtype, pd.ArrowDtype):
         return pd.Series(pd.array(series.to_arrow().to_pylist(), dtype=dtype))
     if isinstance(dtype, pd.CategoricalDtype):
@@ -613,10 +651,11 @@ def _to_pandas(cells: Cells, dtype: Any, null: Any) -> Any:
     if isinstance(dtype, pd.DatetimeTZDtype) or getattr(dtype, "kind", "") in ("M", "m"):
         return _to_times(series, dtype)
     if dtype == np.dtype(object):
-        values = [null if value is None else value for value in series.to_list()]
+        values = [null if value is None or value != value else value for value in series.to_list()]
         return pd.Series(values, dtype=object)
-    if isinstance(dtype, np.dtype):
-        return pd.Series(series.to_numpy(), dtype=dtype)
+    if isinstance(dtype, np.dtype):  # wider if later records of a stream did not fit it
+        array = series.to_numpy()
+        return pd.Series(array, dtype=np.result_type(dtype, array.dtype))
     return pd.Series(pd.array(series.to_list(), dtype=dtype))
 
 

@@ -87,7 +87,33 @@ def profile_columns(frame: pl.DataFrame) -> list[Profile]:
     profiles = [
         _opaque(series) if is_opaque(series.dtype) else _profile(series) for series in frame
     ]
-    return _with_target(profiles)
+    return _with_target(profiles, frame)
+
+
+_MOST_CLASSES = 50  # numbers with more different values than that are a quantity
+
+
+def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
+    """Return whether a target names classes: the one answer to this question.
+
+    Text, categories and booleans do, and what is declared to be of such a ``kind``. Whole numbers
+    do if there are two of them, or if at most 50 are different and each stands for three records
+    on average; so do floats that are all whole.
+
+    >>> is_class(pl.Series([0, 1, 1, 0])), is_class(pl.Series([30_000, 41_500, 52_250]))
+    (True, False)
+    """
+    if kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT):
+        return True
+    present = series.drop_nulls()
+    if present.dtype.is_float():
+        present = present.drop_nans()
+        if not (present == present.round()).all():
+            return False
+    elif not present.dtype.is_integer():
+        return present.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+    distinct = present.n_unique()
+    return distinct <= 2 or (distinct <= _MOST_CLASSES and 3 * distinct <= len(present))
 
 
 def is_opaque(dtype: pl.DataType) -> bool:
@@ -276,14 +302,15 @@ _RULES: tuple[Callable[[_Look], _Guess], ...] = (
 )
 
 
-def _with_target(profiles: list[Profile]) -> list[Profile]:
+def _with_target(profiles: list[Profile], frame: pl.DataFrame) -> list[Profile]:
     """At most one column is what a miner predicts: clearly named, or the last and named so."""
     chosen = None
     for i, profile in enumerate(profiles):
         parts = words.words_of(profile.column.name)
         last = i == len(profiles) - 1
         clear = len(parts) == 1 and parts <= words.CLEAR_TARGETS
-        if _can_be_target(profile) and (clear or (last and parts & words.TARGETS)):
+        named = clear or (last and parts & words.TARGETS)
+        if named and _can_be_target(profile) and is_class(frame.to_series(i)):
             chosen = i
     if chosen is None:
         return profiles
@@ -295,7 +322,6 @@ def _with_target(profiles: list[Profile]) -> list[Profile]:
 
 
 def _can_be_target(profile: Profile) -> bool:
-    column = profile.column
-    few = 2 <= profile.distinct <= _FEW and profile.distinct <= profile.records / 2
-    discrete = column.kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.INTEGER)
-    return few and discrete and column.role in (Role.QUASI, Role.SENSITIVE)
+    """Whether a column that names classes has several, and records of each."""
+    several = 2 <= profile.distinct <= min(_MOST_CLASSES, profile.records / 2)
+    return several and profile.column.role in (Role.QUASI, Role.SENSITIVE)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tulle._types import Floats
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError
+from tulle.table._codecs import (
+    Affine,
+    Problem,
+    family_of,
+    fields_from_json,
+    fields_to_json,
+    never_missing,
+    refuse,
+    refuse_other_type,
+    wrong_type,
+)
 from tulle.table._drawing import (
     Grouped,
     among_present,
@@ -20,8 +32,8 @@ from tulle.table._drawing import (
     one_of_two,
     round_keeping_means,
 )
-from tulle.table._frames import Cells, filled, is_missing
-from tulle.table.schema import Kind
+from tulle.table._frames import filled, is_missing, with_nulls
+from tulle.table.schema import Column, Kind
 
 # What a column of numbers tells about itself: mean, spread, precision, unit of time.
 
@@ -63,7 +75,7 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
     if not len(values):
         return None
     largest = float(np.abs(values).max())
-    single = dtype in (np.dtype(np.float32), pl.Float32)
+    single = dtype == pl.Float32
     kept = values.astype(np.float32) if single else values
     for decimals in range(6 if single else 13):
         if largest * 10**decimals >= EXACT:
@@ -91,26 +103,6 @@ def present_of(block: Floats) -> Floats:
     return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
 
 
-def refuse_long_decimals(series: pl.Series) -> None:
-    """Refuses decimals with more digits than floating point holds."""
-    scale: int = series.dtype.scale  # type: ignore[attr-defined]
-    extremes: list[Any] = [series.min() or 0, series.max() or 0]
-    if max(map(abs, extremes)) * 10**scale > EXACT:
-        raise DataError(
-            f"column '{series.name}' holds decimals of more than 15 digits, which are not exact as "
-            "floating point: round it, or declare it a category"
-        )
-
-
-def refuse_beyond(name: str, values: NDArray[Any]) -> None:
-    """Refuses whole numbers that floating point does not hold exactly."""
-    if len(values) and (values.max() > EXACT or values.min() < -EXACT):
-        raise DataError(
-            f"column '{name}' holds whole numbers beyond 2**53, which are not exact as floating "
-            "point: declare it an identifier or a category, or subtract an offset"
-        )
-
-
 _PRESENT, _NULL, _NAN = 0, 1, 2
 
 
@@ -125,7 +117,7 @@ class NumberCodec:
 
     name: str
     kind: Kind
-    dtype: Any  # numpy dtype, or polars data type
+    dtype: Any
     weight: float = 1.0
     public: tuple[float, float] | None = None
     decimals: int | None = None
@@ -142,19 +134,19 @@ class NumberCodec:
     @classmethod
     def fit(
         cls,
-        name: str,
+        series: pl.Series,
         kind: Kind,
-        cells: Cells,
         *,
         weight: float,
         bounds: tuple[float, float] | None,
         find_decimals: bool,
     ) -> NumberCodec:
-        """Learns range, precision and scale from a column."""
-        codec = cls(name, kind, cells.dtype, weight, bounds)
+        """Learn range, precision and scale from a column."""
+        codec = cls(series.name, kind, series.dtype, weight, bounds)
         if kind is Kind.DATETIME:
-            codec._fit_ticks(cells)
-        values, states = codec._split(cells)
+            codec._fit_ticks(series)
+        values, states, problems = codec._read(series)
+        refuse(problems)
         present = values[states == _PRESENT]
         codec.extra = [state for state in (_NULL, _NAN) if (states == state).any()]
         codec.observed = len(present)
@@ -163,10 +155,16 @@ class NumberCodec:
             codec.fill = mean_of(present)
         codec.pair = only_two(present) if bounds is None else None
         if kind is Kind.DECIMAL and find_decimals:
-            codec.decimals = decimals_of(present, cells.dtype)
-        codec._fit_bounds(present)
+            codec.decimals = decimals_of(present, series.dtype)
+        if bounds is not None:
+            codec.low, codec.high = map(float, bounds)
         codec._fit_scales(present, states)
         return codec
+
+    @classmethod
+    def unfit(cls, series: pl.Series, column: Column) -> list[Problem]:
+        """Return the rows that no code of a column of numbers could take."""
+        return cls(series.name, column.kind, series.dtype, public=column.bounds)._read(series)[2]
 
     @property
     def width(self) -> int:
@@ -181,25 +179,27 @@ class NumberCodec:
     def constant(self) -> bool:
         return self.observed > 0 and not self.extra and self.low == self.high
 
-    def encode(self, cells: Cells, out: Floats) -> None:
-        """Writes the dimensions of a column into ``out``, (n, width)."""
-        values, states = self._split(cells)
+    def problems(self, series: pl.Series) -> list[Problem]:
+        """Return the rows that cannot be encoded, and missing ones where there were none."""
+        _, states, problems = self._read(series)
+        return problems + self._unseen(states)
+
+    def encode(self, series: pl.Series, out: Floats) -> None:
+        """Write the dimensions of a column into ``out``, (n, width)."""
+        values, states, problems = self._read(series)
+        refuse(problems or self._unseen(states))
+        if not self.extra:
+            out[:, 0] = values
+            return
         present = states == _PRESENT
         if len(self.extra) == 1:
             states[~present] = self.extra[0]  # null or NaN: one way of being missing is known
-        self._refuse_outside(values[present])
-        out[:, 0] = np.where(present, values, self.fill) if self.extra else values
+        out[:, 0] = np.where(present, values, self.fill)
         for place, state in enumerate(self.extra, start=1):
             out[:, place] = states == state
-        unseen = int(len(states) - present.sum() - sum((states == s).sum() for s in self.extra))
-        if unseen:
-            raise DataError(
-                f"column '{self.name}' is missing in {unseen} records, but was never missing in "
-                "the data that the encoder was fitted on: fit on data with missing values"
-            )
 
-    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> Cells:
-        """A column from its dimensions, in its own type, range and precision."""
+    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
+        """Return a column from its dimensions, in its own type, range and precision."""
         values = block[:, 0]
         states = None
         if self.extra:
@@ -217,13 +217,13 @@ class NumberCodec:
         return self._typed(self._snapped(values, states, grouped, snap), states)
 
     def confine(self, block: Floats) -> None:
-        """Takes the observed range from these records alone, given by their dimensions."""
+        """Take the observed range from these records alone, given by their dimensions."""
         self.observed = 0
         self.widen(block)
         self.pair = only_two(present_of(block)) if self.public is None else None
 
     def widen(self, block: Floats) -> None:
-        """Lets the observed range grow by the values of more records."""
+        """Let the observed range grow by the values of more records."""
         present = present_of(block)
         if self.public is None and len(present):
             known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
@@ -235,34 +235,65 @@ class NumberCodec:
 
     # -- from values to numbers ----------------------------------------------------------------
 
-    def _split(self, cells: Cells) -> tuple[Floats, NDArray[np.int8]]:
-        """Values as floats and the state of each record."""
-        states = np.zeros(len(cells), dtype=np.int8)
-        if isinstance(cells, pl.Series):
-            states[is_missing(cells)] = _NULL
-            if self.kind is Kind.DATETIME:
-                return self._to_ticks(cells), states
-            if cells.dtype.is_decimal():
-                refuse_long_decimals(cells)
-            cells = filled(cells if cells.dtype.is_integer() else cells.cast(pl.Float64), 0)
-        if cells.dtype.kind in "iu":
-            refuse_beyond(self.name, cells)
-        values = np.asarray(cells, dtype=np.float64)
-        if cells.dtype.kind == "f":
-            self._mark_nan(values, states)
-        return values, states
+    def _read(self, series: pl.Series) -> tuple[Floats, NDArray[np.int8], list[Problem]]:
+        """Values as floats, the state of each record, and what is wrong with which records."""
+        states = np.zeros(len(series), dtype=np.int8)
+        if series.null_count():
+            states[is_missing(series)] = _NULL
+        if not self._reads(series.dtype):
+            return np.zeros(len(series)), states, [wrong_type(self, series)]
+        if self.kind is Kind.DATETIME:
+            return self._to_ticks(series), states, []
+        if series.dtype.is_integer():
+            exact = filled(series, 0)
+            values = np.asarray(exact, dtype=np.float64)
+            problems = self._inexact((exact > EXACT) | (exact < -EXACT), "a whole number beyond")
+        else:
+            values = filled(series.cast(pl.Float64), 0)
+            problems = self._not_finite(values, states)
+            if (scale := getattr(series.dtype, "scale", None)) is not None:
+                long = np.abs(values) * 10.0**scale > EXACT
+                problems = self._inexact(long, "more digits than")
+        return values, states, problems + self._outside(values, states)
 
-    def _mark_nan(self, values: Floats, states: NDArray[np.int8]) -> None:
+    def _reads(self, dtype: pl.DataType) -> bool:
+        """Whether values of this type are of the column's kind."""
+        if dtype == pl.Null:
+            return True
+        if self.kind is not Kind.DATETIME:
+            return family_of(dtype) == "number"
+        return family_of(dtype) == family_of(self.dtype) and _zone(dtype) == _zone(self.dtype)
+
+    def _not_finite(self, values: Floats, states: NDArray[np.int8]) -> list[Problem]:
+        """Marks what is not a number, and finds what is infinite."""
         finite = np.isfinite(values)
         if finite.all():
-            return
-        infinite = int(np.isinf(values).sum())
-        if infinite:
-            raise DataError(
-                f"column '{self.name}' holds {infinite} infinite values (infinity): make them "
-                "missing, or bound them, before condensing"
-            )
-        states[~finite] = _NAN
+            return []
+        infinite = np.isinf(values)
+        states[~finite & ~infinite] = _NAN
+        reason = f"column '{self.name}' is infinite"
+        remedy = "make these values missing, or replace them by finite ones"
+        return [Problem(infinite, reason, remedy)] if infinite.any() else []
+
+    def _inexact(self, rows: NDArray[np.bool_], what: str) -> list[Problem]:
+        if not rows.any():
+            return []
+        reason = f"column '{self.name}' holds {what} 2**53, which is not exact as floating point"
+        remedy = "round it or subtract an offset, or declare it an identifier or a category"
+        return [Problem(rows, reason, remedy)]
+
+    def _outside(self, values: Floats, states: NDArray[np.int8]) -> list[Problem]:
+        if self.public is None:
+            return []
+        low, high = self.public
+        rows = ((values < low) | (values > high)) & (states == _PRESENT)
+        reason = f"column '{self.name}' is outside its public bounds"
+        return [Problem(rows, reason, "widen the bounds or correct the data")] if rows.any() else []
+
+    def _unseen(self, states: NDArray[np.int8]) -> list[Problem]:
+        """Records that are missing where nobody was; one known way of being missing is enough."""
+        rows = (states != _PRESENT) if not self.extra else np.zeros(0, dtype=bool)
+        return [never_missing(self, rows)] if rows.any() else []
 
     def _fit_ticks(self, series: pl.Series) -> None:
         ticks = series.drop_nulls().to_physical().cast(pl.Int64).to_numpy()
@@ -280,6 +311,7 @@ class NumberCodec:
             )
 
     def _to_ticks(self, series: pl.Series) -> Floats:
+        series = series if series.dtype == self.dtype else series.cast(self.dtype)
         ticks = filled(series.to_physical().cast(pl.Int64), self.origin)
         whole = ticks // self.tick - self.origin // self.tick  # divided first: no overflow
         rest = ticks % self.tick - self.origin % self.tick
@@ -287,31 +319,13 @@ class NumberCodec:
 
     # -- learning ------------------------------------------------------------------------------
 
-    def _fit_bounds(self, present: Floats) -> None:
-        if self.public is not None and self.kind is Kind.DATETIME:
-            raise ParameterError(
-                f"column '{self.name}' holds points in time: bounds are for numbers only"
-            )
-        if self.public is not None:
-            self._refuse_outside(present)
-            self.low, self.high = map(float, self.public)
-
-    def _refuse_outside(self, present: Floats) -> None:
-        low, high = self.public or (-np.inf, np.inf)
-        outside = int(((present < low) | (present > high)).sum())
-        if outside:
-            raise DataError(
-                f"column '{self.name}' holds {outside} values outside its public bounds: widen "
-                "the bounds or correct the data"
-            )
-
     def _fit_scales(self, present: Floats, states: NDArray[np.int8]) -> None:
         rates = np.array([(states == state).mean() for state in self.extra])
         spread = spread_of(present) * np.sqrt(len(present) / max(len(states), 1))
         self._share_weight(spread, float((rates * (1 - rates)).sum()))
 
     def rescale(self, variances: Floats) -> None:
-        """Takes the scales from the variances of the dimensions."""
+        """Take the scales from the variances of the dimensions."""
         self._share_weight(float(np.sqrt(variances[0])), float(variances[1:].sum()))
 
     def _share_weight(self, spread: float, indicators: float) -> None:
@@ -358,24 +372,92 @@ class NumberCodec:
             values = np.round(values, self.decimals)
         return np.clip(values, low, high)
 
-    def _typed(self, values: Floats, states: NDArray[Any] | None) -> Cells:
-        if isinstance(self.dtype, np.dtype):
-            if states is not None:
-                values = np.where(states == _NAN, np.nan, values)
-            return values.astype(self.dtype)
+    def _typed(self, values: Floats, states: NDArray[Any] | None) -> pl.Series:
         if self.kind is Kind.DATETIME:
-            ticks = values.astype(np.int64) * self.tick + self.origin
-            series = pl.Series(self.name, ticks)
+            series = pl.Series(self.name, values.astype(np.int64) * self.tick + self.origin)
         elif self.kind is Kind.INTEGER:
             series = pl.Series(self.name, values.astype(np.int64))
         else:
             if states is not None:
                 values = np.where(states == _NAN, np.nan, values)
             series = pl.Series(self.name, values)
-        if states is not None and _NULL in self.extra:
-            series = series.zip_with(
-                pl.Series(states != _NULL), pl.Series([None], dtype=series.dtype)
-            )
-        if self.kind is Kind.DATETIME and self.dtype == pl.Date:
+        if states is not None:
+            series = with_nulls(series, states == _NULL)
+        if self.dtype == pl.Date:
             series = series.cast(pl.Int32)
-        return series.cast(self.dtype)
+        return series.cast(self._holding())
+
+    def _holding(self) -> Any:
+        """The type of the column, wider if later records do not fit it: a stream's begin."""
+        if self.kind is not Kind.INTEGER:
+            return self.dtype
+        limits = np.iinfo(str(self.dtype).lower())
+        return self.dtype if limits.min <= self.low and self.high <= limits.max else pl.Int64
+
+    # -- two parts -----------------------------------------------------------------------------
+
+    def merge(self, other: NumberCodec) -> tuple[Self, Affine, Affine]:
+        """Return the code of both parts, and the way of each into it."""
+        observed = [codec for codec in (self, other) if codec.observed] or [self]
+        refuse_other_type(self.name, [codec.dtype for codec in observed])
+        joined = replace(
+            self,
+            dtype=observed[0].dtype,
+            extra=sorted({*self.extra, *other.extra}),
+            observed=self.observed + other.observed,
+            decimals=_coarsest(observed),
+        )
+        if self.kind is Kind.DATETIME:
+            joined.origin = min(codec.origin for codec in observed)
+            offsets = (codec.origin - joined.origin for codec in observed)
+            joined.tick = gcd(*(codec.tick for codec in observed), *offsets)
+        joined.fill = _moved(observed[0].fill, observed[0], joined)
+        if self.public is None:
+            joined.low = min(_moved(codec.low, codec, joined) for codec in observed)
+            joined.high = max(_moved(codec.high, codec, joined) for codec in observed)
+        pairs = {_moved_pair(codec, joined) for codec in observed}
+        joined.pair = pairs.pop() if len(pairs) == 1 else None
+        joined.scales = np.concatenate([self.scales[:1], np.ones(len(joined.extra))])
+        return joined, self._way_into(joined), other._way_into(joined)
+
+    def _way_into(self, joined: NumberCodec) -> Affine:
+        linear = np.zeros((self.width, joined.width))
+        shift = np.zeros(joined.width)
+        linear[0, 0] = self.tick / joined.tick
+        shift[0] = _moved(0.0, self, joined)
+        for place, state in enumerate(self.extra, start=1):
+            linear[place, 1 + joined.extra.index(state)] = 1.0
+            # a missing record now shows the fill of the whole
+            linear[place, 0] = joined.fill - _moved(self.fill, self, joined)
+        return Affine(linear, shift)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything that encoding and decoding need, as plain JSON values."""
+        return fields_to_json(self)
+
+    @classmethod
+    def from_json(cls, entries: dict[str, Any]) -> Self:
+        """Return the code that :meth:`to_json` wrote."""
+        return cls(**fields_from_json(entries))
+
+
+def _zone(dtype: Any) -> str | None:
+    return getattr(dtype, "time_zone", None)
+
+
+def _coarsest(observed: list[NumberCodec]) -> int | None:
+    """The decimals that hold the values of all parts."""
+    decimals = [codec.decimals for codec in observed]
+    return None if None in decimals else max(places for places in decimals if places is not None)
+
+
+def _moved(value: float, codec: NumberCodec, joined: NumberCodec) -> float:
+    """A value in the units of the whole: ticks since its start."""
+    return value * (codec.tick / joined.tick) + (codec.origin - joined.origin) / joined.tick
+
+
+def _moved_pair(codec: NumberCodec, joined: NumberCodec) -> tuple[float, float] | None:
+    if codec.pair is None:
+        return None
+    low, high = codec.pair
+    return _moved(low, codec, joined), _moved(high, codec, joined)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from tulle._checks import check_real
+from tulle.errors import DataError, ParameterError, nearest_name
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Kind(StrEnum):
@@ -54,10 +62,14 @@ class Role(StrEnum):
     LEVEL = "level"  # the privacy level of each record
     IGNORED = "ignored"  # left out of the release
 
+    @property
+    def released(self) -> bool:
+        """Whether columns of this role are in a release. Levels are obeyed, not released."""
+        return self not in (Role.IDENTIFIER, Role.LEVEL, Role.IGNORED)
+
 
 WEIGHTS = (1e-6, 1e6)  # of columns; beyond them one column is all that counts, or nothing
-UNRELEASED = (Role.IDENTIFIER, Role.IGNORED)
-STAY_HOME = (*UNRELEASED, Role.LEVEL)  # levels are heeded, and then left out too
+_NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,8 @@ class Column:
     weight : float
         How much the column counts when records are compared.
     bounds : pair of float, optional
-        Public bounds of a number, if the custodian gives them.
+        Public bounds of numbers. Without them, released numbers lie between the smallest and the
+        largest value of the data, which the release then shows.
     reason : str
         Why ``tulle inspect`` chose this kind and role.
 
@@ -90,5 +103,257 @@ class Column:
     kind: Kind
     role: Role = Role.QUASI
     weight: float = 1.0
-    bounds: tuple[float, float] | None = None  # public bounds, if the custodian gives them
-    reason: str = ""  # why `tulle inspect` chose so
+    bounds: tuple[float, float] | None = None
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as plain JSON values, by name.
+
+        Returns
+        -------
+        dict
+        """
+        return asdict(self) | {"kind": self.kind.value, "role": self.role.value}
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> Column:
+        """Read the column that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        entries : mapping
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        Column
+        """
+        bounds = entries.get("bounds")
+        words = {"kind": Kind(entries["kind"]), "role": Role(entries["role"])}
+        limits = None if bounds is None else (bounds[0], bounds[1])
+        return cls(**{**entries, **words, "bounds": limits})
+
+
+# What users may give for the columns of a table: columns, or for each name a column, a role or
+# a kind.
+ColumnsLike = Sequence[Column] | Mapping[str, "Column | str"]
+
+
+class Schema:
+    """Hold the columns of a table: an ordered, immutable collection of :class:`Column`.
+
+    Parameters
+    ----------
+    columns : iterable of Column
+        The columns, in order.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from tulle import Schema
+    >>> table = pl.DataFrame({"name": ["Ann", "Bob"], "zip": [8001, 3000], "age": [40, 31]})
+    >>> schema = Schema.of({"name": "identifier", "zip": "category"}, table)
+    >>> [(column.name, str(column.kind), str(column.role)) for column in schema][1:]
+    [('zip', 'category', 'quasi-identifier'), ('age', 'integer', 'quasi-identifier')]
+    >>> schema.released
+    ['zip', 'age']
+    """
+
+    def __init__(self, columns: Iterable[Column] = ()) -> None:
+        self._columns = {column.name: column for column in columns}
+
+    @classmethod
+    def of(
+        cls, given: ColumnsLike | Schema | None, frame: pl.DataFrame, *, complete: bool = True
+    ) -> Schema:
+        """Complete the schema of a frame from what a user says of some of its columns.
+
+        Parameters
+        ----------
+        given : sequence of Column, mapping, Schema or None
+            A mapping gives each name a :class:`Column`, a role or a kind: ``{"name": "identifier",
+            "zip": "category"}``. Columns that are not given follow from their types.
+        frame : polars.DataFrame
+            The table.
+        complete : bool
+            Whether the frame holds all records. Text of which nearly every value is different is
+            free text; as long as records are missing, that cannot be decided.
+
+        Returns
+        -------
+        Schema
+
+        Raises
+        ------
+        DataError
+            If ``given`` names a column that the frame does not have.
+        """
+        declared = {} if given is None else _declared(given)
+        for name in declared:
+            if name not in frame.columns:
+                raise DataError(
+                    f"'columns' names column '{name}', which is not in the table: "
+                    f"{nearest_name(name, frame.columns)}"
+                )
+        return cls(
+            _completed(series, declared.get(series.name), complete=complete) for series in frame
+        )
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self._columns.values())
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def __repr__(self) -> str:
+        return f"Schema({list(self)!r})"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns, in order."""
+        return list(self._columns)
+
+    @property
+    def released(self) -> list[str]:
+        """The names of the columns that are in a release."""
+        return [column.name for column in self if column.role.released]
+
+    def named(self, *roles: Role) -> list[str]:
+        """Return the names of the columns that have one of these roles.
+
+        Parameters
+        ----------
+        *roles : Role
+            The roles.
+
+        Returns
+        -------
+        list of str
+        """
+        return [column.name for column in self if column.role in roles]
+
+    def with_column(self, column: Column) -> Schema:
+        """Return a schema with a column replaced, or added at the end.
+
+        Parameters
+        ----------
+        column : Column
+            The column.
+
+        Returns
+        -------
+        Schema
+        """
+        return Schema((self._columns | {column.name: column}).values())
+
+    def weighted(self, weights: Mapping[str, float] | Sequence[float] | None) -> Schema:
+        """Return a schema with other weights.
+
+        Parameters
+        ----------
+        weights : mapping of str to float, sequence of float, or None
+            By name, or one for each column in order; None changes nothing.
+
+        Returns
+        -------
+        Schema
+        """
+        if weights is None:
+            return self
+        if not isinstance(weights, Mapping):
+            if len(weights) != len(self):
+                raise ParameterError(
+                    f"'weights' has {len(weights)} entries, the table {len(self)} columns"
+                )
+            weights = dict(zip(self.names, weights))
+        for name in weights:
+            if name not in self:
+                raise DataError(
+                    f"'weights' names column '{name}', which is not in the table: "
+                    f"{nearest_name(str(name), self.names)}"
+                )
+        return Schema(
+            replace(column, weight=_weight(weights.get(column.name, column.weight)))
+            for column in self
+        )
+
+
+def kind_of(dtype: pl.DataType) -> Kind:
+    """Return the kind of a column, from its type alone."""
+    if dtype.is_integer():
+        return Kind.INTEGER
+    if dtype.is_float() or dtype.is_decimal():
+        return Kind.DECIMAL
+    if dtype.is_temporal():
+        return Kind.DATETIME
+    return Kind.BOOLEAN if str(dtype) == "Boolean" else Kind.CATEGORY
+
+
+# Text of which more than this share of the values are different is not a category ...
+_UNIQUE_SHARE = 0.9
+_UNIQUE_FROM = 5  # ... unless it is too short to tell
+
+
+def natural_column(series: pl.Series, role: Role = Role.QUASI, *, complete: bool = True) -> Column:
+    """Return what the type and the values of a column say of it."""
+    kind = kind_of(series.dtype)
+    if complete and str(series.dtype) == "String":
+        present = len(series) - series.null_count()
+        distinct = series.drop_nulls().n_unique() if present >= _UNIQUE_FROM else 0
+        if distinct > _UNIQUE_SHARE * present:
+            kind = Kind.TEXT
+    return Column(series.name, kind, role)
+
+
+def _declared(given: ColumnsLike | Schema) -> dict[str, Column | Kind | Role]:
+    """What a user says of columns, by name."""
+    if isinstance(given, Mapping):
+        return {str(name): _entry(str(name), entry) for name, entry in given.items()}
+    declared: dict[str, Column | Kind | Role] = {}
+    for column in given:
+        if not isinstance(column, Column):
+            raise ParameterError(
+                "'columns' must be a list of Column, or a mapping from names to a Column, a role "
+                f"or a kind. Got a {type(column).__name__} in it."
+            )
+        if column.name in declared:
+            raise DataError(f"'columns' names column '{column.name}' twice")
+        declared[column.name] = column
+    return declared
+
+
+def _entry(name: str, entry: Any) -> Column | Kind | Role:
+    if isinstance(entry, Column):
+        return replace(entry, name=name)
+    words: list[Role | Kind] = [*Role, *Kind]
+    for word in words:
+        if entry == word:
+            return word
+    hint = nearest_name(str(entry), words)
+    raise ParameterError(f"'columns' gives column '{name}' an unknown role or kind: {hint}")
+
+
+def _completed(series: pl.Series, entry: Column | Kind | Role | None, *, complete: bool) -> Column:
+    if isinstance(entry, Column):
+        return _checked(entry)
+    if isinstance(entry, Kind):
+        return Column(series.name, entry)
+    return natural_column(series, entry or Role.QUASI, complete=complete)
+
+
+def _checked(column: Column) -> Column:
+    if column.bounds is not None and not column.bounds[0] <= column.bounds[1]:
+        raise ParameterError(f"the bounds of column '{column.name}' are in the wrong order")
+    if column.bounds is not None and column.kind not in _NUMBERS:
+        raise DataError(f"column '{column.name}' has bounds, but is not a column of numbers")
+    return replace(column, weight=_weight(column.weight))
+
+
+def _weight(weight: Any) -> float:
+    return check_real("Schema", "weights", weight, *WEIGHTS)

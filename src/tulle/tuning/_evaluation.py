@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tulle._attacks.linkage import linkage
@@ -20,14 +21,15 @@ from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
 from tulle._metrics.loss import interval_width
 from tulle._types import Floats, Ints
-from tulle.condense._classes import few_enough, read_labels
+from tulle.condense._classes import read_labels
 from tulle.condense._levels import check_levels
 from tulle.condense._pairs import fit_paired
 from tulle.condense._statistics import refuse_beyond_floats
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import as_series, open_column, take_rows
-from tulle.table.schema import Column
+from tulle.table._frames import Exit, enter, enter_column
+from tulle.table._inference import is_class
+from tulle.table.schema import Schema
 
 # Records to train on and records held out, parted before anything is fitted. Scales come from the
 # training records alone; which categories there are, from all.
@@ -39,7 +41,8 @@ _MANY_CLASSES = 50  # words beyond this are no classes
 class Split:
     """Training and held-out records, as tables for the condenser and as numbers for the miner."""
 
-    table: Any
+    frame: pl.DataFrame
+    exit: Exit
     target: NDArray[Any]
     levels: Ints | None
     train: Ints
@@ -51,10 +54,11 @@ class Split:
     @classmethod
     def of(
         cls,
-        X: Any,
+        frame: pl.DataFrame,
+        exit: Exit,
         y: Any,
         levels: Any,
-        columns: Sequence[Column] | None,
+        schema: Schema,
         *,
         test_size: float,
         classes: bool,
@@ -65,9 +69,10 @@ class Split:
         from sklearn.model_selection import train_test_split
 
         # a miner takes what a release holds, within public bounds or not
-        encoder = TableEncoder([replace(column, bounds=None) for column in columns or []]).fit(X)
+        unbounded = Schema(replace(column, bounds=None) for column in schema)
+        encoder = TableEncoder(unbounded).fit(frame, frame.columns if exit.plain else ())
         refuse_beyond_floats(encoder.scales_)
-        matrix = encoder.encode(X)
+        matrix = encoder.encode(frame)
         target = values_of(y)
         strata = _strata(y, len(matrix), small) if classes else None
         _check_can_be_split(len(target), len(matrix), strata, test_size)
@@ -77,13 +82,14 @@ class Split:
         )
         labels = np.unique(target) if classes else np.array([])
         encoder.rescale(matrix[train].var(axis=0))
-        return cls(X, target, asked, np.sort(train), np.sort(test), encoder, matrix, labels)
+        rows = np.sort(train), np.sort(test)
+        return cls(frame, exit, target, asked, *rows, encoder, matrix, labels)
 
     def training(self, k: int) -> tuple[Any, NDArray[Any], Ints | None]:
         """The training records, their target, and their levels where groups have at least k."""
         levels = self.demands(k)
         return (
-            take_rows(self.table, self.train),
+            self.exit.leave(self.frame[self.train]),
             self.target[self.train],
             None if levels is None else levels[self.train],
         )
@@ -95,15 +101,12 @@ class Split:
 
 def values_of(y: Any) -> NDArray[Any]:
     """A target as an array, whatever it came in."""
-    (name, cells), *_ = open_column(y, "y")[0].items()
-    values = as_series(name, cells).to_numpy()
+    values = enter_column(y, "y")[0].to_numpy()
     return values if values.dtype.kind in "biufmM" else values.astype(object)
 
 
 def are_classes(y: Any) -> bool:
     """Whether a target looks like labels; refuses what is neither labels nor numbers."""
-    from sklearn.utils.multiclass import type_of_target
-
     values = values_of(y)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise DataError(
@@ -117,8 +120,7 @@ def are_classes(y: Any) -> bool:
             f"the target is neither numbers nor at most {_MANY_CLASSES} classes: how well it is "
             "predicted cannot be measured"
         )
-    few = few_enough(distinct, len(values))
-    return words or (few and type_of_target(values) in ("binary", "multiclass"))
+    return is_class(enter_column(y, "y")[0])
 
 
 def _strata(y: Any, records: int, small: bool) -> Ints:
@@ -187,7 +189,7 @@ def evaluate(
     condenser = clone(condenser).set_params(k=k, random_state=rng)
     pairs = fit_paired(condenser, table, target, levels, rng)
     X_new, y_new = condenser.sample()
-    released, labels = split.encoder.encode(X_new), np.asarray(y_new)
+    released, labels = split.encoder.encode(enter(X_new)[0]), np.asarray(y_new)
 
     model = clone(miner).fit(released, labels)
     held, truth = split.matrix[split.test], split.target[split.test]

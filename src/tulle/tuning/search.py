@@ -14,14 +14,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int, check_real
+from tulle._choices import STRATEGIES
 from tulle._random import RandomState, as_generator, spawn
 from tulle.condense._classes import approximate_gcd
-from tulle.condense._joint import takes_any_table
+from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import locate_levels
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
-from tulle.table.schema import Column
+from tulle.table._frames import enter
+from tulle.table.schema import Column, Schema
 from tulle.tuning._evaluation import Split, Trial, are_classes, baseline, evaluate
 
 if TYPE_CHECKING:
@@ -199,8 +201,6 @@ def columns_of(template: Any) -> Any:
 
 def with_columns(template: Any, columns: list[Column]) -> Any:
     """The condenser, which then knows the column that holds the levels."""
-    if columns == list(columns_of(template) or []):
-        return template
     if not isinstance(template, ClassCondenser):
         return clone(template).set_params(columns=columns)
     inner = Condenser() if template.condenser is None else clone(template.condenser)
@@ -465,10 +465,22 @@ class GroupSizeSearch(BaseEstimator):
 
         rng = as_generator(self.random_state)
         seed = int(rng.integers(2**31))
-        levels, columns = locate_levels(X, levels, columns_of(template))
-        template = with_columns(template, columns)
+        frame, exit = enter(X)
+        schema = Schema.of(columns_of(template), frame)
+        named = isinstance(levels, str)
+        levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
+        if named:
+            template = with_columns(template, list(schema))
         split = Split.of(
-            X, y, levels, columns, test_size=self.test_size, classes=classes, seed=seed, small=small
+            frame,
+            exit,
+            y,
+            levels,
+            schema,
+            test_size=self.test_size,
+            classes=classes,
+            seed=seed,
+            small=small,
         )
         low, high, counts = self._range(split, template, classes)
         trials = Trials(
@@ -545,7 +557,7 @@ class GroupSizeSearch(BaseEstimator):
 
     def _check_parameters(self) -> None:
         owner = "GroupSizeSearch"
-        check_choice(owner, "strategy", self.strategy, ("rule", "grid", "gcd"))
+        check_choice(owner, "strategy", self.strategy, STRATEGIES)
         check_int(owner, "repeats", self.repeats, 1)
         check_real(owner, "accuracy_gap", self.accuracy_gap, 0, 1)
         check_real(owner, "test_size", self.test_size, 0, 1, closed="neither")
@@ -562,7 +574,8 @@ class GroupSizeSearch(BaseEstimator):
             check_int(owner, "sizes", self.sizes, 1)
         if self.min_group and self.max_group and self.min_group > self.max_group:
             raise ParameterError(
-                f"{owner}: min_group={self.min_group} is above max_group={self.max_group}"
+                f"min_group={self.min_group} is above max_group={self.max_group}",
+                parameter="min_group",
             )
 
     def _range(self, split: Split, template: Any, classes: bool) -> tuple[int, int, list[int]]:

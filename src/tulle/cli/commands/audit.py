@@ -26,18 +26,31 @@ _GATE = options.Share()
     help="Report: .html, .json or .md.",
 )
 @click.option("--public", is_flag=True, help="The public edition: aggregates of at least k only.")
-@click.option("--k", "-k", type=click.IntRange(2), help="Least records in an aggregate.  [10]")
+@click.option(
+    "--k",
+    "-k",
+    type=click.IntRange(2),
+    help="Minimum number of records behind a published aggregate.  [10]",
+)
 @click.option(
     "--attempts",
     type=click.IntRange(1),
     help="People each attack is tried on; all records are searched.  [1000, fewer if large]",
 )
-@click.option("--max-linkage", type=_GATE, help="Gate: people whose record can be found.")
-@click.option("--max-copies", type=_GATE, help="Gate: people whose record stands in the release.")
-@click.option("--max-inference", type=_GATE, help="Gate: people whose secret can be read.")
-@click.option("--max-membership", type=_GATE, help="Gate: members told from strangers.")
-@click.option("--max-singling-out", type=_GATE, help="Gate: people with rare values that show.")
-@click.option("--min-accuracy-ratio", type=float, help="Gate: score on release over original.")
+@click.option("--max-linkage", type=_GATE, help="Fail if linkage has a higher risk.")
+@click.option("--max-copies", type=_GATE, help="Fail if more people's records are in the release.")
+@click.option(
+    "--max-inference", type=_GATE, help="Fail if inference of a secret has a higher risk."
+)
+@click.option(
+    "--max-membership", type=_GATE, help="Fail if membership inference has a higher risk."
+)
+@click.option("--max-singling-out", type=_GATE, help="Fail if singling out has a higher risk.")
+@click.option(
+    "--min-accuracy-ratio",
+    type=float,
+    help="Fail if the score on the release, over that on the original, is lower.",
+)
 @options.seed_of_attacks
 @options.force
 @options.as_json
@@ -49,17 +62,14 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
     its manifest says; the report is written all the same.
     """
     from tulle._commands.audit import attack_rows, audit_files, check_outcome
-    from tulle.auditing._gates import GATES
 
     if public and arguments["report"] is None:
         raise click.UsageError("--public is about the report: name its file with -o.")
-    gates = {name: arguments.pop(name) for name in GATES}
     with output.working():
         found = audit_files(
             original,
             release,
             edition="public" if public else "owner",
-            gates=gates,
             command=output.command_line(),
             **arguments,
         )

@@ -6,9 +6,8 @@ from typing import Any
 
 import rich_click as click
 
+from tulle._choices import DISTRIBUTIONS, GROUPINGS, ON_INFEASIBLE, SMALL_CLASSES
 from tulle.cli import options, output
-
-GROUPINGS = ["fast", "best", "levels", "modified", "original", "mdav"]
 
 
 @click.command()
@@ -38,20 +37,18 @@ GROUPINGS = ["fast", "best", "levels", "modified", "original", "mdav"]
     metavar="SECONDS",
     help="Time budget of --grouping best.",
 )
-@click.option(
-    "--synthesis", type=click.Choice(["uniform", "normal", "mean"]), help="How records are drawn."
-)
+@click.option("--synthesis", type=click.Choice(DISTRIBUTIONS), help="How records are drawn.")
 @click.option(
     "--exact-moments", is_flag=True, default=None, help="Reproduce each group's moments exactly."
 )
 @click.option(
     "--small-classes",
-    type=click.Choice(["error", "suppress", "pool"]),
+    type=click.Choice(SMALL_CLASSES),
     help="Classes smaller than a group.",
 )
 @click.option(
     "--on-infeasible",
-    type=click.Choice(["error", "suppress"]),
+    type=click.Choice(ON_INFEASIBLE),
     help="Records that ask for too large a group.",
 )
 def command(as_json: bool, source: str, **arguments: Any) -> None:

@@ -6,23 +6,8 @@ from typing import Any
 
 import rich_click as click
 
+from tulle._choices import HIDING_METHODS, VICTIMS
 from tulle.cli import options, output
-
-METHODS = [
-    "best",
-    "swa",
-    "iga",
-    "minfia",
-    "maxfia",
-    "naive",
-    "rra",
-    "ra",
-    "algo1a",
-    "algo1b",
-    "algo2a",
-    "algo2b",
-    "blocking",
-]
 
 
 @click.command()
@@ -32,11 +17,9 @@ METHODS = [
 @click.option("--min-confidence", metavar="SHARE", help="60% or 0.6.")
 @click.option("--margin", type=options.Share(), help="Stay below (1 - margin) times a threshold.")
 @click.option("--disclosure", metavar="SHARE", help="psi: share of each rule's baskets that stays.")
-@click.option("--method", type=click.Choice(METHODS), help="How.  [best]")
+@click.option("--method", type=click.Choice(HIDING_METHODS), help="How.  [best]")
 @click.option("--window", type=int, help="Baskets in a window of swa.  [all; streamed: 50,000]")
-@click.option(
-    "--victim", type=click.Choice(["transaction", "window"]), help="How swa counts shared items."
-)
+@click.option("--victim", type=click.Choice(VICTIMS), help="How swa counts shared items.")
 @click.option(
     "--additions", is_flag=True, default=None, help="best may add items: fewer lost, some invented."
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import rich_click as click
 
+from tulle._choices import ITEMSETS
 from tulle.cli import options, output
 
 
@@ -17,7 +18,7 @@ from tulle.cli import options, output
 @click.option("--min-confidence", metavar="SHARE", help="60% or 0.6.")
 @click.option(
     "--itemsets",
-    type=click.Choice(["all", "closed", "maximal"]),
+    type=click.Choice(ITEMSETS),
     help="Frequent itemsets instead of rules.",
 )
 @click.option("--max-consequent", type=int, help="Most items in a consequent.  [any]")

@@ -9,6 +9,7 @@ from typing import Any
 
 import rich_click as click
 
+from tulle._choices import CUTS, RESULTS
 from tulle.cli import options, output
 
 # Options of ``tulle sites``: what opens an agreement, and choices for single columns.
@@ -70,6 +71,11 @@ LISTED = Named(_lines, "illness=illnesses.txt (one category a line)")
 SHARE = Named(float, "sex=0.1")
 
 
+def by_column(ctx: Any, param: Any, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return what was given for each column."""
+    return dict(pairs)
+
+
 def ask_passphrase(key_file: str | None, *, new: bool = False) -> str | None:
     """From the environment or from the keyboard; never from the command line."""
     if key_file is not None:
@@ -110,31 +116,39 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     "ranges",
     multiple=True,
     type=RANGE,
+    callback=by_column,
     metavar="COLUMN=LOW..HIGH",
     help="The public range of a number or date.",
 )
 @click.option("--groups", type=int, help="Groups of each number or date.  [5]")
 @click.option(
     "--cuts",
-    type=click.Choice(["equal", "uneven"]),
+    type=click.Choice(CUTS),
     help="Equal: every miner finds the same. Uneven: harder to read, order only.",
 )
 @click.option(
-    "--limits", multiple=True, type=LIMITS, metavar="COLUMN=A,B,...", help="Cut points of your own."
+    "--limits",
+    multiple=True,
+    type=LIMITS,
+    callback=by_column,
+    metavar="COLUMN=A,B,...",
+    help="Cut points of your own.",
 )
 @click.option(
     "--values",
     multiple=True,
     type=NUMBERS,
+    callback=by_column,
     metavar="COLUMN=1,2,...",
     help="Group numbers for --limits.",
 )
-@click.option("--plain", multiple=True, metavar="COLUMN", help="Needs no treatment.")
+@click.option("--plain", multiple=True, metavar="COLUMN", help="Leave this column unencoded.")
 @click.option("--alias", multiple=True, metavar="COLUMN", help="A number or date that is a name.")
 @click.option(
     "--categories",
     multiple=True,
     type=LISTED,
+    callback=by_column,
     metavar="COLUMN=FILE",
     help="Code by a negotiated table: one category a line.",
 )
@@ -148,6 +162,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     "--split",
     multiple=True,
     type=SHARE,
+    callback=by_column,
     metavar="COLUMN=SHARE",
     help="Several aliases for values more common than this. Changes mining results.",
 )
@@ -160,17 +175,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
 )
 @options.force
 @options.as_json
-def agree(
-    target: str,
-    as_json: bool,
-    key_file: str | None,
-    ranges: Sequence[tuple[str, Any]],
-    limits: Sequence[tuple[str, Any]],
-    values: Sequence[tuple[str, Any]],
-    categories: Sequence[tuple[str, Any]],
-    split: Sequence[tuple[str, Any]],
-    **arguments: Any,
-) -> None:
+def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
     """Make the agreement: schema, cut points, keys or tables, sealed in one file.
 
     From a policy and public ranges, or from the summaries of the sites. Prints the fingerprint
@@ -182,11 +187,6 @@ def agree(
         target,
         key_file=key_file,
         passphrase=ask_passphrase(key_file, new=True),
-        ranges=dict(ranges),
-        limits=dict(limits),
-        values=dict(values),
-        categories=dict(categories),
-        split=dict(split),
         **arguments,
     )
     _show(made, "Agreement", as_json)
@@ -262,7 +262,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
 )
 @click.option(
     "--kind",
-    type=click.Choice(["table", "centers", "rules", "json", "text"]),
+    type=click.Choice(RESULTS),
     help="What it is; by default by its name. Trees are text.",
 )
 @click.option("--keep-unknown", is_flag=True, help="Keep aliases that no value is known for.")

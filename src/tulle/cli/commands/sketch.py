@@ -6,6 +6,7 @@ from typing import Any
 
 import rich_click as click
 
+from tulle._choices import CRITERIA, GRAPHS, MODELS
 from tulle.cli import options, output
 
 
@@ -19,7 +20,9 @@ from tulle.cli import options, output
     metavar="OUTPUT",
     help="Where the sketches go: .parquet or .npz.",
 )
-@click.option("--model", type=click.Choice(["delta", "k-variance"]), help="The promise.  [delta]")
+@click.option(
+    "--model", type=click.Choice(MODELS), help="Which privacy guarantee to enforce.  [delta]"
+)
 @click.option(
     "--delta",
     type=float,
@@ -28,13 +31,13 @@ from tulle.cli import options, output
 @click.option("--k", "-k", type=int, help="Neighbours of k-variance.  [10]")
 @click.option(
     "--criterion",
-    type=click.Choice(["definition", "gap"]),
+    type=click.Choice(CRITERIA),
     help="Bound of k-variance; on counts gap is the stricter.  [definition]",
 )
 @click.option("--max-components", type=int, metavar="M", help="No record gets more.  [256]")
 @click.option(
     "--graph",
-    type=click.Choice(["exact", "partition"]),
+    type=click.Choice(GRAPHS),
     help="Neighbours of k-variance; partition is approximate, for millions.  [exact]",
 )
 @click.option("--text", metavar="FIELD", help="Field or column that holds the text.  [text]")

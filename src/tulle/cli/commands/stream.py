@@ -6,6 +6,7 @@ from typing import Any
 
 import rich_click as click
 
+from tulle._choices import RESTARTS, SNAPSHOTS, SPLITS, STREAM_FORMATS
 from tulle.cli import options, output
 
 
@@ -21,7 +22,7 @@ from tulle.cli import options, output
     help="The state of the stream, for its owner only; where it exists, the stream goes on.",
 )
 @click.option(
-    "--format", "kind", type=click.Choice(["csv", "ndjson"]), help="Default: by the file's ending."
+    "--format", "kind", type=click.Choice(STREAM_FORMATS), help="Default: by the file's ending."
 )
 @click.option("--follow", is_flag=True, help="Wait for more records; stop with Ctrl-C.")
 @click.option(
@@ -37,7 +38,7 @@ from tulle.cli import options, output
 @click.option(
     "--init", type=click.IntRange(min=2), help="Records of the first groups.  [default: 1000]"
 )
-@click.option("--split", type=click.Choice(["paper", "strict"]), help="When groups split.")
+@click.option("--split", type=click.Choice(SPLITS), help="When groups split.")
 @click.option("--every", type=click.IntRange(min=1), help="A snapshot every so many records.")
 @click.option("--seconds", type=click.FloatRange(min=0.1), help="A snapshot every so many seconds.")
 @click.option(
@@ -45,7 +46,7 @@ from tulle.cli import options, output
 )
 @click.option(
     "--snapshots",
-    type=click.Choice(["bounded", "all"]),
+    type=click.Choice(SNAPSHOTS),
     help="Show a group anew only after its level of newcomers, or always.  [default: bounded]",
 )
 @click.option(
@@ -59,7 +60,7 @@ from tulle.cli import options, output
 @click.option("--plain-waiting", is_flag=True, help="Write records that wait as they are.")
 @click.option(
     "--restart",
-    type=click.Choice(["replayed", "continued"]),
+    type=click.Choice(RESTARTS),
     help="For a state that exists. Standard input: do the same lines come again, or only new ones? "
     "A file that was replaced: continued reads the new one.",
 )

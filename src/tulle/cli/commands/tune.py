@@ -6,6 +6,7 @@ from typing import Any
 
 import rich_click as click
 
+from tulle._choices import STRATEGIES
 from tulle.cli import options, output
 
 
@@ -20,10 +21,12 @@ from tulle.cli import options, output
     metavar="FILE",
     help="Write the curve as a report: .html, .json or .md.",
 )
-@click.option("--strategy", type=click.Choice(["rule", "grid", "gcd"]), help="How sizes are tried.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How sizes are tried.")
 @click.option("--sizes", type=int, help="How many sizes the grid has.")
 @click.option("--repeats", type=int, help="Releases of each size, averaged.")
-@click.option("--accuracy-gap", type=options.Share(), help="Utility worth more privacy.  [5%]")
+@click.option(
+    "--accuracy-gap", type=options.Share(), help="Accuracy to give up for larger groups.  [5%]"
+)
 @click.option("--min-group", type=int, help="The smallest size.")
 @click.option("--max-group", type=int, help="The largest size.")
 @click.option("--max-risk", type=options.Share(), help="No size with a higher linkage risk.")

@@ -25,7 +25,6 @@ _HOMES = {
     "fast": "_fast",
     "best": "_best",
 }
-METHODS = tuple(_HOMES)
 
 
 def group_records(
@@ -41,7 +40,7 @@ def group_records(
     Methods see the records about their mean: far from zero, products of coordinates would cancel
     the distances, and what counts as rounding would hide what is gained.
     """
-    check_choice("group_records", "method", method, METHODS)
+    check_choice("group_records", "method", method, _HOMES)
     check_feasible(levels)
     if len(levels) == 0:
         return np.zeros(0, dtype=np.int64)

@@ -1,0 +1,45 @@
+"""The words that options can take, one list each.
+
+The library checks against them and the command line offers them, so this module imports nothing:
+``tulle condense --help`` must answer at once.
+"""
+
+from __future__ import annotations
+
+# condensation
+GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
+DISTRIBUTIONS = ("uniform", "normal", "mean")  # of synthetic records
+ON_INFEASIBLE = ("error", "suppress")
+SMALL_CLASSES = ("error", "suppress", "pool")
+STRATEGIES = ("rule", "grid", "gcd")  # of the search for a group size
+
+# streams
+SPLITS = ("paper", "strict")
+SNAPSHOTS = ("bounded", "all")
+STREAM_FORMATS = ("csv", "ndjson")
+RESTARTS = ("replayed", "continued")
+
+# rules
+HIDING_METHODS = (
+    "best", "swa", "iga", "minfia", "maxfia", "naive", "rra", "ra",
+    "algo1a", "algo1b", "algo2a", "algo2b", "blocking",
+)  # fmt: skip
+VICTIMS = ("transaction", "window")
+ITEMSETS = ("all", "closed", "maximal")
+
+# sketches
+MODELS = ("delta", "k-variance")
+CRITERIA = ("definition", "gap")
+GRAPHS = ("exact", "partition")
+
+# sites
+CUTS = ("equal", "uneven")
+RESULTS = ("table", "centers", "rules", "json", "text")  # that a miner sends back
+
+# audits
+GATES = (
+    "max_linkage", "max_copies", "max_inference", "max_membership", "max_singling_out",
+    "min_accuracy_ratio",
+)  # fmt: skip
+REPORTS = (".html", ".htm", ".json", ".md")
+EDITIONS = ("owner", "public")

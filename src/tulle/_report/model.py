@@ -1,0 +1,233 @@
+"""What a report is made of: the result that an audit or a command hands over, and its parts.
+
+Whoever makes a release hands over a :class:`Result`, a dictionary of words and numbers (no arrays,
+no frames, no rows of the data). A section, block or attack with ``owner_only`` is left out of the
+public edition, which also hides counts of fewer than ``k`` records and figures about fewer than
+``k`` people, and rounds rates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from tulle._attacks.result import AttackFigures
+
+
+class Promise(TypedDict):
+    """One row of a guarantee."""
+
+    name: str
+    asked: Any  # a number or a word
+    found: Any
+    holds: bool
+
+
+class Guarantee(TypedDict):
+    """What was promised, and whether it holds."""
+
+    text: str
+    rows: list[Promise]
+
+
+class Gate(TypedDict):
+    """A limit, and whether a figure of the audit keeps it."""
+
+    name: str
+    limit: float
+    value: float | None  # None in a public edition that may not tell it
+    holds: bool
+    people: NotRequired[int]  # the fewest people that the value is about
+
+
+Level = Literal["good", "caution", "bad", "none"]
+
+
+class Verdict(TypedDict):
+    """The one sentence on top of a report, and what it rests on."""
+
+    level: Level
+    text: str
+    reasons: list[str]
+
+
+class _Block(TypedDict, total=False):
+    title: str
+    help: str
+    folded: str  # the line under which the block is folded away
+    owner_only: bool
+
+
+class Fact(TypedDict):
+    """A named figure."""
+
+    name: str
+    value: Any
+    help: NotRequired[str]
+    style: NotRequired[Literal["plain", "share", "percent"]]
+
+
+class Facts(_Block):
+    """Named figures, one below the other."""
+
+    type: Literal["facts"]
+    rows: list[Fact]
+
+
+class Sentences(_Block):
+    """A list of sentences."""
+
+    type: Literal["list"]
+    rows: list[str]
+
+
+class Table(_Block):
+    """Rows of cells."""
+
+    type: Literal["table"]
+    columns: list[str]
+    rows: list[list[Any]]
+    counts: NotRequired[list[str]]  # names of the columns that count records
+    behind: NotRequired[list[int]]  # how many records each row rests on, if it tells distances
+
+
+class Chart(_Block):
+    """A chart of one of these kinds, with the fields of its rows (more in :mod:`tulle._charts`).
+
+    ``count`` and ``released`` say how many original and released records a cell rests on, and are
+    optional where they stand in brackets.
+
+    ==================  ================================================================
+    ``histogram``       ``label``, ``original``, ``release`` (shares), ``count``, [``released``]
+    ``density``         ``x``, ``y``, ``of`` ("original" or "release"), ``share``, ``count``
+    ``correlation``     ``first``, ``second``, ``original``, ``release``, [``count``]
+    ``groups``          ``size``, ``level``, ``groups`` (how many), ``count`` (records in them)
+    ``curve``           ``size``, ``accuracy``, ``privacy``, ``chosen``
+    ``class_curve``     ``class``, ``size``, ``accuracy``
+    ``before_after``    ``name``, ``measure``, ``before``, ``after``, ``limit`` (or None)
+    ``error``           ``name``, ``predicted``, ``measured``
+    ==================  ================================================================
+    """
+
+    type: Literal["chart"]
+    chart: Literal[
+        "histogram",
+        "density",
+        "correlation",
+        "groups",
+        "curve",
+        "class_curve",
+        "before_after",
+        "error",
+    ]
+    rows: list[dict[str, Any]]
+    id: NotRequired[str]  # this and the columns of its table are given by the page
+    columns: NotRequired[list[str]]
+
+
+Block = Facts | Sentences | Table | Chart
+
+
+class Section(TypedDict):
+    """A part of a report that a family adds."""
+
+    title: str
+    blocks: list[Block]
+    id: NotRequired[str]
+    text: NotRequired[str]
+    owner_only: NotRequired[bool]
+
+
+class Parts(TypedDict, total=False):
+    """Everything in a result but its title; what is left out is empty."""
+
+    summary: str
+    guarantee: Guarantee | None
+    k: int | None  # the least number of records behind a public aggregate
+    records: int | None  # how many there are; fewer than k: no public edition
+    metrics: dict[str, float]
+    behind: dict[str, int]  # records behind a metric, if not all
+    attacks: dict[str, AttackFigures]
+    sections: list[Section]  # in the order of the report
+    limits: list[str]  # what the method does not protect, a sentence each
+    gates: list[Gate]
+    command: str
+    provenance: dict[str, Any]  # name -> word, number or dictionary
+    verdict: Verdict | None  # follows from the figures if left out
+
+
+class Result(Parts):
+    """What is handed over."""
+
+    title: str
+
+
+class Changes(Parts, total=False):
+    """Parts that replace or extend those of a result."""
+
+    title: str
+
+
+class _Present(TypedDict):
+    title: str
+    summary: str
+    guarantee: Guarantee | None
+    records: int | None
+    metrics: dict[str, float]
+    behind: dict[str, int]
+    attacks: dict[str, AttackFigures]
+    sections: list[Section]
+    limits: list[str]
+    gates: list[Gate]
+    command: str
+    provenance: dict[str, Any]
+
+
+class Whole(_Present):
+    """A result with every part present."""
+
+    k: int | None
+    verdict: Verdict | None
+
+
+class Edition(_Present):
+    """A result as one edition shows it."""
+
+    edition: str
+    k: int
+    verdict: Verdict
+
+
+def completed(result: Result) -> Whole:
+    """Return the result with every optional part present."""
+    return {
+        "title": result["title"],
+        "summary": result.get("summary", ""),
+        "guarantee": result.get("guarantee"),
+        "k": result.get("k"),
+        "records": result.get("records"),
+        "metrics": result.get("metrics", {}),
+        "behind": result.get("behind", {}),
+        "attacks": result.get("attacks", {}),
+        "sections": [_section(s, place) for place, s in enumerate(result.get("sections", []))],
+        "limits": result.get("limits", []),
+        "gates": result.get("gates", []),
+        "command": result.get("command", ""),
+        "provenance": result.get("provenance", {}),
+        "verdict": result.get("verdict"),
+    }
+
+
+def _section(section: Section, place: int) -> Section:
+    blocks = [_block(block) for block in section["blocks"]]
+    given: Section = {**section, "blocks": blocks}
+    return {"id": f"section-{place}", "text": "", "owner_only": False, **given}
+
+
+def _block(block: Block) -> Block:
+    words = {"title": "", "help": "", "folded": "", "owner_only": False}
+    whole = cast(Block, {**words, **block})
+    if whole["type"] == "table":
+        return {"counts": [], "behind": [], **whole}
+    if whole["type"] == "facts":
+        return {**whole, "rows": [{"help": "", "style": "plain", **row} for row in whole["rows"]]}
+    return whole

@@ -90,7 +90,7 @@ class PrivacyError(TulleError):
 
 
 class GateError(TulleError):
-    """Raised when a release exceeds a limit that the user set."""
+    """Raised when a gate fails: a limit that the user set was exceeded."""
 
     exit_code = 1
 

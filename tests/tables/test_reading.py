@@ -190,7 +190,9 @@ def refusal(path: Path) -> str:
         (f"a,b\n1,2\n{SECRET},2,3\n\n{SECRET}\n", "2 records do not have 2 fields.*line 3"),
         (f'a,b\n"x\ny",2\n{SECRET}\n', "line 4"),
         (f'a,b\n1,"{SECRET}\n3,4\n', "never closed"),
-        (f'a,b\n1,"{SECRET}"x\n3,4\n', "cannot be read as CSV"),
+        (f'a,b\n1,"{SECRET}"x\n3,4\n', "quotes on line 2"),
+        (f'a,b\n1,2\n{SECRET} "x,y",2\n', "quotes on line 3"),
+        (f'a,b\n1,5" nail\n2,6" {SECRET}\n', "quotes on line 2"),
         (f"a,b,a\n1,2,{SECRET}\n", "'a' occurs twice"),
         (f"a,b\r1,{SECRET}\r", "lone CR"),
         (f"a,b\n1,{SECRET}\n".encode("utf-16"), "UTF-16"),
@@ -282,9 +284,9 @@ def test_damaged_gzip(tmp_path: Path) -> None:
     ("content", "words"),
     [
         ("", "empty"),
-        (f'{{"a": 1}}\n{{"a": "{SECRET}"\n', "line 2 is not valid JSON"),
-        (f'{{"a": "{SECRET}"}}\n\n[1]\n', "line 3 is not a JSON object"),
-        ('{"a": 1}\n{"a": NaN}\n', "line 2 is not valid JSON"),
+        (f'{{"a": 1}}\n{{"a": "{SECRET}"\n', "line 2: not valid JSON"),
+        (f'{{"a": "{SECRET}"}}\n\n[1]\n', "line 3: not a JSON object"),
+        ('{"a": 1}\n{"a": NaN}\n', "line 2: not valid JSON"),
         ('{"a": [1]}\n', "'a' holds lists or objects"),
         ('{"a": 1}\n{"a": {"b": 1}}\n', "'a' holds lists or objects"),
     ],
@@ -498,6 +500,7 @@ RECORDS = (
         "b,2000\na,100\nb,3000\n",  # the name is a value of the column
         "5,3,1\n5,4,1\n1,3,5\n",  # answers
         "A,20,80\nB,10,90\nB,30,70\n",  # two numbers always have a step
+        "Region,2010,2020\nR0,100,200\nR1,9000,8000\n",  # years, or numbers like those below
         "1,2,2024-01-02\n1,3,2024-01-03\n3,1,2023-01-02\n",
     ],
 )
@@ -532,8 +535,7 @@ def _cell(text: str) -> object:
         "age,40\n39,40\n38,41\n",
         "39,State-gov\n",  # a header alone
         "a,b\nx,y\n",
-        "Region,2023\nR0,100\nR1,9000\nR0,2030\n",
-        "Region,2010,2020\nR0,100,200\nR1,9000,8000\n",
+        "Region,2023,2024\nR0,100,200\nR1,9000,8000\n",
         "Region,2010,2015,2020\nR0,100,300,200\nR1,9000,8000,7000\n",
         "2019,2021,2023\n100,200,150\n9000,8000,2500\n",
         "2023,2022,2021\n2040,2014,1948\n1999,2022,2038\n2023,1900,2021\n",

@@ -106,7 +106,7 @@ def test_malformed_records_are_listed_without_their_values(tmp_path: Path) -> No
     assert done.summary["seen"] == 200
     assert done.summary["read"] == 210
     assert any("not UTF-8" in entry["reason"] for entry in entries)
-    assert any("column 'age' is no integer" in entry["reason"] for entry in entries)
+    assert any("column 'age' is not of type integer" in entry["reason"] for entry in entries)
     never = "column 'city' holds 1 values that did not occur in the initial records"
     assert any(entry["reason"] == never for entry in entries)
     assert not any("encoder" in entry["reason"] for entry in entries)
@@ -148,7 +148,7 @@ def test_csv_quotes_widths_dates_and_truth(tmp_path: Path) -> None:
     lines += ['2024-01-01;"a;1;true;1', "2024-01-01;a", 'never;"a;1";true;1', ""]
     source = tmp_path / "in.csv"
     source.write_text("\n".join(lines) + "\n")
-    done = stream(str(source), tmp_path / "out", state=tmp_path / "st", k=4, init=60)
+    stream(str(source), tmp_path / "out", state=tmp_path / "st", k=4, init=60)
     table = pl.read_parquet(tmp_path / "out" / "snapshot-000001.parquet")
     assert table.schema == {
         "when": pl.Date,
@@ -157,7 +157,9 @@ def test_csv_quotes_widths_dates_and_truth(tmp_path: Path) -> None:
         "n": pl.Float64,
     }
     assert set(table["town"]) <= {"a;0", "a;1", "a;2"}
-    assert done.summary["rejected"] == 3
+    listed = (tmp_path / "st.rejects.ndjson").read_text().splitlines()
+    # the quote of line 122 is open until line 124 contradicts it
+    assert [json.loads(entry)["line"] for entry in listed] == [122, 124]
 
 
 @pytest.mark.parametrize("waiting", ["read again", "sealed", "plain"])

@@ -1,7 +1,8 @@
-"""Texts with line breaks in a stream of CSV: no part of them becomes a record."""
+"""Texts with line breaks in a stream of CSV: each is one text, and no part of it a record."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,35 @@ def test_a_restart_inside_of_a_text_takes_no_part_of_it(tmp_path: Path, cut: int
             source.write_text("\n".join(lines[:end]) + "\n")
             done = stream(str(source), tmp_path / name, state=tmp_path / f"{name}.st", **OPTIONS)
         assert (done.summary["condensed"], done.summary["waiting"]) == (170, 1)
-        assert done.summary["rejected"] == 3
+        entries = (tmp_path / f"{name}.st.rejects.ndjson").read_text().splitlines()
+        assert len(entries) == 1
+        assert json.loads(entries[0])["line"] == 172
+        assert "column 'city'" in json.loads(entries[0])["reason"]  # a city of three lines
     same_groups(tmp_path / "once.st", tmp_path / "twice.st")
+
+
+def test_a_quote_that_is_open_at_the_end_is_read_when_it_is_closed(tmp_path: Path) -> None:
+    lines = lines_with_a_broken_text(tmp_path / "in.csv")
+    (tmp_path / "in.csv").write_text("\n".join(lines[:-2]))
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    done = stream(str(tmp_path / "in.csv"), tmp_path / "out", **options)
+    assert (done.summary["seen"], done.summary["rejected"]) == (170, 0)
+    assert any("line 172" in note and "not closed" in note for note in done.notes)
+
+
+def test_records_of_several_lines_wait_and_are_read_again(tmp_path: Path) -> None:
+    made = rows(170)
+    for row in made:
+        row["city"] = f'"{row["city"]}\n"'
+    source = write_csv(tmp_path / "in.csv", made[:160])
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    done = stream(str(source), tmp_path / "out", **options)
+    assert (done.summary["seen"], done.summary["waiting"]) == (160, 1)
+    write_csv(source, made)
+    done = stream(str(source), tmp_path / "out", **options)
+    assert (done.summary["seen"], done.summary["rejected"]) == (170, 0)
+    stream(str(source), tmp_path / "o2", **{**options, "state": tmp_path / "once"})
+    same_groups(tmp_path / "once", tmp_path / "st")
 
 
 def test_a_text_ends_with_its_file(tmp_path: Path) -> None:

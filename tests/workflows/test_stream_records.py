@@ -1,4 +1,4 @@
-"""Lines to records: parsed together or one by one, the records and the refusals are the same."""
+"""Texts to records: read together or one by one, the records and the refusals are the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from tulle.errors import DataError
-from tulle.stream._records import RecordReader, Records
+from tulle.io._json_lines import parse_json
+from tulle.io._text import Records
+from tulle.stream import sources
+from tulle.stream._records import RecordReader
+from tulle.stream.sources import LineReader
 
 CSV_FIRST = ["a,n,x,t,d,b", "u,3,1.5,word,2024-01-05,true", ",,,,,", "v,-4,2e3,9,1999-12-31,False"]
 JSON_FIRST = [
@@ -29,8 +33,17 @@ def learnt(kind: str, separator: str = ",") -> RecordReader:
     if kind == "ndjson":
         header, rest = None, [json.dumps(row).encode() for row in JSON_FIRST]
     reader = RecordReader(kind, header)
-    reader.learn([row for row, _ in map(reader.parse, rest) if row is not None], [])
+    assert reader.begin(rest, {}, []).frame.height == 3
     return reader
+
+
+def one_by_one(reader: RecordReader, texts: list[bytes]) -> Records:
+    """The same, each text read by itself."""
+    parts = [reader.records([text]) for text in texts]
+    frame = pl.concat([reader.records([]).frame, *(part.frame for part in parts)])
+    places = np.array([at for at, part in enumerate(parts) if part.frame.height], dtype=np.int64)
+    refused = {at: part.refused[0] for at, part in enumerate(parts) if part.refused}
+    return Records(frame, places, refused, sum(part.surplus for part in parts))
 
 
 def same(together: Records, one_by_one: Records) -> None:
@@ -91,64 +104,88 @@ csv_lines = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(csv_lines.map(str.encode), st.binary(max_size=8)), max_size=8))
-def test_csv_lines_read_the_same_together_and_one_by_one(lines: list[bytes | None]) -> None:
-    texts = [None if line is None else line.replace(b"\n", b"") for line in lines]
-    same(learnt("csv").records(texts), learnt("csv").one_by_one(texts, range(len(texts))))
+def test_csv_lines_read_the_same_together_and_one_by_one(lines: list[bytes]) -> None:
+    texts = [line.replace(b"\n", b"") for line in lines]
+    reader = learnt("csv")
+    same(reader.records(texts), one_by_one(reader, texts))
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(csv_lines.map(str.encode), max_size=12), st.integers(0, 12))
-def test_csv_lines_read_the_same_in_batches_of_any_size(lines: list[bytes], cut: int) -> None:
-    texts: list[bytes | None] = [line.replace(b"\n", b"") for line in lines]
-    whole, reader = learnt("csv").records(texts), learnt("csv")
-    first, second = reader.records(texts[:cut]), reader.records(texts[cut:])
-    after = {place + len(texts[:cut]): reason for place, reason in second.refused.items()}
-    assert whole.refused == first.refused | after
-    assert_frame_equal(whole.frame, pl.concat([first.frame, second.frame]), check_exact=True)
+def split(content: bytes, size: int, *, partial: bool = False) -> tuple[list[bytes | None], Any]:
+    """The texts of CSV that comes in blocks of some size, by the numbers of their lines."""
+    parts = [content[at : at + size] for at in range(0, len(content), size)]
+    blocks = iter(parts)
+    reader = LineReader(lambda _: next(blocks, b""), "", quoted=True, partial=partial)
+    found = [lines for lines in iter(lambda: reader.read(3), None) if len(lines)]
+    lines = sources.Lines.joined(found) if found else sources.NO_LINES
+    return lines.texts, {lines.numbers[at]: why for at, why in lines.faults.items()}
 
 
-def three_columns() -> RecordReader:
-    reader = RecordReader("csv", b"age,code,note")
-    reader.learn([{"age": "35", "code": "X", "note": "ok"}], [])
-    return reader
-
-
-def test_both_halves_of_a_text_with_a_line_break_are_refused() -> None:
-    found = three_columns().records([b'35,X,"first line', b'99,Y,second line"', b"36,Y,ok"])
-    assert found.frame["age"].to_list() == [36]
-    assert found.refused == {
-        0: "quotes do not match",
-        1: "inside quotes that a line before has opened",
-    }
-    alone = three_columns().records([b'99,Y,second line"', b"36,Y,ok"])  # the other half is gone
-    assert (alone.frame["age"].to_list(), alone.refused) == ([36], {0: "quotes do not match"})
-
-
-def test_whole_lines_inside_quotes_are_no_records() -> None:
-    lines = [b'35,X,"ok', b"88,X,bad", b"", b'89,""X"",bad', b'90,X,bad"', b"36,Y,ok"]
-    for cut in range(len(lines) + 1):  # in one batch or in two
-        reader = three_columns()
-        frames = [reader.records(lines[:cut]).frame, reader.records(lines[cut:]).frame]
-        assert pl.concat(frames)["age"].to_list() == [36]
-
-
-def test_a_text_that_ends_where_another_begins_keeps_quotes_open() -> None:
-    lines = [b'35,"X', b'88,Y",bad,"ok', b"89,Y,bad", b'90,Y,bad"', b"36,Y,ok"]
-    assert three_columns().records(lines).frame["age"].to_list() == [36]
-
-
-@pytest.mark.parametrize(
-    "after", [[b'36,"Y",ok'], [None, b"36,Y,ok"], [b"1,Y," + b"o" * (1 << 16), b"36,Y,ok"]]
+quoted_pieces = st.sampled_from(
+    ["a", "1", ",", ";", '"', '""', ',"', '",', "\n", "\n", "\r\n", '"\n', "x" * 30]
 )
-def test_a_stray_quote_does_not_swallow_the_stream(after: list[bytes | None]) -> None:
-    found = three_columns().records([b'35,X,"ok', b"88,X,bad", *after])
-    assert 88 not in found.frame["age"]
-    assert found.frame["age"].to_list()[-1] == 36
 
 
-def test_a_quote_in_a_bare_field_opens_nothing() -> None:
-    found = three_columns().records([b'35,X,5" nail', b"36,Y,ok"])
-    assert (found.frame["age"].to_list(), found.refused) == ([36], {0: "quotes do not match"})
+@settings(max_examples=400, deadline=None)
+@given(st.lists(quoted_pieces, max_size=25), st.integers(1, 40), st.booleans())
+def test_records_of_csv_do_not_depend_on_blocks(
+    pieces: list[str], size: int, partial: bool
+) -> None:
+    content = "".join(pieces).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "LONGEST", 25)
+        assert split(content, size, partial=partial) == split(content, 10_000, partial=partial)
+
+
+NOTES = b"age,code,note\n"
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_text_may_have_line_breaks(size: int) -> None:
+    content = b'35,X,"first\n\nlast"\n36,"""Y""\r\n",ok\n37,Z,5" x 6" nail\n'
+    texts, faults = split(content, size)
+    assert faults == {}
+    reader = RecordReader("csv", NOTES.strip())
+    found = reader.begin(texts, {}, [])
+    assert found.frame.rows() == [
+        (35, "X", "first\n\nlast"),
+        (36, '"Y"\r\n', "ok"),
+        (37, "Z", '5" x 6" nail'),
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+@pytest.mark.parametrize(
+    ("content", "texts", "faults"),
+    [
+        (b'1,"ok\n2,b\n3,"c"\n4,d\n', [None, b'3,"c"', b"4,d"], {1: "quotes do not match"}),
+        (
+            b'1,5" nail\n2,6" nail\n3,c\n',
+            [None, None, b"3,c"],
+            {1: "quotes do not match", 2: "a quote is not closed"},
+        ),
+        (b'1,"a"b\n2,c\n', [None, b"2,c"], {1: "quotes do not match"}),
+        (b'1,a\n2,"b\n3,c', [b"1,a", None], {2: "a quote is not closed"}),
+    ],
+)
+def test_a_stray_quote_does_not_swallow_the_stream(
+    content: bytes, texts: list[bytes | None], faults: dict[int, str], size: int
+) -> None:
+    found, why = split(content, size)
+    if b"nail" in content:  # the second nail opens a quote that the rest of the file is in
+        assert (found, why) == ([None, None], faults)
+    else:
+        assert (found, why) == (texts, faults)
+
+
+def test_quotes_that_are_open_at_the_end_of_a_run_stay_open() -> None:
+    assert split(b'1,a\n2,"b\n3,c', 100, partial=True) == ([b"1,a"], {})
+
+
+def test_a_quote_that_is_not_closed_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LONGEST", 20)
+    texts, faults = split(b'1,"a\n' + b"2,bbb\n" * 6, 7)
+    assert texts == [None, *[b"2,bbb"] * 4]
+    assert faults == {1: "longer than 1 MiB"}
 
 
 odd_values = st.one_of(
@@ -196,47 +233,64 @@ def json_lines(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.one_of(json_lines(), json_lines(), st.binary(max_size=8)), max_size=8))
 def test_json_lines_read_the_same_together_and_one_by_one(lines: list[bytes]) -> None:
-    texts: list[bytes | None] = [line.replace(b"\n", b"") for line in lines]
+    texts = [line.replace(b"\n", b"") for line in lines]
     reader = learnt("ndjson")
-    same(reader.records(texts), reader.one_by_one(texts, range(len(texts))))
+    same(reader.records(texts), one_by_one(reader, texts))
 
 
 def test_usual_lines_are_parsed_together_and_odd_ones_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    slow: list[bytes | None] = []
-    for kind in ("csv", "ndjson"):
-        reader = learnt(kind)
-        usual = {
-            "csv": [line.encode() for line in CSV_FIRST[1:]],
-            "ndjson": [json.dumps(row).encode() for row in JSON_FIRST] + [b'{"n": 7, "x": 1}'],
-        }[kind]
-        parse = reader.parse
-        monkeypatch.setattr(reader, "parse", lambda text, _: slow.append(text) or parse(text))
-        found = reader.records([*usual, b"odd", *usual])
-        assert found.places.tolist() == [
-            *range(len(usual)),
-            *range(len(usual) + 1, 2 * len(usual) + 1),
-        ]
-        assert slow == [b"odd"]
-        slow.clear()
+    slow: list[bytes] = []
+    reader = learnt("ndjson")
+    usual = [json.dumps(row).encode() for row in JSON_FIRST] + [b'{"n": 7, "x": 1}']
+    monkeypatch.setattr(
+        "tulle.io._json_lines.parse_json", lambda text: slow.append(text) or parse_json(text)
+    )
+    found = reader.records([*usual, b"odd", *usual])
+    assert found.places.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
+    assert slow == [b"odd"]
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_every_separator_has_a_usual_form(separator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_separator_is_found(separator: str) -> None:
     reader = learnt("csv", separator)
-    monkeypatch.setattr(reader, "parse", None)
     lines = [line.replace(",", separator).encode() for line in CSV_FIRST[1:]]
     assert reader.records(lines).frame["n"].to_list() == [3, None, -4]
 
 
+def test_later_records_fit_the_types_of_the_initial_ones() -> None:
+    reader = learnt("csv")
+    wrong = [
+        b"u,03,1,w,,",
+        b"u,3,x,w,,",
+        b"u,3,1,w,2024-1-5,",
+        b"u,3,1,w,,yes",
+        b"u,3",
+        b'u"x,y",1,1,w,,',
+    ]
+    found = reader.records([*wrong, b"", b'007, 5,NA,"007",2024-02-29,TRUE'])
+    assert found.refused == {
+        0: "column 'n' is not of type integer",
+        1: "column 'x' is not of type decimal",
+        2: "column 'd' is not of type date",
+        3: "column 'b' is not of type boolean",
+        4: "2 fields instead of 6",
+        5: "quotes do not match",
+    }
+    assert found.frame.row(0)[:4] == ("007", 5, None, "007")
+    assert found.places.tolist() == [7]
+
+
 def test_texts_that_are_no_texts_are_refused() -> None:
     reader = learnt("ndjson")
-    found = reader.records([b'{"t": "\\ud800"}', b'{"t": "\\ud83d\\ude00"}', b"\xff", None, b""])
+    texts = [b'{"t": "\\ud800"}', b'{"t": "\\ud83d\\ude00"}', b"\xff", None, b"", b"\0"]
+    found = reader.records(texts, {3: "longer than 1 MiB"})
     assert found.refused == {
         0: "half a surrogate pair in a text",
         2: "not UTF-8",
         3: "longer than 1 MiB",
+        5: "a zero byte in a text",
     }
     assert found.frame["t"].to_list() == ["\U0001f600"]
 
@@ -244,17 +298,14 @@ def test_texts_that_are_no_texts_are_refused() -> None:
 def test_a_long_field_in_quotes_is_a_field() -> None:
     reader = learnt("csv")
     line = f'u,3,1.5,"{"w" * 200_000}""",2024-01-05,true'.encode()
-    for found in (reader.records([line]), reader.one_by_one([line], [0])):
-        assert found.frame["t"].str.len_chars().to_list() == [200_001]
+    assert reader.records([line]).frame["t"].str.len_chars().to_list() == [200_001]
 
 
-def test_a_table_of_thousands_of_columns_is_read_one_by_one() -> None:
+def test_a_table_of_thousands_of_columns_is_read() -> None:
     names = [f"column {place}" for place in range(6_000)]
     reader = RecordReader("csv", ",".join(names).encode())
     line = ",".join(["1"] * len(names)).encode()
-    row, _ = reader.parse(line)
-    assert row is not None
-    reader.learn([row], [])
+    reader.begin([line], {}, [])
     assert reader.records([line, line]).frame.shape == (2, len(names))
 
 
@@ -267,6 +318,23 @@ def test_what_was_learnt_is_restored_or_refused() -> None:
     assert again.records([CSV_FIRST[1].encode()]).frame.schema["d"] == pl.Date
     with pytest.raises(DataError, match="other columns"):
         RecordReader("csv", b"a,b").restore(entries)
-    for unknown in (["number", -1], ["date", 999], ["date", 0]):
-        with pytest.raises(DataError, match="another version"):
-            again.restore({**entries, "types": {"a": unknown}})
+    assert (again.encoding.name, again.to_json()) == (reader.encoding.name, reader.to_json())
+    older = {key: entries[key] for key in ("kind", "types")}  # before 0.2
+    again.restore(older)
+    assert again.types == reader.types
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_the_encoding_is_settled_by_the_initial_records(kind: str) -> None:
+    def text(word: str) -> str:
+        return f"{word},1" if kind == "csv" else f'{{"a": "{word}", "n": 1}}'
+
+    header = b"a,n" if kind == "csv" else None
+    latin = [text(word).encode("cp1252") for word in ("Zoë", "Ü–30", "Gößmann")]
+    reader = RecordReader(kind, header)
+    assert reader.begin(latin, {}, []).frame["a"].to_list() == ["Zoë", "Ü–30", "Gößmann"]
+    plain = RecordReader(kind, header)
+    plain.begin([text("x").encode()], {}, [])
+    later = [text("é").encode("cp1252"), text("é").encode(), text("x").encode()]
+    found = plain.records(later)
+    assert (found.frame["a"].to_list(), found.refused) == (["é", "x"], {0: "not UTF-8"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from tulle._files import OutputExists
 from tulle._types import Ints
 from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
-from tulle.io._text import refuse_record
+from tulle.io._text import Reasons, Records
 from tulle.stream import StreamCondenser
 from tulle.stream._checkpoints import Whereabouts, changed
-from tulle.stream._records import Reasons, RecordReader, Records, Row
+from tulle.stream._records import RecordReader
 from tulle.stream._saved import resupply
 from tulle.stream.sources import Lines, Source
 from tulle.table._codecs import Problem, first_reasons
@@ -118,7 +117,7 @@ class Intake:
         """How far it is, in a few words."""
         if self.condenser is None:
             wanted = self.settings.options.init
-            return f"{len(self.initial.rows):,} of the first {wanted:,} records"
+            return f"{self.initial.records:,} of the first {wanted:,} records"
         return f"{self.seen:,} records"
 
     def resume(
@@ -127,7 +126,7 @@ class Intake:
         """Goes on with a condenser; records that wait are read from the source again."""
         texts = self.waiting.read_again(owed, source)
         if owed:
-            records = self.reader.records_apart(texts).frame
+            records = self.reader.records(texts).frame
             if records.height != len(owed):
                 raise changed(source)
             resupply(condenser, owed, self._features(records))
@@ -137,22 +136,20 @@ class Intake:
         """Condenses lines, or keeps them until the initial records are complete."""
         self.read += len(lines) - lines.texts.count(b"")
         if self.condenser is not None:
-            self._condense(lines, self.reader.records(lines.texts, lines.origins))
+            self._condense(lines, self.reader.records(lines.texts, lines.faults))
             return
-        self.initial.add(lines, self.reader, self.waiting)
-        if len(self.initial.rows) >= self.settings.options.init:
+        self.initial.add(lines, self.reader)
+        if self.initial.records >= self.settings.options.init:
             self.begin()
 
     def begin(self) -> None:
         """Makes the groups of the initial records."""
         initial = self.initial
-        if not initial.rows:
+        if not initial.records:
+            self.reader.refuse_no_header()
             raise DataError("the source holds no record" + initial.complaint())
-        self.reader.learn(initial.rows, self.settings.declared())
-        records = self.reader.typed(initial.rows, initial.places, initial.refused)
         lines = Lines.joined(initial.lines)
-        if self.reader.kind == "csv":
-            refuse_record(lines.origins[0], records.frame)
+        records = self.reader.begin(lines.texts, lines.faults, self.settings.declared())
         self.settings.plan(records.frame)
         self._condense(lines, records)
         self.initial = _Initial()
@@ -233,29 +230,21 @@ class Intake:
 
 
 class _Initial:
-    """Lines until there are enough to settle the types: raw values, and why some are refused."""
+    """Texts until there are enough of them to settle the types, and why some are refused."""
 
     def __init__(self) -> None:
         self.lines: list[Lines] = []
-        self.rows: list[Row] = []
-        self.places: list[int] = []
+        self.records = 0
         self.refused: Reasons = {}
 
-    def add(self, lines: Lines, reader: RecordReader, waiting: Whereabouts) -> None:
+    def add(self, lines: Lines, reader: RecordReader) -> None:
         first = sum(map(len, self.lines))
-        following = zip(lines.texts, lines.origins, strict=True)
-        for place, (text, origin) in enumerate(following, first):
-            row, reason = reader.parse(text, origin)
-            if row is not None:
-                self.rows.append(row)
-                self.places.append(place)
-            elif reason:
-                self.refused[place] = reason
-        checks = [waiting.check(text) for text in lines.texts]
-        parsed = replace(lines, texts=[None] * len(lines), checks=checks)  # the texts may go
-        self.lines.append(parsed)
-        if len(self.refused) > max(MOST_PENDING, len(self.rows)):
-            raise DataError(f"{len(self.rows)} records are too few to begin with{self.complaint()}")
+        records, refused = reader.well_formed(lines.texts)
+        self.records += records
+        self.refused |= {first + at: why for at, why in (refused | {**lines.faults}).items()}
+        self.lines.append(lines)
+        if len(self.refused) > max(MOST_PENDING, self.records):
+            raise DataError(f"{self.records} records are too few to begin with{self.complaint()}")
 
     def complaint(self) -> str:
         return _complaint(self.refused)

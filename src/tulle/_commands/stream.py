@@ -173,8 +173,9 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
                 "state does not hold them: without a --key no later run can go on from it"
             )
     from tulle.stream._folder import FolderSource
+    from tulle.stream.sources import FileSource
 
-    if isinstance(source, FolderSource):
+    if isinstance(source, FolderSource | FileSource):
         notes += source.notes()
     if intake.surplus:
         notes.append(
@@ -293,7 +294,7 @@ class _Run:
             check_folder(self.output, made=0, force=self.force)
             kind = kind or format_of_source(address)
             self.source = open_source(address, kind, follow=follow, position=None, restart=None)
-            reader = RecordReader(kind, self.source.header())
+            reader = RecordReader(kind, self.source.header(), self.source.name)
             refused = Rejects(rejects, count=0, length=0 if self.force else None)
             self.intake = Intake(reader, refused, self.settings)
             return
@@ -306,7 +307,7 @@ class _Run:
         self.source = open_source(
             address, kind, follow=follow, position=extra["position"], restart=restart
         )
-        reader = RecordReader(kind, self.source.header())
+        reader = RecordReader(kind, self.source.header(), self.source.name)
         reader.restore(extra["reader"])
         with _written(rejects):
             refused = Rejects(
@@ -335,7 +336,7 @@ class _Run:
             report()
             if not began and self.intake.condenser is not None:
                 self._save()
-        brought_once = not self.source.goes_back and len(self.intake.initial.rows) > 0
+        brought_once = not self.source.goes_back and self.intake.initial.records > 0
         if self.intake.condenser is None and (brought_once or not stop):
             self.intake.begin()
 
@@ -390,7 +391,7 @@ class _Run:
         """How many lines to read: the initial records, and snapshots, end with a batch."""
         options = self.settings.options
         if self.intake.condenser is None:
-            return int(min(BATCH, options.init - len(self.intake.initial.rows)))
+            return int(min(BATCH, options.init - self.intake.initial.records))
         if options.every is None:
             return BATCH
         return int(min(BATCH, options.every - self.intake.seen % options.every))

@@ -70,7 +70,7 @@ class Audit:
     result: Result
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain words and numbers.
+        """Return everything as plain words and numbers, the verdict included.
 
         Returns
         -------
@@ -152,8 +152,8 @@ class Audit:
         Parameters
         ----------
         **parts
-            Metrics and attacks are merged, sections and limits come first, and everything else is
-            replaced.
+            Metrics, attacks and provenance are merged, sections and limits come first, and
+            everything else is replaced.
 
         Returns
         -------

@@ -20,7 +20,7 @@ import polars as pl
 
 from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._formats import Format, Source, existing_file, readable_as, split_sheet
-from tulle.io._text import refuse_doubled, refuse_record
+from tulle.io._headers import refuse_doubled, refuse_record
 from tulle.io._text_types import TEMPORAL, ColumnGuess
 from tulle.table._numbers import EXACT
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.io._formats import Format
+from tulle.io._headers import refuse_doubled
 from tulle.io._sql import Address, quoted, record_batches, refuse_long
-from tulle.io._text import refuse_doubled
 from tulle.io.write import flat
 
 _CASTS = {"numeric": "::double precision", "money": "::numeric::double precision"}

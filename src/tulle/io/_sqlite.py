@@ -14,8 +14,8 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.io._formats import BATCH_ROWS, Format
+from tulle.io._headers import refuse_doubled
 from tulle.io._sql import Address, execute, quoted, record_batches
-from tulle.io._text import refuse_doubled
 from tulle.io._text_types import TEMPORAL, ColumnGuess
 from tulle.io.write import flat, refuse_alike
 

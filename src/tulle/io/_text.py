@@ -1,77 +1,136 @@
-"""Text files in blocks of whole records, as UTF-8, with bounded memory.
+"""Text to records: one splitter for whole files and for streams.
 
-One pass over a text file of any size: unpacked (gzip), without the byte order mark, transcoded
-if it is Windows-1252 (Latin-1), cut only where a record ends. A block is what a parser gets.
+Bytes are cut where a record ends (a newline outside of quotes), brought to UTF-8, and checked field
+by field. What is malformed gets a reason: a whole file is refused for it, a stream refuses the
+record and goes on.
 """
 
 from __future__ import annotations
 
 import codecs
-import csv
 import gzip
 import os
 import re
 import zlib
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 import polars as pl
 
+from tulle._types import Ints
 from tulle.errors import DataError
 from tulle.io._formats import Format, readable_as
-from tulle.io._text_types import ALL, WITH_COMMA, ColumnGuess
-from tulle.table._frames import refuse_patterns
+from tulle.io._headers import (
+    SEPARATORS,
+    column_names,
+    refuse_no_header,
+    refuse_record,
+    refuse_title,
+    separator_of,
+)
+from tulle.io._text_types import ALL, WITH_COMMA, ColumnGuess, TextType
 
 BLOCK = 4 << 20  # bytes read at a time
 LONGEST_RECORD = 64 << 20  # a record longer than this is a quote that was never closed
 QUOTE, NEWLINE, RETURN = b'"\n\r'
+Reasons = dict[int, str]  # why records are refused, by their place
+_TEXT = pl.String()
+_QUOTES = "quotes do not match"
+TOO_LONG = "longer than 1 MiB"
+
+# UTF-8, or else Windows-1252.
+
 _MULTIBYTE = re.compile(
     rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 )
+
+
+class Encoding:
+    """Decided by the first text that is not ASCII, which all later ones are held to."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+
+    def decide(self, text: bytes) -> None:
+        """Settle the encoding, if it is still open and this text tells."""
+        if self.name is None and not text.isascii():
+            self.name = "utf-8" if _is_utf8(text) or _mostly_utf8(text) else "cp1252"
+
+    def recoded(self, text: bytes) -> bytes | None:
+        """Return a text in UTF-8; None if it is not in this encoding, or not text at all."""
+        if b"\0" in text:
+            return None
+        if text.isascii():
+            return text
+        self.decide(text)
+        if self.name == "utf-8":
+            return text if _is_utf8(text) else None
+        try:
+            return text.decode("cp1252").encode()
+        except UnicodeDecodeError:
+            return None
+
+
+def _mostly_utf8(text: bytes) -> bool:
+    """Whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
+
+    A few may look so in any Latin-1 text: a capital umlaut before a dash.
+    """
+    beyond = sum(len(run) for run in re.findall(rb"[\x80-\xff]+", text))
+    return 2 * sum(len(letter) for letter in _MULTIBYTE.findall(text)) > beyond
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# Files in blocks of whole records, with bounded memory: unpacked (gzip), without the byte order
+# mark, in UTF-8.
+
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def record_blocks(path: Path, *, quoted: bool, size: int = 0) -> Iterator[bytes]:
-    """Blocks of whole records; each ends with a newline.
+def record_blocks(path: Path, *, quoted: bool) -> Iterator[bytes]:
+    """Yield blocks of whole records; each ends with a newline.
 
     ``quoted``: newlines inside double quotes do not end a record (CSV).
     """
-    recode = _Recoder(path)
-    rest = b""
-    line = 1
+    encoding, rest, line = Encoding(), b"", 1
     with _opened(path) as file:
-        while chunk := _read(file, path, size or BLOCK):
+        while chunk := _read(file, path, BLOCK):
             block = rest + chunk
             end = _last_record_end(block, quoted)
             if end == 0 and len(block) > LONGEST_RECORD:
                 raise DataError(
                     f"{path}: the record on line {line} does not end within "
-                    f"{LONGEST_RECORD >> 20} MB: a quote is not closed, or this is no text table"
+                    f"{LONGEST_RECORD >> 20} MB: a quote is not closed, or this is not a text table"
                 )
             rest = block[end:]
             if end:
-                yield recode(block[:end], line)
+                yield _recoded(path, encoding, block[:end], line)
                 line += block.count(b"\n", 0, end)
     if rest.strip(b"\r\n"):
         if quoted and rest.count(b'"') % 2:
             raise DataError(f"{path}: a quote that opens on or after line {line} is never closed")
-        yield recode(rest + b"\n", line)
+        yield _recoded(path, encoding, rest + b"\n", line)
 
 
 def stamp_of(path: Path) -> tuple[int, int]:
-    """What tells whether a file was changed: its size and its time."""
+    """Return what tells whether a file was changed: its size and its time."""
     state = os.stat(path)
     return state.st_size, state.st_mtime_ns
 
 
 def repeated_blocks(path: Path, stamp: tuple[int, int], *, quoted: bool) -> Iterator[bytes]:
-    """The blocks once more, of a file that must be what it was."""
+    """Yield the blocks once more, of a file that must be what it was."""
     changed = DataError(f"{path}: the file changed while it was read")
     if stamp_of(path) != stamp:
         raise changed
@@ -80,21 +139,21 @@ def repeated_blocks(path: Path, stamp: tuple[int, int], *, quoted: bool) -> Iter
         raise changed
 
 
-def outside_quotes(codes: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """The marks that are not inside double quotes (a doubled quote closes and opens again)."""
-    quotes = codes == QUOTE
-    if not quotes.any():
-        return marks
-    return np.asarray(marks & ~np.bitwise_xor.accumulate(quotes))
-
-
 def _last_record_end(block: bytes, quoted: bool) -> int:
     """The length of the whole records at the start of a block."""
     if not quoted or b'"' not in block:
         return block.rfind(b"\n") + 1
     codes = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(outside_quotes(codes, codes == NEWLINE))
+    ends = np.flatnonzero(_outside_quotes(codes, codes == NEWLINE))
     return int(ends[-1]) + 1 if ends.size else 0
+
+
+def _outside_quotes(codes: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """The marks that are not inside double quotes (a doubled quote closes and opens again)."""
+    quotes = codes == QUOTE
+    if not quotes.any():
+        return marks
+    return np.asarray(marks & ~np.bitwise_xor.accumulate(quotes))
 
 
 @contextmanager
@@ -118,60 +177,118 @@ def _read(file: BinaryIO, path: Path, size: int) -> bytes:
         raise DataError(f"{path}: the gzip data are damaged or cut short") from None
 
 
-class _Recoder:
-    """Decides the encoding at the first byte that is not ASCII and holds the file to it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.encoding: str | None = None
-
-    def __call__(self, block: bytes, line: int) -> bytes:
-        if b"\0" in block:
-            raise DataError(f"{self.path}: holds zero bytes: this is no text table")
-        if block.isascii():
-            return block
-        if self.encoding is None:
-            self.encoding = "utf-8" if _is_utf8(block) else "cp1252"
-        if self.encoding == "utf-8":
-            if not _is_utf8(block):
-                raise self._mixed(block, line)
-            return block
-        if _mostly_utf8(block):
-            raise self._mixed(block, line)
-        try:
-            return block.decode("cp1252").encode()
-        except UnicodeDecodeError as error:
-            raise self._mixed(block, line, error.start) from None
-
-    def _mixed(self, block: bytes, line: int, at: int | None = None) -> DataError:
-        if at is None:
-            try:
-                block.decode()
-                at = 0
-            except UnicodeDecodeError as error:
-                at = error.start
-        line += block.count(b"\n", 0, at)
-        return DataError(
-            f"{self.path}: the text is neither UTF-8 nor Windows-1252 (Latin-1) throughout; "
-            f"look at line {line}, and save it as UTF-8"
-        )
+def _recoded(path: Path, encoding: Encoding, block: bytes, line: int) -> bytes:
+    """A block in UTF-8; a file of two encodings is refused with the line where they meet."""
+    if b"\0" in block:
+        raise DataError(f"{path}: holds zero bytes: this is not a text table")
+    known = encoding.name
+    found = encoding.recoded(block)
+    if found is not None and not (known == "cp1252" and _mostly_utf8(block)):
+        return found
+    odd = (at for at, text in enumerate(block.split(b"\n")) if encoding.recoded(text) is None)
+    raise DataError(
+        f"{path}: the text is neither UTF-8 nor Windows-1252 (Latin-1) throughout; look at line "
+        f"{line + next(odd, 0)}, and save it as UTF-8"
+    )
 
 
-def _mostly_utf8(block: bytes) -> bool:
-    """Whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
+# Records of CSV in a stream. Where a record ends does not depend on the separator, which nobody
+# knows before the first record; quotes that contradict each other end what they have opened.
 
-    A few may look so in any Latin-1 text: a capital umlaut before a dash.
+_ANY_MARK = np.zeros(256, bool)
+_ANY_MARK[[*SEPARATORS.encode(), NEWLINE]] = True
+_WINDOW = 4096  # bytes looked at after a record with wrong quotes: there may be many of them
+
+
+class Split(NamedTuple):
+    """Records one after the other, which of them are none, and the beginning of the next one."""
+
+    records: list[bytes]  # without the newline behind each of them
+    faults: Reasons
+    rest: bytes
+
+
+def split_records(block: bytes, longest: int) -> Split:
+    """Cut CSV where records end; lines that are no record are refused as one.
+
+    That is, if their quotes do not match, or if a quote is not closed within ``longest`` bytes:
+    where the block ends must not matter, so it ends what it has opened even if it is closed later.
     """
-    beyond = sum(len(run) for run in re.findall(rb"[\x80-\xff]+", block))
-    return 2 * sum(len(letter) for letter in _MULTIBYTE.findall(block)) > beyond
+    if b'"' not in block:
+        *lines, rest = block.split(b"\n")
+        return Split(lines, {}, rest)
+    records: list[bytes] = []
+    faults: Reasons = {}
+    start, window = 0, len(block)
+    while start < len(block):
+        part = block[start : start + window]
+        ends, stop = _record_ends(part)
+        before = 0
+        for end in ends:
+            if end - before > longest:
+                break
+            records.append(part[before:end])
+            before = end + 1
+        long = (stop or len(part)) - before > longest
+        if long:
+            stop = part.rfind(b"\n", before, before + longest) + 1
+            stop = stop or part.find(b"\n", before) + 1
+        if stop:
+            faults[len(records)] = TOO_LONG if long else _QUOTES
+            records.append(part[before : stop - 1])
+            start, window = start + stop, _WINDOW
+        elif before or start + window < len(block):
+            start, window = start + before, 4 * window
+        else:
+            break
+    return Split(records, faults, block[start:])
 
 
-def _is_utf8(block: bytes) -> bool:
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+def _record_ends(block: bytes) -> tuple[list[int], int]:
+    """Where records end, and where the lines end that are no record (0 if there are none)."""
+    codes = np.frombuffer(block, np.uint8)
+    newlines = codes == NEWLINE
+    ends = np.flatnonzero(_outside_quotes(codes, newlines))
+    marks = _ANY_MARK[codes]
+    if block.startswith(codecs.BOM_UTF8):
+        marks[2] = True  # at the beginning of a file, a field begins after it
+    wrong = _wrong_quotes(codes, marks, newlines)
+    if not wrong.size:
+        return ends.tolist(), 0
+    fine = ends[ends < wrong[0, 0]]
+    begin = int(fine[-1]) + 1 if fine.size else 0
+    # what the quote has opened ends before the line that contradicts it
+    stop = block.rfind(b"\n", begin, int(wrong[0, 1])) + 1 or block.find(b"\n", begin) + 1
+    return fine.tolist(), stop
+
+
+def _wrong_quotes(codes: np.ndarray, marks: np.ndarray, inner: np.ndarray) -> np.ndarray:
+    """The pairs of quotes (where they open and close) that are wrong.
+
+    A pair is around a whole field: a separator or a line end is before and behind it, or the quote
+    of a next pair, which is then one quote of the text. Or it is inside a bare field, where quotes
+    are characters like others, and there must be no ``inner`` mark between them. A pair that ends
+    with the block is not judged.
+    """
+    at = np.flatnonzero(codes == QUOTE)
+    pairs = at[: at.size - (at.size % 2)].reshape(-1, 2)
+    if not pairs.size:
+        return pairs
+    opens, closes = pairs.T
+    last = codes.size - 1
+    begins = marks[opens - 1] | (opens == 0)
+    behind = np.minimum(closes + 1, last)
+    linked = (codes[behind] == QUOTE) & (closes < last)  # with the pair that follows
+    behind += (codes[behind] == RETURN) & (codes[np.minimum(behind + 1, last)] == NEWLINE)
+    heads = ~np.insert(linked[:-1], 0, False)
+    bare = ~begins[heads][np.cumsum(heads) - 1]
+    wrong = ~bare & ~linked & ~marks[behind]
+    if bare.any():
+        before = np.cumsum(inner)
+        wrong |= bare & (before[closes] > before[opens])
+    if closes[-1] + 2 > last and codes[-1] != NEWLINE:
+        wrong[-1] = False
+    return pairs[wrong]
 
 
 # Where the fields of a block of CSV begin, looked at byte by byte with NumPy. It finds the
@@ -186,41 +303,58 @@ _DOUBTFUL = _ODD.copy()
 _DOUBTFUL[[_ZERO, _MINUS]] = True
 
 
-class Layout:
+class Fields:
     """The fields of a block of whole records.
 
     Attributes
     ----------
-    block : the records without the blank lines between them
+    block : the records without blank lines and without those that are refused
     regular : whether there was nothing to take out
-    wrong, first_wrong : how many records have another width, and how many lines before the first
+    kept : the places of the records among all lines, blank ones included
+    reasons : why others are refused
     """
 
     def __init__(self, block: bytes, separator: str, width: int) -> None:
         codes = np.frombuffer(block, np.uint8)
-        marks = outside_quotes(codes, (codes == ord(separator)) | (codes == NEWLINE))
-        stops = np.flatnonzero(marks)  # where the fields end
-        ends = codes[stops] == NEWLINE
-        self.block, self.width, self.wrong, self.first_wrong = block, width, 0, 0
+        newlines = codes == NEWLINE
+        both = (codes == ord(separator)) | newlines
+        stops = np.flatnonzero(_outside_quotes(codes, both))  # where the fields end
+        ends = newlines[stops]
+        wrong = _wrong_quotes(codes, both, both) if b'"' in block else ()
+        self.block, self.width = block, width
         self._codes, self._stops = codes, stops
+        self.reasons: Reasons = {}
         rows, rest = divmod(stops.size, width)
         self.regular = (
             not rest
+            and not len(wrong)
             and np.count_nonzero(ends) == rows
             and bool(ends.reshape(rows, width)[:, -1].all())
         )
+        self.kept: Ints = np.arange(rows)
         if not self.regular:
-            self._look_closer(codes, stops, ends)
+            self._look_closer(ends, wrong)
+
+    @property
+    def has_wrong_quotes(self) -> bool:
+        """Whether some record is refused for its quotes."""
+        return _QUOTES in self.reasons.values()
+
+    def lines_before(self, record: int) -> int:
+        """Return how many lines of the block come before a record."""
+        ends = self._stops[self._codes[self._stops] == NEWLINE]
+        begin = 0 if record == 0 else int(ends[record - 1]) + 1
+        return int(np.count_nonzero(self._codes[:begin] == NEWLINE))
 
     def columns_of_odd_numbers(self) -> set[int]:
-        """The columns in which a number would not be written as it is.
+        """Return the columns in which a number would not be written as it is.
 
         There is a sign, zero, blank or quote before it that the number itself does not have.
         """
         if not self.regular:
             return set(range(self.width))
         starts = np.empty_like(self._stops)
-        starts[0] = 0
+        starts[:1] = 0
         np.add(self._stops[:-1], 1, out=starts[1:])
         first = self._codes[starts]
         fields = np.flatnonzero(_DOUBTFUL[first])
@@ -232,127 +366,175 @@ class Layout:
         odd[below] = self._codes[starts[below] + 2] != _POINT
         return set(np.unique(fields[odd] % self.width).tolist())
 
-    def _look_closer(self, codes: np.ndarray, marks: np.ndarray, ends: np.ndarray) -> None:
-        """Counts the fields of each record; blank lines are no records and are taken out."""
+    def _look_closer(self, ends: np.ndarray, wrong: np.ndarray | tuple[()]) -> None:
+        """Counts the fields of each record; takes out blank lines and what is refused."""
         fields = np.diff(np.flatnonzero(ends), prepend=-1)
-        stops = marks[ends]
-        lengths = np.diff(stops, prepend=-1) - 1
-        bare = (lengths == 1) & (codes[stops - 1] == RETURN)
-        blank = (fields == 1) & ((lengths == 0) | bare)
-        wrong = (fields != self.width) & ~blank
-        self.wrong = int(np.count_nonzero(wrong))
-        if self.wrong:
-            begin = int(stops[wrong][0] - lengths[wrong][0])
-            self.first_wrong = int(np.count_nonzero(codes[:begin] == NEWLINE))
-        keep = np.ones(codes.size, bool)
-        keep[stops[blank]] = False
-        keep[stops[bare & blank] - 1] = False
-        self.block = codes[keep].tobytes()
+        stops = self._stops[ends]
+        lengths = np.diff(stops, prepend=-1)  # with the newline
+        bare = (lengths == 2) & (self._codes[stops - 1] == RETURN)
+        blank = (fields == 1) & ((lengths == 1) | bare) & (self.width > 1)
+        ragged = np.flatnonzero((fields != self.width) & ~blank).tolist()
+        self.reasons = {at: f"{fields[at]} fields instead of {self.width}" for at in ragged}
+        for opened, _ in wrong:
+            self.reasons[int(np.searchsorted(stops, opened))] = _QUOTES
+        keep = ~blank
+        keep[list(self.reasons)] = False
+        self.kept = np.flatnonzero(keep)
+        self.block = self._codes[np.repeat(keep, lengths)].tobytes()
 
 
-# The names of columns, and a first line that is a record instead. A record that is taken for the
-# header is lost, and its cells are published: as names of columns, in messages, policies and
-# manifests.
-
-_YEARS = range(1900, 2101)
+# Typed records, of any text.
 
 
-def refuse_doubled(source: str, names: list[str]) -> None:
-    """A column name that occurs twice cannot be given one role; nor can a pattern of names."""
-    refuse_patterns(names)
-    doubled = sorted(name for name, count in Counter(names).items() if count > 1)
-    if any(_number(name) is not None for name in doubled):
-        raise _no_header(source)  # it may be a record, whose cells are not told
-    if doubled:
-        shown = ", ".join(f"'{name}'" for name in doubled[:5])
-        raise DataError(f"{source}: the column name {shown} occurs twice: rename one of them")
+class Records(NamedTuple):
+    """Typed records, which of the lines each was, and why other lines were refused."""
+
+    frame: pl.DataFrame
+    places: Ints
+    refused: Reasons
+    surplus: int = 0  # lines with keys that are no columns
+
+    def __repr__(self) -> str:
+        """Counts: a traceback must not show records."""
+        return f"<{self.frame.height} records, {len(self.refused)} lines refused>"
 
 
-def refuse_record(source: str, records: pl.DataFrame) -> None:
-    """Refuses names that are values like those below them, in every column that is not text.
-
-    Numbers may be names if most of them are no values of their columns (items above zeros and
-    ones), or if they are what people name columns by: years, hours, positions.
-    """
-    judged = [series for series in records if series.dtype not in (pl.String, pl.Null)]
-    if not judged or not all(_is_value(series.name, series.dtype) for series in judged):
-        return
-    inside = sum(map(_within, judged))
-    if 2 * inside >= len(judged) and not _number_columns(records, judged):
-        raise _no_header(source)
-
-
-def _number_columns(records: pl.DataFrame, judged: list[pl.Series]) -> bool:
-    """Whether numbers that could be values are names: in steps, or years above what are none."""
-    texts = [s for s in records if s.dtype == pl.String and s.null_count() < len(s)]
-    if not all(series.dtype.is_numeric() for series in judged) or any(map(_occurs, texts)):
-        return False
-    numbers = [float(series.name) for series in judged]
-    steps = {round(b - a, 9) for a, b in pairwise(numbers)}
-    years = all(number in _YEARS for number in numbers)
-    if steps == {1.0}:
-        return True
-    if len(steps) == 1 and len(numbers) > 2 and abs(min(steps)) > 0:  # two always have one step
-        return years or bool(texts) or not all(map(_occurs, judged))
-    return years and (bool(texts) or len(numbers) > 1) and not any(map(_holds_years, judged))
+def typed_records(
+    raw: pl.DataFrame,
+    types: dict[str, TextType | None],
+    places: Ints,
+    refused: Reasons,
+    reasons: Reasons,
+) -> Records:
+    """Return records in their types, without those (by row) that have a reason or do not fit."""
+    columns = []
+    for series in raw:
+        found, wrong = types[series.name], None
+        if found is not None and series.dtype == _TEXT:
+            series, wrong = found.read_cells(series)
+        if found is not None and wrong is not None:
+            for row in wrong.arg_true():
+                reasons.setdefault(row, f"column '{series.name}' is not of type {found.name}")
+        columns.append(series)
+    frame = pl.DataFrame(columns)
+    if not reasons:
+        return Records(frame, places, refused)
+    fine = np.ones(frame.height, dtype=bool)
+    fine[list(reasons)] = False
+    refused = refused | {int(places[row]): reason for row, reason in reasons.items()}
+    return Records(frame.filter(fine), places[fine], refused)
 
 
-def _no_header(source: str) -> DataError:
-    return DataError(
-        f"{source}: the first line looks like a record: a table begins with the names of its "
-        "columns. Put them before it, or rename columns that are named by a number"
+# The records of a table in CSV, once its header is known.
+
+
+class CsvReader:
+    """Judges and reads blocks of records: those of a whole file, or of a stream."""
+
+    def __init__(self, source: str, header: bytes, record: bytes | None, mark: str = "") -> None:
+        text = header.decode().rstrip("\r\n")
+        refuse_no_header(source, text)
+        self.source = source
+        self.separator = mark or separator_of(text, None if record is None else record.decode())
+        line = text.encode() + b"\n"
+        if Fields(line, self.separator, 1).has_wrong_quotes:
+            raise DataError(f"{source}: the quotes of the header do not match")
+        self.header = parsed(line, {}, separator=self.separator).row(0)
+        self.names = column_names(source, self.header)
+        candidates = (*ALL, WITH_COMMA) if self.separator == ";" else ALL
+        self.guesses = {name: ColumnGuess(candidates) for name in self.names}
+
+    def fields(self, block: bytes) -> Fields:
+        """Return the fields of a block of records."""
+        return Fields(block, self.separator, len(self.names))
+
+    def judge(self, fields: Fields) -> pl.DataFrame:
+        """Take a block into account; return it, each column parsed as what it has been so far."""
+        guesses = self.guesses
+        types = {name: guess.parsed_as for name, guess in guesses.items()}
+        frame = self._numbers_or_texts(fields, types, lambda s: guesses[s.name].accept(s))
+        for series in frame:
+            if series.dtype == _TEXT:
+                guesses[series.name].update(series)
+        return frame
+
+    def refuse_wrong_header(self, first: pl.DataFrame | None) -> None:
+        """Raise if the header is a title or a record, by all guesses and the first records."""
+        guesses = self.guesses.values()
+        refuse_title(self.source, self.header, [guess.has_values for guess in guesses])
+        if first is not None:
+            refuse_record(self.source, first)
+
+    def read(self, fields: Fields, types: dict[str, TextType | None]) -> Records:
+        """Return the records of a block in given types."""
+        numbers = {n for n, found in types.items() if found in ALL[:2]}
+        plain = {n: found.dtype if found and n in numbers else _TEXT for n, found in types.items()}
+        raw = self._numbers_or_texts(fields, plain, _is_exact)
+        return typed_records(raw, types, fields.kept, fields.reasons, {})
+
+    def _numbers_or_texts(
+        self,
+        fields: Fields,
+        types: dict[str, pl.DataType],
+        accepted: Callable[[pl.Series], bool],
+    ) -> pl.DataFrame:
+        """A block parsed as numbers where that loses nothing, and as text where it might."""
+        if not fields.block:
+            return pl.DataFrame(schema=types)
+        if any(dtype != _TEXT for dtype in types.values()):
+            odd = fields.columns_of_odd_numbers()
+            types = {n: _TEXT if i in odd else t for i, (n, t) in enumerate(types.items())}
+        try:
+            frame = parsed(fields.block, types, separator=self.separator)
+        except pl.exceptions.ComputeError:  # some column is not what it was
+            types = dict.fromkeys(types, _TEXT)
+            frame = parsed(fields.block, types, separator=self.separator)
+        doubtful = [s.name for s in frame if s.dtype != _TEXT and not accepted(s)]
+        if not doubtful:
+            return frame
+        types = dict.fromkeys(types, _TEXT)
+        return frame.with_columns(
+            parsed(fields.block, types, separator=self.separator, names=doubtful)
+        )
+
+
+def parsed(
+    block: bytes,
+    types: dict[str, pl.DataType],
+    *,
+    separator: str,
+    names: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """Return the columns of these names of a block of records; without types, as text."""
+    if block.startswith(codecs.BOM_UTF8):
+        block = codecs.BOM_UTF8 + block  # the parser takes one away, but this one is text
+    wanted = None if names is None else [i for i, name in enumerate(types) if name in names]
+    return pl.read_csv(
+        block,
+        has_header=False,
+        schema=types or None,
+        infer_schema=bool(types),
+        separator=separator,
+        columns=wanted,
     )
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _is_value(name: str, dtype: pl.DataType) -> bool:
-    """Whether a name could stand in a column of this type."""
-    if dtype.is_numeric():
-        return _number(name) is not None
-    guess = ColumnGuess(ALL)
-    guess.update(pl.Series([name]))
-    return guess.result is not None and guess.result.dtype.base_type() == dtype.base_type()
-
-
-def _within(values: pl.Series) -> bool:
-    """Whether the name lies among the values; a date or truth value above its like does."""
-    if not values.dtype.is_numeric():
+def _is_exact(numbers: pl.Series) -> bool:
+    """Whether numbers that were parsed need no look at their texts."""
+    if numbers.dtype.is_integer():
         return True
-    low: Any = values.min()
-    high: Any = values.max()
-    return low is not None and bool(low <= float(values.name) <= high)
+    largest = numbers.abs().max()
+    return largest is None or bool(largest < 2**53)  # type: ignore[operator]
 
 
-def _occurs(values: pl.Series) -> bool:
-    """Whether the name is one of the values."""
-    name = float(values.name) if values.dtype.is_numeric() else values.name
-    return bool((values == name).any())
+# Whole files of CSV, read whole or not at all. Two passes, both block by block: the first settles
+# the layout (separator, names, width of every record, encoding) and the type of each column over
+# the whole file; the second gives typed frames. The first pass parses a column as numbers as long
+# as it has been one, and looks at its text again where a number would not be written as it is. If
+# the table is wanted whole, the frames of the first pass are held, and there is a second only if
+# numbers turned out to be text.
 
-
-def _holds_years(values: pl.Series) -> bool:
-    """Whether half of the values could be years of birth, say."""
-    share: Any = values.is_between(_YEARS[0], _YEARS[-1]).mean()
-    return share is not None and share >= 0.5
-
-
-# CSV, read whole or not at all. Two passes, both block by block: the first settles the layout
-# (separator, names, width of every record, encoding) and the type of each column over the whole
-# file; the second gives typed frames. Records with too many or too few fields are an error with
-# their count and the first line. The first pass parses a column as numbers as long as it has been
-# one, and looks at its text again where a number would not be written as it is. If the table is
-# wanted whole, the frames of the first pass are held, and there is a second only if numbers
-# turned out to be text.
-
-_SEPARATORS = ",;\t|"
-_SAMPLE = 1 << 16  # bytes of records that are looked at for a separator
 _SOME = 1000  # records that are compared with the header
-_TEXT = pl.String()
 
 
 @dataclass
@@ -360,11 +542,14 @@ class CsvPlan:
     """What the first pass found."""
 
     path: Path
-    separator: str
-    guesses: dict[str, ColumnGuess]
+    reader: CsvReader
     stamp: tuple[int, int]  # size and time of the file
     regular: bool = True  # whether every line is a record
     held: list[pl.DataFrame] = field(default_factory=list)
+
+    @property
+    def guesses(self) -> dict[str, ColumnGuess]:
+        return self.reader.guesses
 
     @property
     def schema(self) -> pl.Schema:
@@ -373,28 +558,27 @@ class CsvPlan:
 
 
 def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
-    """The first pass; with ``hold`` the second finds the parsed frames in the plan."""
+    """Make the first pass; with ``hold`` the second finds the parsed frames in the plan."""
     with readable_as(path, Format.CSV):
         stamp, blocks = stamp_of(path), record_blocks(path, quoted=True)
-        separator, header, body = _head(path, blocks)
-        names = _named(path, header)
-        candidates = (*ALL, WITH_COMMA) if separator == ";" else ALL
-        plan = CsvPlan(path, separator, {name: ColumnGuess(candidates) for name in names}, stamp)
+        reader, line, body = _head(path, blocks)
+        plan = CsvPlan(path, reader, stamp)
         first: pl.DataFrame | None = None
-        for layout in _checked(path, _chain(body, blocks), separator, len(names)):
-            frame = _judged(layout, plan)
-            plan.regular = plan.regular and layout.regular
+        for fields in _checked(reader, _chain(body, blocks), line):
+            frame = reader.judge(fields)
+            plan.regular = plan.regular and fields.regular
             first = frame.head(_SOME) if first is None else first
             if hold:
                 plan.held.append(frame)
-        _refuse_title(path, header, list(plan.guesses.values()))
-        if first is not None:
-            refuse_record(str(path), _typed(first, plan.schema, plan))
+        reader.refuse_wrong_header(None if first is None else _typed(first, plan.schema, plan))
     return plan
 
 
 def csv_frames(plan: CsvPlan, names: list[str]) -> Iterator[pl.DataFrame]:
-    """The second pass: typed frames of the named columns, at least one; held frames are let go."""
+    """Make the second pass: yield typed frames of the named columns, at least one.
+
+    Held frames are let go.
+    """
     whole = plan.schema
     schema = pl.Schema({name: whole[name] for name in names})
     yield schema.to_frame()
@@ -403,53 +587,24 @@ def csv_frames(plan: CsvPlan, names: list[str]) -> Iterator[pl.DataFrame]:
             yield _typed(plan.held.pop(0), schema, plan)
         return
     plan.held.clear()
-    types = {name: plan.guesses[name].parsed_as for name in names}
+    types = {name: guess.parsed_as for name, guess in plan.guesses.items()}
     with readable_as(plan.path, Format.CSV):
         for block in _same_blocks(plan):
-            yield _typed(_parsed(block, plan, types), schema, plan)
-
-
-def _judged(layout: Layout, plan: CsvPlan) -> pl.DataFrame:
-    """Takes a block into account; a column is parsed as what it has been, else as text."""
-    types = {name: guess.parsed_as for name, guess in plan.guesses.items()}
-    if any(dtype != _TEXT for dtype in types.values()):
-        odd = layout.columns_of_odd_numbers()
-        types = {n: _TEXT if i in odd else t for i, (n, t) in enumerate(types.items())}
-    try:
-        frame = _parsed(layout.block, plan, types)
-    except pl.exceptions.ComputeError:  # some column is not what it was
-        frame = _parsed(layout.block, plan, dict.fromkeys(types, _TEXT))
-    numbers = [series for series in frame if series.dtype != _TEXT]
-    doubtful = [s.name for s in numbers if not plan.guesses[s.name].accept(s)]
-    if doubtful:
-        texts = _parsed(layout.block, plan, dict.fromkeys(doubtful, _TEXT))
-        frame = frame.with_columns(texts)
-    for series in frame:
-        if series.dtype == _TEXT:
-            plan.guesses[series.name].update(series)
-    return frame
-
-
-def _parsed(block: bytes, plan: CsvPlan, types: dict[str, pl.DataType]) -> pl.DataFrame:
-    """The columns named in ``types``, as such; in the order of the file."""
-    schema = {name: types.get(name, _TEXT) for name in plan.guesses}
-    wanted = None if len(types) == len(schema) else [i for i, n in enumerate(schema) if n in types]
-    return pl.read_csv(
-        block, has_header=False, schema=schema, separator=plan.separator, columns=wanted
-    )
+            frame = parsed(block, types, separator=plan.reader.separator, names=names)
+            yield _typed(frame, schema, plan)
 
 
 def _convertible(frame: pl.DataFrame, schema: pl.Schema) -> bool:
     """Whether no column was parsed as numbers that turned out to be text."""
-    parsed = frame.schema
-    return all(parsed[name] == _TEXT or dtype.is_numeric() for name, dtype in schema.items())
+    types = frame.schema
+    return all(types[name] == _TEXT or dtype.is_numeric() for name, dtype in schema.items())
 
 
 def _typed(frame: pl.DataFrame, schema: pl.Schema, plan: CsvPlan) -> pl.DataFrame:
     """The columns in their final types, from text or from the numbers they were parsed as."""
-    parsed = frame.schema
+    types = frame.schema
     return frame.select(
-        plan.guesses[name].expression(name) if parsed[name] == _TEXT else pl.col(name).cast(dtype)
+        plan.guesses[name].expression(name) if types[name] == _TEXT else pl.col(name).cast(dtype)
         for name, dtype in schema.items()
     )
 
@@ -457,13 +612,13 @@ def _typed(frame: pl.DataFrame, schema: pl.Schema, plan: CsvPlan) -> pl.DataFram
 def _same_blocks(plan: CsvPlan) -> Iterator[bytes]:
     """The blocks of the first pass; they need not be checked again if the file is the same."""
     blocks = repeated_blocks(plan.path, plan.stamp, quoted=True)
-    separator, header, body = _head(plan.path, blocks)
+    _, line, body = _head(plan.path, blocks)
     rest = _chain(body, blocks)
     if plan.regular:
         yield from rest
     else:
-        for layout in _checked(plan.path, rest, separator, len(header)):
-            yield layout.block
+        for fields in _checked(plan.reader, rest, line):
+            yield fields.block
 
 
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
@@ -472,67 +627,55 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def _head(path: Path, blocks: Iterator[bytes]) -> tuple[str, list[str], bytes]:
-    """Separator, fields of the header, and what follows it in the first block."""
-    first = next(blocks, b"")
-    if not first.strip():
-        raise DataError(f"{path}: the file is empty: a table needs a header line")
-    codes = np.frombuffer(first, np.uint8)
-    end = int(np.flatnonzero(outside_quotes(codes, codes == NEWLINE))[0]) + 1
-    header = first[:end].decode().rstrip("\r\n")
-    unquoted = "".join(header.split('"')[::2])
-    if "\r" in unquoted:
-        raise DataError(f"{path}: the lines end with a lone CR: save the file with LF line ends")
-    separator = _separator(unquoted, first[end : end + _SAMPLE])
-    names = next(csv.reader([header], delimiter=separator), [""])
-    return separator, names, first[end:]
-
-
-def _separator(header: str, records: bytes) -> str:
-    """The most frequent one of the header; one that no record has is part of a name."""
-    codes = np.frombuffer(records, np.uint8)
-    for separator in sorted(_SEPARATORS, key=header.count, reverse=True):
-        used = outside_quotes(codes, codes == ord(separator)).any()
-        if separator in header and (used or not records):
-            return separator
-    return ","
-
-
-def _named(path: Path, names: list[str]) -> list[str]:
-    """Column names: the unnamed (an index that pandas wrote) get one, doubled ones are refused."""
-    named = [name if name.strip() else f"column_{i}" for i, name in enumerate(names, 1)]
-    refuse_doubled(str(path), named)
-    return named
-
-
-def _refuse_title(path: Path, header: list[str], guesses: list[ColumnGuess]) -> None:
-    """One column without a name may be an index that pandas wrote; more are below a title."""
-    filled = [
-        number
-        for number, (name, guess) in enumerate(zip(header, guesses, strict=True), 1)
-        if not name.strip() and guess.has_values
-    ]
-    if len(filled) > 1:
-        raise DataError(
-            f"{path}: {len(filled)} columns, the first of them column {filled[0]}, have values and "
-            "no name: a table begins with one line of names, without a title above it"
-        )
-
-
-def _checked(path: Path, blocks: Iterator[bytes], separator: str, width: int) -> Iterator[Layout]:
-    """The blocks, after every record was found to have as many fields as the header."""
-    line, wrong, first = 2, 0, 0
+def _head(path: Path, blocks: Iterator[bytes]) -> tuple[CsvReader, int, bytes]:
+    """A reader that knows the header, the line after it, and what follows in these blocks."""
+    whole = b""
     for block in blocks:
-        layout = Layout(block, separator, width)
-        if layout.wrong:
-            first = first or line + layout.first_wrong
-            wrong += layout.wrong
-        elif not wrong and layout.block:
-            yield layout
+        whole += block
+        start = len(whole) - len(whole.lstrip(b"\r\n"))
+        end = _record_end(whole, start)
+        begin = end + len(whole[end:]) - len(whole[end:].lstrip(b"\r\n"))
+        if begin < len(whole):  # there is a record
+            record = whole[begin : _record_end(whole, begin)]
+            break
+    else:
+        if not whole.strip():
+            raise DataError(f"{path}: the file is empty: a table needs a header line")
+        record = None
+    reader = CsvReader(str(path), whole[start:end], record)
+    return reader, 1 + whole.count(b"\n", 0, end), whole[end:]
+
+
+def _record_end(block: bytes, start: int) -> int:
+    """Where the record ends that begins at ``start``, its newline included."""
+    end = start
+    while True:
+        end = block.find(b"\n", end) + 1
+        if not end:
+            return len(block)
+        if not block.count(b'"', start, end) % 2:
+            return end
+
+
+def _checked(reader: CsvReader, blocks: Iterator[bytes], line: int) -> Iterator[Fields]:
+    """The blocks, after every record was found to have as many fields as the header."""
+    wrong, first, width = 0, 0, len(reader.names)
+    for block in blocks:
+        fields = reader.fields(block)
+        for record, reason in fields.reasons.items():
+            at = first or line + fields.lines_before(record)
+            if reason == _QUOTES:
+                raise DataError(
+                    f"{reader.source}: the quotes on line {at} do not match: they belong around a "
+                    'whole field, with "" for a quote in it'
+                )
+            wrong, first = wrong + 1, at
+        if not wrong and fields.block:
+            yield fields
         line += block.count(b"\n")
     if wrong:
         records = "1 record does" if wrong == 1 else f"{wrong} records do"
         raise DataError(
-            f"{path}: {records} not have {width} fields as the header does; the first is on "
-            f"line {first}. A separator inside a field needs quotes around the field"
+            f"{reader.source}: {records} not have {width} fields as the header does; the first is "
+            f"on line {first}. A separator inside a field needs quotes around the field"
         )

@@ -16,6 +16,9 @@ from typing import Any
 import polars as pl
 from polars.selectors import by_name
 
+from tulle.errors import DataError
+from tulle.table.schema import Kind
+
 # Words that stand for a missing value in a column of numbers, truth values or times. In a column
 # of text they stay: NA may be a country, None a surname.
 MISSING_WORDS = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?", "-", ".")
@@ -34,7 +37,7 @@ class TextType:
     dtype: pl.DataType
     pattern: str  # what a value looks like; true of many a value that does not fit
     read: Callable[[pl.Expr], pl.Expr]
-    fits: Callable[[pl.Series], bool]
+    unfit: Callable[[pl.Series], pl.Series]  # a mask of the texts that are not of this type
     form: str = ""  # of a date or time, as strptime has it
     narrower: TextType | None = None  # whose texts fit too, if their years are those of nanoseconds
 
@@ -44,6 +47,23 @@ class TextType:
             return self.read(column)
         dtype: Any = self.dtype
         return column.str.strptime(dtype, self.form.replace("%.f", fraction), strict=False)
+
+    def fits(self, values: pl.Series) -> bool:
+        """Return whether all texts (none of them missing) are of this type."""
+        return not self.unfit(values).any()
+
+    def read_cells(self, texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
+        """Return typed values, and a mask of the texts that are not of this type.
+
+        The mask is None if all are. Missing words are missing values.
+        """
+        values = texts.alias("")  # methods of a series look for it by its name, as pl.col does
+        wrong = None
+        if not self.fits(values.drop_nulls()):
+            values = values.to_frame().select(clean(named(""))).to_series()
+            wrong = (self.unfit(values) & values.is_not_null()).fill_null(False)
+        typed = values.to_frame().select(self.read(named(""))).to_series()
+        return typed.alias(texts.name), wrong if wrong is not None and wrong.any() else None
 
 
 class ColumnGuess:
@@ -152,35 +172,35 @@ def _looks_like(candidate: TextType, values: list[str]) -> bool:
     return all(re.fullmatch(candidate.pattern, value) for value in values)
 
 
-def _is_integer(values: pl.Series) -> bool:
-    if values.cast(pl.Int64, strict=False).null_count():
-        return False
-    return not values.str.contains(r"^(?:\+|-?0[0-9]|-0$)").any()
+_ODD_INTEGER, _ODD_DECIMAL = r"^(?:\+|-?0[0-9]|-0$)", r"^(?:\+|-?0[0-9])"
 
 
-def _is_decimal(values: pl.Series) -> bool:
+def _unfit_integers(values: pl.Series) -> pl.Series:
+    wrong = values.cast(pl.Int64, strict=False).is_null()
+    return wrong | values.str.contains(_ODD_INTEGER)
+
+
+def _unfit_decimals(values: pl.Series) -> pl.Series:
     numbers = values.cast(pl.Float64, strict=False)
-    if numbers.null_count() or values.str.contains(r"^(?:\+|-?0[0-9])").any():
-        return False
+    wrong = numbers.is_null() | values.str.contains(_ODD_DECIMAL)
     large = numbers.abs() >= _EXACT
-    if not large.any():
-        return True
-    texts, beyond = values.filter(large), numbers.filter(large).is_infinite()
-    too_long = texts.str.contains(r"^-?[0-9]+$") | (beyond & texts.str.contains("[0-9]"))
-    return not too_long.any()
+    if large.any():  # more digits than a number keeps
+        whole, infinite = values.str.contains(r"^-?[0-9]+$"), numbers.is_infinite()
+        wrong |= large & (whole | (infinite & values.str.contains("[0-9]")))
+    return wrong
 
 
 def _with_point(column: pl.Expr) -> pl.Expr:
     return column.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
 
 
-def _is_decimal_with_comma(values: pl.Series) -> bool:
-    plain = values.str.contains(r"^-?[0-9]+(?:,[0-9]+)?$").all()
-    return plain and _is_decimal(values.str.replace(",", ".", literal=True))
+def _unfit_decimals_with_comma(values: pl.Series) -> pl.Series:
+    odd = ~values.str.contains(r"^-?[0-9]+(?:,[0-9]+)?$")
+    return odd | _unfit_decimals(values.str.replace(",", ".", literal=True))
 
 
-def _is_boolean(values: pl.Series) -> bool:
-    return bool(values.str.to_lowercase().is_in(["true", "false"]).all())
+def _unfit_booleans(values: pl.Series) -> pl.Series:
+    return ~values.str.to_lowercase().is_in(["true", "false"])
 
 
 def _temporal(
@@ -189,13 +209,14 @@ def _temporal(
     def read(column: pl.Expr) -> pl.Expr:
         return column.str.strptime(dtype, form, strict=False)
 
-    def fits(values: pl.Series) -> bool:
-        if not values.str.contains(f"^(?:{pattern})$").all():
-            return False
+    def unfit(values: pl.Series) -> pl.Series:
+        wrong = ~values.str.contains(f"^(?:{pattern})$")
+        if wrong.all():
+            return wrong
         column = made.read_with(pl.col("v"), _fraction(values))
-        return not values.alias("v").to_frame().select(column).to_series().null_count()
+        return wrong | values.alias("v").to_frame().select(column).to_series().is_null()
 
-    made = TextType(name, dtype, pattern, read, fits, form, narrower)
+    made = TextType(name, dtype, pattern, read, unfit, form, narrower)
     return made
 
 
@@ -264,16 +285,22 @@ TEMPORAL = (
     _temporal("time", pl.Time(), r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?", "%H:%M:%S%.f"),
 )
 ALL = (
-    TextType("integer", pl.Int64(), _NUMBER, lambda c: c.cast(pl.Int64, strict=False), _is_integer),
     TextType(
-        "decimal", pl.Float64(), _NUMBER, lambda c: c.cast(pl.Float64, strict=False), _is_decimal
+        "integer", pl.Int64(), _NUMBER, lambda c: c.cast(pl.Int64, strict=False), _unfit_integers
+    ),
+    TextType(
+        "decimal",
+        pl.Float64(),
+        _NUMBER,
+        lambda c: c.cast(pl.Float64, strict=False),
+        _unfit_decimals,
     ),
     TextType(
         "boolean",
         pl.Boolean(),
         "(?i)true|false",
         lambda c: c.str.to_lowercase() == pl.lit("true"),
-        _is_boolean,
+        _unfit_booleans,
     ),
     *TEMPORAL,
     *(_temporal(name, _DATE, pattern, form) for name, pattern, form in _WRITTEN),
@@ -282,5 +309,32 @@ ALL = (
 )
 # where fields are separated by semicolons, decimals are written with a comma
 WITH_COMMA = TextType(
-    "decimal comma", pl.Float64(), "-?[0-9]+(?:,[0-9]+)?", _with_point, _is_decimal_with_comma
+    "decimal comma", pl.Float64(), "-?[0-9]+(?:,[0-9]+)?", _with_point, _unfit_decimals_with_comma
 )
+
+# The type of a column where only initial records were judged: it is saved with the state of a
+# stream, and a policy may say what it is. None stands for text, as in a guess.
+
+_PLAIN = {found.name: found for found in (*ALL[:3], WITH_COMMA)}
+
+
+def saved_type(found: TextType | None) -> tuple[str, int]:
+    """Return what :func:`restored_type` needs; of a date or time its place in ``ALL``."""
+    if found is None:
+        return "text", -1
+    return found.name, -1 if found.name in _PLAIN else ALL.index(found)
+
+
+def restored_type(name: str, place: int) -> TextType | None:
+    """Return the type that was saved; this version of Tulle may not have it."""
+    found = ALL[place] if 0 <= place < len(ALL) else _PLAIN.get(name)
+    if name != ("text" if found is None else found.name):
+        raise DataError("the state was made by another version: its types are unknown")
+    return found
+
+
+def declared_type(kind: Kind | None, guessed: TextType | None) -> TextType | None:
+    """Return the type that a policy asks for; dates come in many forms, so they stay as guessed."""
+    if kind is None or kind is Kind.DATETIME or (kind is Kind.DECIMAL and guessed is WITH_COMMA):
+        return guessed
+    return None if kind in (Kind.CATEGORY, Kind.TEXT) else _PLAIN[kind.value]

@@ -18,9 +18,9 @@ from tulle.io._formats import (
     format_of,
     readable_as,
 )
-from tulle.io._ndjson import NdjsonPlan, ndjson_frames, plan_ndjson
-from tulle.io._text import CsvPlan, csv_frames, plan_csv
-from tulle.io._text_types import ColumnGuess, TextType, clean, named
+from tulle.io._json_lines import NdjsonPlan, ndjson_frames
+from tulle.io._text import csv_frames, plan_csv
+from tulle.io._text_types import TEMPORAL, ColumnGuess, TextType
 from tulle.table._frames import refuse_patterns
 
 
@@ -119,14 +119,10 @@ def _open(source: Source, *, hold: bool = False) -> _Opened:
         return _Opened(frame.schema, lambda names: iter([frame.select(names)]))
     path = existing_file(source)
     if kind is Format.CSV:
-        from tulle.io._text import csv_frames, plan_csv
-
         csv = plan_csv(path, hold=hold)
         return _Opened(csv.schema, lambda names: csv_frames(csv, names))
     if kind is Format.NDJSON:
-        from tulle.io._ndjson import ndjson_frames, plan_ndjson
-
-        lines = plan_ndjson(path)
+        lines = NdjsonPlan(path)
         return _Opened(lines.schema, lambda names: ndjson_frames(lines, names))
     scan = pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc
     with readable_as(source, kind):
@@ -235,24 +231,25 @@ def _differ(a: pl.DataType, b: pl.DataType) -> bool:
 
 def _texts(source: Source, names: list[str]) -> pl.DataFrame:
     """Columns as they are written."""
-    plan = _plan(source)
-    for name in names:
-        plan.guesses[name] = ColumnGuess(())
-    if isinstance(plan, CsvPlan):
+    path = existing_file(source)
+    if format_of(source) is Format.CSV:
+        plan = plan_csv(path)
+        for name in names:
+            plan.guesses[name] = ColumnGuess(())
         return pl.concat(csv_frames(plan, names))
-    return pl.concat(ndjson_frames(plan, names))
+    lines = NdjsonPlan(path)
+    for name in names:
+        lines.types[name] = None if lines.types[name] in TEMPORAL else lines.types[name]
+    return pl.concat(ndjson_frames(lines, names))
 
 
 def _forms(origin: Source) -> dict[str, TextType | None]:
     """How the texts of the model were read."""
     if format_of(origin) not in _WITHOUT_TYPES:
         return {}
-    return {name: guess.result for name, guess in _plan(origin).guesses.items()}
-
-
-def _plan(source: Source) -> CsvPlan | NdjsonPlan:
-    plan = plan_csv if format_of(source) is Format.CSV else plan_ndjson
-    return plan(existing_file(source))
+    if format_of(origin) is Format.NDJSON:
+        return NdjsonPlan(existing_file(origin)).types
+    return {name: guess.result for name, guess in plan_csv(existing_file(origin)).guesses.items()}
 
 
 def _taken(texts: pl.Series, dtype: pl.DataType, form: TextType | None) -> pl.Series | None:
@@ -261,8 +258,5 @@ def _taken(texts: pl.Series, dtype: pl.DataType, form: TextType | None) -> pl.Se
         return texts
     if form is None or texts.dtype != pl.String:
         return None
-    column = clean(named(texts.name))
-    written = texts.to_frame().select(column).to_series().drop_nulls()
-    if not form.fits(written.alias("")):
-        return None
-    return texts.to_frame().select(form.read(column)).to_series()
+    typed, wrong = form.read_cells(texts)
+    return typed if wrong is None else None

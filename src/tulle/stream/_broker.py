@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from tulle.errors import DataError, TulleError, missing_extra
 from tulle.io._formats import display_name
+from tulle.io._text import TOO_LONG
 from tulle.stream.sources import BLOCK, LONGEST, NO_LINES, Lines, Position
 
 # Messages pulled from a NATS JetStream server, a block of bytes at a time. The client's own
@@ -257,7 +258,8 @@ class NatsSource:
         self.consumer.taken = taken  # both counts at once: what fails before this is read again
         if numbers:
             self.sequence = numbers[-1]
-        return Lines(texts, numbers, numbers, [self.name] * len(numbers))
+        long = {at: TOO_LONG for at, text in enumerate(texts) if text is None}
+        return Lines(texts, numbers, numbers, [self.name] * len(numbers), long)
 
     def _before_expired(self, numbers: Sequence[int], hole: int) -> int:
         """How many messages to keep, if sequence numbers are missing after the first ``hole``.

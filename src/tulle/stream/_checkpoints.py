@@ -119,9 +119,7 @@ class Whereabouts:
                 continue
             row = int(rows[number - before])
             self.places[number] = lines.places[row]
-            self.checks[number] = (
-                lines.checks[row] if lines.checks else self.check(lines.texts[row])
-            )
+            self.checks[number] = self.check(lines.texts[row])
 
     def read_again(self, owed: Sequence[Mapping[str, Any]], source: Source) -> list[bytes | None]:
         """The lines of records that the state left out, if they are what they were."""

@@ -142,7 +142,10 @@ class FolderSource:
 
     def again(self, places: Sequence[Any]) -> list[bytes | None]:
         try:
-            return [lines_at(self.folder / name, [place])[0] for name, place in places]
+            return [
+                lines_at(self.folder / name, [place], quoted=self.has_header)[0]
+                for name, place in places
+            ]
         except FileNotFoundError as error:
             raise DataError(
                 f"{os.path.basename(error.filename)} was taken away, and records of it wait: put "

@@ -16,36 +16,38 @@ import sys
 import time
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
 from tulle.errors import DataError, TulleError
+from tulle.io._text import TOO_LONG, split_records
 
-# Lines of text from a binary file, read in blocks, with their places, in bounded memory.
+# Records of text from a binary file, read in blocks, with their places, in bounded memory. One is a
+# line, or in CSV several, if there are line breaks inside quotes.
 
-LONGEST = 1 << 20  # bytes of a line; longer ones are refused, not kept
+LONGEST = 1 << 20  # bytes of a record; longer ones are refused, not kept
 BLOCK = 2 << 20  # bytes read at a time
 Fetch = Callable[[int], bytes | None]  # up to so many bytes; b"" at the end, None if none came
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lines:
-    """Some lines of a source, one after the other.
+    """Some records of a source as text, one after the other.
 
-    ``places`` are JSON values with which the source finds each line again; ``numbers`` and
-    ``origins`` are for people. A line that is too long comes without its text. ``checks`` stand
-    for texts that were let go.
+    ``places`` are JSON values with which the source finds each record again; ``numbers`` (of the
+    first line of each) and ``origins`` are for people. What is not a record comes without its text,
+    and ``faults`` say why.
     """
 
     texts: list[bytes | None]
     places: Sequence[Any]
     numbers: Sequence[int]
     origins: Sequence[str]
-    checks: Sequence[str] = ()
+    faults: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -59,12 +61,17 @@ class Lines:
         """One after the other."""
         if len(parts) == 1:
             return parts[0]
+        faults: dict[int, str] = {}
+        before = 0
+        for part in parts:
+            faults |= {before + at: reason for at, reason in part.faults.items()}
+            before += len(part)
         return cls(
             [text for part in parts for text in part.texts],
             [place for part in parts for place in part.places],
             [number for part in parts for number in part.numbers],
             [origin for part in parts for origin in part.origins],
-            tuple(check for part in parts for check in part.checks),
+            faults,
         )
 
 
@@ -72,101 +79,136 @@ NO_LINES = Lines([], [], [], [])
 
 
 class LineReader:
-    """Whole lines; a last line without its end is left for later while the file grows.
+    """Whole records; a last one without its end is left for later while the file grows.
 
-    ``offset`` and ``number`` tell how many bytes and lines were delivered. What was read beyond
-    them (at most a block) is kept for the next call.
+    ``quoted``: a line end inside quotes does not end a record (CSV). ``growing``: more may come, or
+    with ``partial`` more may come after this run, so that quotes that are open in the end stay so.
+    ``offset``, ``number`` and ``count`` tell how many bytes, lines and records were delivered. What
+    was read beyond them (at most a block) is kept for the next call.
     """
 
     def __init__(
-        self, fetch: Fetch, origin: str, *, growing: bool, offset: int = 0, number: int = 0
+        self,
+        fetch: Fetch,
+        origin: str,
+        *,
+        quoted: bool,
+        growing: bool = False,
+        partial: bool = False,
+        offset: int = 0,
+        number: int = 0,
     ) -> None:
         self.fetch = fetch
         self.origin = origin
+        self.quoted = quoted
         self.growing = growing
+        self.partial = partial
         self.offset = offset
         self.number = number
-        self._ready: list[bytes] = []  # whole lines, each of which had a line end
-        self._rest = b""  # the beginning of a line whose end was not read yet
-        self._returns = False  # whether lines may end with CR and LF
+        self.count = 0
+        self._ready: list[bytes] = []  # whole records, each of which had a line end
+        self._faults: dict[int, str] = {}  # why some of these are none
+        self._rest = b""  # the beginning of a record whose end was not read yet
         self._dropped = 0  # bytes of that beginning which were too many to keep
+        self._hidden = 0  # bytes of the first one that is ready which were not kept
+        self._unended = False  # whether the last one that is ready had no line end
+        self._seen = {b"\r": False, b'"': False}
 
     @property
     def reached(self) -> int:
         """Bytes that were read, delivered or not."""
-        ready = sum(map(len, self._ready)) + len(self._ready)
+        ready = sum(map(len, self._ready)) + len(self._ready) + self._hidden - self._unended
         return self.offset + ready + self._dropped + len(self._rest)
 
     @property
     def unfinished(self) -> bool:
-        """Whether the beginning of a line was read, and not its end."""
+        """Whether the beginning of a record was read, and not its end."""
         return bool(self._rest or self._dropped)
 
     def read(self, most: int) -> Lines | None:
-        """The next lines, none if there are none yet, None if there will be none."""
+        """The next records, none if there are none yet, None if there will be none."""
         while not self._ready:
             block = self.fetch(BLOCK)
-            if block is None:
+            if block is None or (not block and self.growing):
                 return NO_LINES
-            if not block:
-                return self._end()
-            self._returns = self._returns or b"\r" in block
-            *whole, rest = block.split(b"\n")
-            if not whole:
-                self._keep(rest)
-                continue
-            whole[0], self._rest = self._rest + whole[0], b""
-            dropped, self._dropped = self._dropped, 0
-            self._keep(rest)
-            if dropped:
-                self._ready = whole[1:]
-                return self._too_long(dropped + len(whole[0]) + 1)
-            self._ready = whole
-        taken, self._ready = self._ready[:most], self._ready[most:]
-        return self._deliver(taken)
+            if not block and not self._end():
+                return None
+            if block and self._dropped:
+                self._drop(block)
+            elif block:
+                self._split(self._rest + block)
+        return self._deliver(most)
 
     def first(self) -> bytes | None:
-        """One line, waited for; None if there is none."""
+        """One record that is not blank, waited for; None if there is none."""
         while (found := self.read(1)) is not None:
-            if len(found):
+            if len(found) and found.texts[0] != b"":
                 return found.texts[0]
         return None
 
-    def _keep(self, rest: bytes) -> None:
-        self._rest += rest
-        if self._dropped or len(self._rest) > LONGEST:
-            self._dropped, self._rest = self._dropped + len(self._rest), b""
+    def _split(self, block: bytes) -> None:
+        """Makes whole records ready, and keeps the beginning of the next one."""
+        self._seen = {mark: seen or mark in block for mark, seen in self._seen.items()}
+        if self.quoted:
+            self._ready, self._faults, rest = split_records(block, LONGEST)
+        else:
+            *self._ready, rest = block.split(b"\n")
+        if len(rest) > LONGEST:
+            self._dropped, rest = len(rest), b""
+        self._rest = rest
 
-    def _end(self) -> Lines | None:
-        if self.growing:
-            return NO_LINES
+    def _drop(self, block: bytes) -> None:
+        """Goes on to the end of a line that is too long."""
+        end = block.find(b"\n")
+        if end < 0:
+            self._dropped += len(block)
+            return
+        hidden, self._dropped = self._dropped + end, 0
+        self._split(block[end + 1 :])
+        self._ready.insert(0, b"")
+        self._hidden = hidden
+        self._faults = {0: TOO_LONG} | {at + 1: why for at, why in self._faults.items()}
+
+    def _end(self) -> bool:
+        """Makes ready what the source ends with, if there is something."""
         if self._dropped:
-            length, self._dropped = self._dropped, 0
-            return self._too_long(length)
-        if not self._rest:
-            return None
-        last, self._rest = self._rest, b""
-        found = self._deliver([last])
-        self.offset -= 1  # there was no line end
-        return found
+            self._ready, self._faults = [b""], {0: TOO_LONG}
+            self._hidden, self._dropped = self._dropped, 0
+        elif self._rest:
+            self._split(self._rest + b"\n")
+            self._rest = self._rest[:-1]
+            if self._rest and not self.partial:
+                self._faults[len(self._ready)] = "a quote is not closed"
+                self._ready.append(self._rest)
+                self._rest = b""
+        self._unended = bool(self._ready) and not self._rest
+        return bool(self._ready)
 
-    def _deliver(self, raw: list[bytes]) -> Lines:
+    def _deliver(self, most: int) -> Lines:
+        raw, self._ready = self._ready[:most], self._ready[most:]
+        faults = {at: why for at, why in self._faults.items() if at < most}
+        self._faults = {at - most: why for at, why in self._faults.items() if at >= most}
         lengths = np.fromiter(map(len, raw), np.int64, len(raw))
+        lengths[0] += self._hidden
         places = self.offset + np.cumsum(lengths + 1) - lengths - 1
-        numbers = range(self.number + 1, self.number + 1 + len(raw))
+        faults = dict.fromkeys(np.flatnonzero(lengths > LONGEST).tolist(), TOO_LONG) | faults
         texts: list[bytes | None] = [*raw]
-        if lengths.max() > LONGEST:
-            texts = [text if len(text) <= LONGEST else None for text in raw]
-        if self._returns:
-            texts = [text and text.rstrip(b"\r") for text in texts]
+        if self._seen[b"\r"]:
+            texts = [text.removesuffix(b"\r") for text in raw]
         if not self.offset and texts[0]:
             texts[0] = texts[0].removeprefix(BOM_UTF8)
-        self.offset, self.number = int(places[-1] + lengths[-1]) + 1, numbers[-1]
-        return Lines(texts, places.tolist(), numbers, [self.origin] * len(raw))
-
-    def _too_long(self, length: int) -> Lines:
-        place, self.offset, self.number = self.offset, self.offset + length, self.number + 1
-        return Lines([None], [place], [self.number], [self.origin])
+        for at in faults:
+            texts[at] = None
+        numbers: Sequence[int] = range(self.number + 1, self.number + 1 + len(raw))
+        after = numbers[-1]
+        if self.quoted and self._seen[b'"']:
+            inner = np.fromiter((text.count(b"\n") for text in raw), np.int64, len(raw))
+            numbers = (np.array(numbers) + np.cumsum(inner) - inner).tolist()
+            after = numbers[-1] + int(inner[-1])
+        self.offset = int(places[-1] + lengths[-1]) + 1 - (self._unended and not self._ready)
+        self.number, self.count, self._hidden = after, self.count + len(raw), 0
+        self._unended = self._unended and bool(self._ready)
+        return Lines(texts, places.tolist(), numbers, [self.origin] * len(raw), faults)
 
 
 Position = dict[str, Any]
@@ -232,7 +274,13 @@ class FileSource:
             raise
         self.file.seek(offset)
         self.lines = LineReader(
-            self._fetch, self.name, growing=follow, offset=offset, number=number
+            self._fetch,
+            self.name,
+            quoted=has_header,
+            growing=follow,
+            partial=not complete,
+            offset=offset,
+            number=number,
         )
         self._header = None
         if has_header:
@@ -250,7 +298,16 @@ class FileSource:
         return self._header
 
     def again(self, places: Sequence[int]) -> list[bytes | None]:
-        return lines_at(self.path, places)
+        return lines_at(self.path, places, quoted=self.has_header)
+
+    def notes(self) -> list[str]:
+        """Say what was left at the end of the file."""
+        if not self.lines.unfinished or self.lines.growing:
+            return []
+        return [
+            f"A quote that opens on line {self.lines.number + 1} of {self.name} or later is not "
+            "closed: the file was read up to there, and a later run reads on when it is"
+        ]
 
     def close(self) -> None:
         self.file.close()
@@ -339,18 +396,20 @@ class FileSource:
 
 
 def first_line(path: str | os.PathLike[str]) -> bytes | None:
-    """The first line of a file, without the mark that some programs begin files with."""
+    """The header of a file of CSV, without the mark that some programs begin files with."""
     with open(path, "rb") as file:
-        return LineReader(lambda _: file.read(_LINE), "", growing=False).first()
+        return LineReader(lambda _: file.read(_LINE), "", quoted=True).first()
 
 
-def lines_at(path: str | os.PathLike[str], places: Sequence[int]) -> list[bytes | None]:
-    """The lines of a file that begin at some places."""
+def lines_at(
+    path: str | os.PathLike[str], places: Sequence[int], *, quoted: bool
+) -> list[bytes | None]:
+    """The records of a file that begin at some places."""
     found = []
     with open(path, "rb") as file:
         for place in places:
             file.seek(place)
-            reader = LineReader(lambda _: file.read(_LINE), "", growing=False, offset=place)
+            reader = LineReader(lambda _: file.read(_LINE), "", quoted=quoted, offset=place)
             lines = reader.read(1)
             if lines is None:
                 raise DataError(f"{path} is shorter than what was read of it: it is another file")
@@ -383,7 +442,7 @@ class StandardInput:
     name = "standard input"
 
     def __init__(self, *, has_header: bool, position: Position | None, restart: str | None) -> None:
-        self.lines = LineReader(_fetcher(), self.name, growing=False)
+        self.lines = LineReader(_fetcher(), self.name, quoted=has_header)
         self.goes_back = restart == "replayed"
         self.skip = 0
         if position is not None:
@@ -392,15 +451,16 @@ class StandardInput:
                     "this state has read from standard input before: say --restart replayed if "
                     "the same lines come again, or --restart continued if only new ones come"
                 )
-            self.skip = position["line"] if self.goes_back else 0
+            # of records; states before 0.2 count lines, of which each was a record
+            self.skip = int(position.get("records") or position["line"])
         self._header = self.lines.first() if has_header else None
         if position is not None and not self.goes_back:
             # the header comes again, but only once in a replay of everything: not counted anew
-            self.lines.number = position["line"]
+            self.lines.number, self.lines.count = position["line"], self.skip
 
     @property
     def position(self) -> Position:
-        return {"line": self.lines.number}
+        return {"line": self.lines.number, "records": self.lines.count}
 
     def read(self, most: int) -> Lines | None:
         found = self.lines.read(most)
@@ -410,11 +470,11 @@ class StandardInput:
         return self._header
 
     def again(self, places: Sequence[int]) -> list[bytes | None]:
-        """Passes over the lines that were delivered before and picks some of them."""
+        """Passes over the records that were delivered before and picks some of them."""
         wanted = set(places)
         picked: dict[int, bytes | None] = {}
-        while self.lines.number < self.skip:
-            found = self.lines.read(self.skip - self.lines.number)
+        while self.lines.count < self.skip:
+            found = self.lines.read(self.skip - self.lines.count)
             if found is None:
                 raise DataError("standard input ends before the place that was reached before")
             picked |= {n: text for n, text in zip(found.numbers, found.texts) if n in wanted}
@@ -425,7 +485,7 @@ class StandardInput:
 
 
 def _by_number(lines: Lines) -> Lines:
-    return Lines(lines.texts, lines.numbers, lines.numbers, lines.origins)
+    return replace(lines, places=lines.numbers)
 
 
 def _fetcher() -> Fetch:

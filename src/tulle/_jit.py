@@ -35,7 +35,7 @@ def kernel(function: Kernel) -> Kernel:
     return cast(Kernel, compiled)
 
 
-def part(function: Kernel) -> Kernel:
+def part(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only kernels call: without a wrapper for Python, in less time.
 
     Call it with ``np.int64(0)`` rather than ``0``: numba compiles it again for a literal.
@@ -43,7 +43,7 @@ def part(function: Kernel) -> Kernel:
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def inlined(function: Kernel) -> Kernel:
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a short part that becomes a piece of each kernel that calls it.
 
     A call copies address, shape and strides of every array and counts its holders, which for a

@@ -110,10 +110,10 @@ def trade(cells: Cells, a: int, b: int, least: float) -> float:
             x, y = np.int64(0), np.int64(0)
             for i in range(1, cells.size[a]):
                 if from_a[i] > from_a[x]:
-                    x = i
+                    x = np.int64(i)
             for i in range(1, cells.size[b]):
                 if from_b[i] > from_b[y]:
-                    y = i
+                    y = np.int64(i)
             more = from_a[x] + from_b[y]
             if more <= least:
                 break

@@ -94,7 +94,7 @@ def split(cells: Cells, a: int, b: int) -> float:
     seed = np.int64(0)
     for i in range(count):
         if cells.own[cells.start[a] + i] > cells.own[cells.start[a] + seed]:
-            seed = i
+            seed = np.int64(i)
     measure_member(cells, a, seed, a, away)
     need, size = 1, 0
     while size < need and size < count:

@@ -17,9 +17,9 @@ from polars.testing import assert_frame_equal
 from tulle.errors import DataError
 from tulle.io import _text
 from tulle.io.read import read_table
-from tulle.stream import sources
+from tulle.stream import _sources as sources
 from tulle.stream._records import RecordReader
-from tulle.stream.sources import FileSource, Lines
+from tulle.stream._sources import FileSource, Lines
 
 
 def streamed(path: Path, most: int) -> pl.DataFrame:

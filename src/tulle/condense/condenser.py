@@ -278,7 +278,9 @@ class Condenser(BaseEstimator):
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
         encoder = TableEncoder(schema).fit(frame, border.plain(frame))
         note_features(self, features, plain=border.table.plain)
-        self._fit_encoded(encoder.encode(frame), levels, encoder, border, watch)
+        matrix = encoder.encode(frame)
+        del frame  # grouping needs the memory
+        self._fit_encoded(matrix, levels, encoder, border, watch)
 
     def _fit_encoded(
         self,

@@ -202,13 +202,17 @@ def _as_rule(given: Any) -> Rule:
 
 
 def _rules_of_frame(given: Any) -> list[Rule]:
-    import narwhals as nw
-
-    frame = nw.from_native(given, eager_only=True)
-    if not {"antecedent", "consequent"} <= set(frame.columns):
+    names = getattr(given, "column_names", given.columns)  # pyarrow's `columns` are the data
+    if not {"antecedent", "consequent"} <= {str(name) for name in names}:
         raise ParameterError("a frame of rules has columns 'antecedent' and 'consequent'")
-    sides = zip(frame["antecedent"].to_list(), frame["consequent"].to_list())
-    return [Rule(list(left), list(right)) for left, right in sides]
+    left, right = (_as_list(given[name]) for name in ("antecedent", "consequent"))
+    return [Rule(list(sides[0]), list(sides[1])) for sides in zip(left, right)]
+
+
+def _as_list(column: Any) -> list[Any]:
+    """A column of pandas, polars or pyarrow as a list."""
+    found: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    return found
 
 
 def _sides(text: Any) -> tuple[list[str], list[str]]:

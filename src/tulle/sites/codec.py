@@ -39,10 +39,10 @@ from tulle.sites._results import (
     tree_text,
     with_names,
 )
-from tulle.sites._shapes import Shape, kind_of_table, named_columns, rebuild
+from tulle.sites._shapes import named_columns, rebuild
 from tulle.sites._texts import from_text, present, texts_of
 from tulle.sites.agreement import SiteAgreement
-from tulle.table._frames import enter
+from tulle.table._frames import Exit, enter
 
 # One column to codes and back. What is coded is decoded again before anything leaves.
 
@@ -310,7 +310,8 @@ class SiteCodec:
         self.random_state = random_state
         self.unknown_count_ = 0
         self._vocabulary = Vocabulary(agreement.columns, agreement._key)
-        self._shape = Shape()
+        self._exit: Exit | None = None
+        self._dtypes: dict[str, pl.DataType] = {}
 
     def transform(self, X: Any) -> Any:
         """Encode a table: the agreed columns, in the agreed order.
@@ -380,9 +381,9 @@ class SiteCodec:
                 )
             unknown += unread
         self.unknown_count_ = unknown
-        order = {name: place for place, name in enumerate(self._shape.dtypes)}
+        order = {name: place for place, name in enumerate(self._dtypes)}
         decoded.sort(key=lambda series: order.get(series.name, len(order)))
-        return rebuild(X, pl.DataFrame(decoded), self._shape)
+        return rebuild(X, pl.DataFrame(decoded), self._exit)
 
     # -- results ------------------------------------------------------------------------------
 
@@ -563,7 +564,7 @@ class SiteCodec:
     def _open(self, X: Any) -> pl.DataFrame:
         frame, exit = enter(X)
         self._check_columns(frame.columns)
-        self._shape = Shape(kind_of_table(X), exit, dict(frame.schema))
+        self._exit, self._dtypes = exit, dict(frame.schema)
         return frame
 
     def _check_columns(self, names: list[str]) -> None:
@@ -606,7 +607,7 @@ class SiteCodec:
             kept, unread = decode_foreign(series, self._vocabulary, pattern)
             return [kept], unread
         column = self.agreement[series.name]
-        dtypes = [self._shape.dtypes.get(name) for name in column.sources]
+        dtypes = [self._dtypes.get(name) for name in column.sources]
         if isinstance(column, Graded):
             return [decode_graded(series, column, dtypes[0])], 0
         if isinstance(column, Aliased):

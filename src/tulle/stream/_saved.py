@@ -29,7 +29,7 @@ from tulle.keys import SecretKey
 from tulle.stream._batches import Aside, Batch
 from tulle.stream._exclusive import check_whole
 from tulle.stream._groups import GroupArrays, Groups
-from tulle.stream._ranges import Range, seen_ranges, united_ranges
+from tulle.stream._ranges import Range, united_ranges
 from tulle.stream._snapshots import Published
 from tulle.stream._state import History, StreamState
 from tulle.table._codecs import Affine
@@ -48,9 +48,7 @@ if TYPE_CHECKING:
 # says.
 
 FORMAT = "tulle-stream-state"
-# 1 did not tell the ranges of the last snapshot; 2 showed the groups of the stream as they were,
-# and had waiting records standardised
-VERSION = 3
+VERSION = 1
 _HEADER = "header.json"
 _USE = "stream/waiting"
 _BOUND = b"tulle-stream-waiting-v1"  # what a sealed part is bound to
@@ -92,10 +90,8 @@ def from_bytes(content: bytes, *, origin: str) -> tuple[dict[str, Any], Arrays]:
         header: dict[str, Any] = json.loads(members.pop(_HEADER))
         if header["format"] != FORMAT:
             raise KeyError
-        if header["version"] > VERSION:
-            raise DataError(
-                f"{origin} has format {header['version']}: this Tulle reads up to {VERSION}"
-            )
+        if header["version"] != VERSION:
+            raise DataError(f"{origin} has format {header['version']}: this Tulle reads {VERSION}")
         expected = header.pop("sha256")
     except _DAMAGE as error:
         if isinstance(error, DataError):
@@ -231,13 +227,10 @@ def state_from_bytes(
         waiting = [{"state": place, **waiter} for waiter in entries["waiting"]]
         condenser._states[label] = state
         if f"{place}.waiting" in records:
-            rows = records[f"{place}.waiting"]
-            if header["version"] < 3:  # standardised then
-                rows = rows * condenser._encoder.scales_ + condenser._location
-            _give_back(condenser, state, waiting, rows)
+            _give_back(condenser, state, waiting, records[f"{place}.waiting"])
         else:
             owed += waiting
-    condenser._shown_ranges = _shown_ranges(condenser, header)
+    condenser._shown_ranges = _shown_ranges(header)
     return condenser, header["extra"], owed
 
 
@@ -289,8 +282,7 @@ def _header(condenser: StreamCondenser) -> dict[str, Any]:
 
 def _restored(cls: type[StreamCondenser], header: dict[str, Any]) -> StreamCondenser:
     condenser = cls(**header["parameters"], columns=_columns_from_json(header["columns"]))
-    last = {"_shown_draw": max(0, header["fitted"]["_draws"] - 1)}  # version 1 and 2 do not tell it
-    for name, value in (last | header["fitted"]).items():
+    for name, value in header["fitted"].items():
         setattr(condenser, name, value)
     if header["feature_names"] is not None:
         condenser.feature_names_in_ = np.array(header["feature_names"], dtype=object)
@@ -328,21 +320,17 @@ def _state(entries: dict[str, Any], arrays: Arrays, place: int, dimensions: int)
     state = StreamState(dimensions, strict=entries["strict"])
     state.groups = _get(arrays, f"{place}.groups", dimensions)
     if f"{place}.published.counts" in arrays:
-        behind = "behind" if f"{place}.behind.counts" in arrays else "published"  # before 3
         state.published = Published(
             _get(arrays, f"{place}.published", dimensions),
-            _get(arrays, f"{place}.{behind}", dimensions),
+            _get(arrays, f"{place}.behind", dimensions),
         )
     state.history = History(**entries["history"])
     state.seen = entries["seen"]
     return state
 
 
-def _shown_ranges(condenser: StreamCondenser, header: dict[str, Any]) -> list[Range] | None:
-    """The ranges of the last snapshot; for a state of version 1, those that it has seen."""
-    if header["version"] == 1:
-        published = any(state.published is not None for state in condenser._states.values())
-        return seen_ranges(condenser._encoder) if published else None
+def _shown_ranges(header: dict[str, Any]) -> list[Range] | None:
+    """The ranges of the last snapshot."""
     saved = header["shown_ranges"]
     if saved is None:
         return None

@@ -26,7 +26,6 @@ def grow(
     ranks: Any,  # (n,) float64, the target's order, about 0 with variance 1; all 0 without one
     people: Any,  # (n,) float64, 1 over the rows of the row's person
     least: float,  # people in every leaf
-    gain: float,  # explained share times rows that a split needs
 ) -> Any:
     """Return the nodes of a tree and the leaf of each row.
 
@@ -81,7 +80,7 @@ def grow(
         noise = state_noise + rank_noise
         found = -1
         if persons >= 2 * least - 1e-9 and noise > 1e-9 * size:
-            best = gain * noise / size
+            best = 1e-6 * noise / size
             # what an unordered column's categories are sorted by
             big, next_big = 0, -1
             for s in range(1, n_states):

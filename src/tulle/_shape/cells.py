@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn
-from tulle._shape.quantiles import Quantiles, fit_quantiles
+from tulle._shape.quantiles import Quantiles, draw_threshold, fit_quantiles
 from tulle._types import Floats, Ints
 
 _SLACK = 1e-9
@@ -61,10 +61,11 @@ class NumberCells:
 
     def coordinates(self) -> Floats:
         """Return the place of each cell in space: its rank as a normal score, and its state."""
-        from scipy.special import ndtri
+        from statistics import NormalDist
 
-        middle = np.cumsum(self.shares) - self.shares / 2
-        scores = _standard(ndtri(np.clip(middle, 1e-4, 1 - 1e-4)), self.shares)
+        middle = np.clip(np.cumsum(self.shares) - self.shares / 2, 1e-4, 1 - 1e-4)
+        normal = np.array([NormalDist().inv_cdf(rank) for rank in middle.tolist()])
+        scores = _standard(normal, self.shares)
         indicators = [
             _standard((np.arange(self.size) == state).astype(float), self.shares) / 2
             for state in range(len(self.states))
@@ -125,16 +126,46 @@ def fit_cells(
     Unless ``exact``, blocks of numbers are made of a random half of the people.
     """
     if isinstance(column, CategoryColumn):
-        return _fit_categories(column, k, people)
+        return _fit_categories(column, draw_threshold(k, None if exact else rng), k, people)
     return _fit_numbers(column, k, people, rng, exact)
 
 
-def _fit_categories(column: CategoryColumn, k: int, people: Floats) -> tuple[CategoryCells, Ints]:
+def merge_rare(
+    codes: Ints, size: int, k: int, people: Floats, rng: np.random.Generator | None
+) -> tuple[Ints, Ints, int | None]:
+    """Merge categories of fewer than ``k`` people (with ``rng``, of up to ``1.5 k``) into one.
+
+    Returns the new codes, the old code of each new one, and the new code that stands for the
+    merged ones: None if there are none, or too few people to be told apart, who then count for
+    the commonest category.
+    """
+    enough = draw_threshold(k, rng)
+    present = codes >= 0
+    held = np.bincount(codes[present], weights=people[present], minlength=size)
+    kept = np.flatnonzero(held >= enough - _SLACK)
+    rare = np.flatnonzero((held > 0) & (held < enough - _SLACK))
+    if not len(rare) or not len(kept):
+        return _recode(codes, size, kept, rare, 0), kept, 0 if len(rare) else None
+    if held[rare].sum() >= enough - _SLACK:
+        return _recode(codes, size, kept, rare, len(kept)), kept, len(kept)
+    return _recode(codes, size, kept, rare, int(held[kept].argmax())), kept, None
+
+
+def _recode(codes: Ints, size: int, kept: Ints, rare: Ints, merged: int) -> Ints:
+    new = np.full(size + 1, -1, dtype=np.int64)  # the last is that of missing
+    new[kept] = np.arange(len(kept))
+    new[rare] = merged
+    return new[codes]
+
+
+def _fit_categories(
+    column: CategoryColumn, enough: float, k: int, people: Floats
+) -> tuple[CategoryCells, Ints]:
     codes = column.codes.astype(np.int64)
     absent = codes < 0
     held = np.bincount(codes[~absent], weights=people[~absent], minlength=column.size)
     commonest = int(held.argmax()) if column.size else 0
-    missing = bool(people[absent].sum() >= k - _SLACK) or not column.size
+    missing = bool(people[absent].sum() >= enough - _SLACK) or not column.size
     rare = (held > 0) & (held < k - _SLACK)
     codes = np.where(absent, column.size if missing else commonest, codes)
     codes = np.where(np.r_[rare, False][codes], commonest, codes)
@@ -146,11 +177,12 @@ def _fit_numbers(
     column: NumberColumn, k: int, people: Floats, rng: np.random.Generator, exact: bool
 ) -> tuple[NumberCells, Ints]:
     values = column.values
+    enough = draw_threshold(k, None if exact else rng)
     cells = np.full(len(values), -1, dtype=np.int64)
     states: list[float] = []
     for special in (np.nan, *column.specials):
         rows = np.isnan(values) if np.isnan(special) else values == special
-        if people[rows].sum() >= k - _SLACK:
+        if people[rows].sum() >= enough - _SLACK:
             cells[rows] = len(states)
             states.append(special)
     plain = (cells < 0) & np.isfinite(values) & ~np.isin(values, column.specials)

@@ -117,7 +117,9 @@ def _discrete(column: Column, k: int, people: Floats) -> _Discrete:
     if isinstance(column, CategoryColumn):
         raw = np.where(raw < 0, np.inf, raw)
     values, codes = np.unique(np.where(np.isnan(raw), np.inf, raw), return_inverse=True)
-    held = np.bincount(codes, weights=people, minlength=len(values)).astype(np.float64)
+    held: Floats = np.bincount(codes.reshape(-1), weights=people, minlength=len(values)).astype(
+        float
+    )
     common = held >= k - _SLACK
     if isinstance(column, CategoryColumn) and column.other is not None:
         common &= values != column.other

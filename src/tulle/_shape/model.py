@@ -5,8 +5,8 @@
    stretches of neighbouring ones.
 3. Records, as cells, are condensed: groups of at least ``k`` people, their counts and means, and
    the covariance within groups.
-4. A tree for each column, with leaves of at least ``k`` people, says how its cells are
-   distributed given the columns before.
+4. A tree for each column, with leaves of at least ``k`` people (``2 k`` by default), says how its
+   cells are distributed given the columns before.
 5. A pseudo-record belongs to a group, chosen at random, and is a point drawn about its mean.
    Column by column, the tree's leaf says which cells the pseudo-records in it get, and the order
    of their points says who gets which.
@@ -18,7 +18,6 @@ it is a chain of trees. The model holds no row and no row's number.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,7 +31,7 @@ from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.trees import MOST_CELLS, Tree, fit_tree
 from tulle._types import Floats, Ints
 
-LEAF = float(os.environ.get("LEAF", "1"))
+_LEAF = 2  # times k people in a leaf: as many as the blocks of a random half rest on
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,6 @@ def fit_shape(
     members: Ints | None = None,
     people: Ints | None = None,
     exact: bool = False,
-    gain: float = 0.5,
     dependent: bool = True,
 ) -> ShapeModel:
     """Fit the model of a table.
@@ -113,11 +111,9 @@ def fit_shape(
     people : ndarray (n,) of int, optional
         The person of each row, if people have several rows.
     exact : bool
-        Hand out totals in proportion and use everybody's values, instead of drawing totals at
-        random and using a random half. Closer to the table, but who knows all others can tell
-        whether one person was in it.
-    gain : float
-        What a split must explain, see ``fit_tree``.
+        Hand out totals in proportion, make blocks of everybody and leaves of ``k`` people,
+        instead of drawing totals at random, using a random half and leaves of ``2 k``. Closer
+        to the table, but who knows all others can tell whether one person was in it.
     dependent : bool
         Look for columns that follow from others.
     """
@@ -129,7 +125,7 @@ def fit_shape(
     coded = [fit_cells(column, k, weights, rng, exact=exact) for column in kept]
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
 
-    trees = _fit_trees(models, cells, weights, k, gain)
+    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k)
     groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
     if members is not None:
         labels = _labels(members, cells[0]) if label is not None else None
@@ -191,7 +187,7 @@ def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Gen
         leaf * scores.shape[1] + drawn, minlength=(leaf.max() + 1) * scores.shape[1]
     ).reshape(-1, scores.shape[1])
     commonest = counts.argmax(axis=1)
-    given = commonest[leaf]
+    given: Ints = commonest[leaf]
     free = np.ones(len(drawn), dtype=bool)
     for cell in np.argsort(counts.sum(axis=0), kind="stable").tolist():
         quota = np.where(commonest == cell, 0, counts[:, cell])
@@ -208,9 +204,7 @@ def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Gen
     return given
 
 
-def _fit_trees(
-    models: list[Cells], cells: list[Ints], people: Floats, k: int, gain: float
-) -> list[Tree]:
+def _fit_trees(models: list[Cells], cells: list[Ints], people: Floats, least: int) -> list[Tree]:
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
     ordered = np.array([model.ordered for model in models])
@@ -222,8 +216,7 @@ def _fit_trees(
             model,
             cells[place],
             people,
-            int(np.ceil(k * LEAF)),
-            gain=gain,
+            least,
         )
         for place, model in enumerate(models)
     ]

@@ -3,12 +3,12 @@
 A value that at least ``k`` people hold is an *atom* and comes out as it is. What lies between two
 atoms is cut into blocks of at least ``k`` neighbouring people; a block is an interval about the
 mean of its people, and values drawn from it are spread evenly. Between atoms with fewer than
-``k`` people there is no block: those people count for the nearer atom. The outermost blocks hold
-twice as many people and lie about their median, so that neither the smallest nor the largest
-value, nor a mean that one outlier dominates, shows.
+``k`` people there is no block: those people count for the nearer atom. The outermost blocks lie
+about their median, so that neither the smallest nor the largest value, nor a mean that one
+outlier dominates, shows.
 
-By default the blocks are those of a random half of the people: who knows everybody else cannot
-tell from a block whether one person was in the data.
+By default the blocks are those of a random half of the people, which makes about ``2 k`` people in
+each: who knows everybody else cannot tell from a block whether one person was in the data.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tulle._types import Floats, Ints
 
 _SLACK = 1e-9  # people are sums of fractions
+_STANDS_OUT = 3.0  # times the people of a usual neighbour
 _FEW = 128  # pieces that stay apart
 _CELLS = 240  # about as many cells otherwise,
 _CELLS_OF_ATOMS = 64  # and so many where pieces are exact values
@@ -99,16 +100,20 @@ def fit_quantiles(
     coded : bool
         Whether values are codes, of which none may be invented: all people count for atoms.
     rng : numpy Generator, optional
-        Chooses the half of the people that blocks are made of. Without it they are made of all.
+        Chooses the half of the people that blocks are made of, and how many people from ``k`` to
+        ``1.5 k`` are enough. Without it blocks are made of all, and ``k`` are enough.
     """
     people = np.ones(len(values)) if people is None else people
+    enough = draw_threshold(k, rng)
     order = np.argsort(values, kind="stable")
     values, people = values[order], people[order]
-    chosen = np.ones(len(values), bool) if rng is None else rng.random(len(values)) < 0.5
+    turns = np.zeros(len(values)) if rng is None else rng.random(len(values))
     distinct, place = np.unique(values, return_inverse=True)
-    held = np.bincount(place, weights=people)
-    atom = held >= k - _SLACK
+    held: Floats = np.bincount(place, weights=people).astype(float)
+    atom = held >= enough - _SLACK
     unit = None if decimals is None else 10.0**-decimals
+    if unit is not None and not coded:
+        atom = _heaps(distinct, held, atom, enough, unit)
 
     pieces: list[tuple[float, float]] = []
     for first, last, bounded in _runs(atom):
@@ -118,24 +123,46 @@ def fit_quantiles(
             rows = slice(*np.searchsorted(place, [first, last]))
             floor = distinct[first - 1] if bounded[0] else None
             top = distinct[last] if bounded[1] else None
-            pieces += _blocks(
-                values[rows], people[rows], chosen[rows], k, floor, top, unit, mild=rng is not None
-            )
+            pieces += _blocks(values[rows], people[rows], turns[rows], enough, floor, top, unit)
     if not pieces:
         pieces = [_only(values, unit)]
     low, high = np.array(pieces).T
     low, high = _keep_sign(low, high, values)
     cuts = _cuts(low, high)
     piece = np.searchsorted(cuts, values, side="left")
-    weight = np.bincount(piece, weights=people, minlength=len(low)).astype(np.float64)
-    return Quantiles(
-        low,
-        high,
-        weight / weight.sum(),
-        cuts,
-        _cells(weight, (low == high) & (not coded), k),
-        decimals,
-    )
+    weight: Floats = np.bincount(piece, weights=people, minlength=len(low)).astype(float)
+    cells = _cells(weight, (low == high) & (not coded), k)
+    return Quantiles(low, high, weight / weight.sum(), cuts, cells, decimals)
+
+
+def draw_threshold(k: int, rng: np.random.Generator | None) -> float:
+    """Return how many people are enough: ``k``, or with ``rng`` a number from ``k`` to ``1.5 k``.
+
+    If it were ``k`` always, a value that appears with one more person and not without would tell
+    that this person was in the data.
+    """
+    return float(k) if rng is None else k * (1 + 0.5 * rng.random())
+
+
+def _heaps(
+    distinct: Floats, held: Floats, atom: NDArray[np.bool_], k: float, unit: float
+) -> NDArray[np.bool_]:
+    """Return which atoms stay: those that stand out, or have no sparse neighbours to share with.
+
+    Where values lie densely, as ages do, a value that happens to have ``k`` holders next to some
+    that have not is no heap: it becomes part of a block with them.
+    """
+    kept = atom.copy()
+    for first, last, bounded in _runs(atom):
+        if bounded is None or held[first:last].sum() >= k - _SLACK:
+            continue
+        for edge, side in ((first - 1, bounded[0]), (last, bounded[1])):
+            if not side:
+                continue
+            reach = abs(distinct[last - 1 if edge < first else first] - distinct[edge])
+            usual = held[first:last].sum() / max(reach / unit, 1.0)
+            kept[edge] &= bool(held[edge] > _STANDS_OUT * usual)
+    return kept
 
 
 def _runs(atom: NDArray[np.bool_]) -> list[tuple[int, int, tuple[bool, bool] | None]]:
@@ -156,33 +183,29 @@ def _runs(atom: NDArray[np.bool_]) -> list[tuple[int, int, tuple[bool, bool] | N
 def _blocks(
     values: Floats,
     people: Floats,
-    chosen: NDArray[np.bool_],
-    k: int,
+    turns: Floats,
+    k: float,
     floor: float | None,
     top: float | None,
     unit: float | None,
-    *,
-    mild: bool,
 ) -> list[tuple[float, float]]:
-    """Cut a stretch without atoms into intervals of at least ``k`` chosen people."""
-    if people[chosen].sum() < k - _SLACK:
-        chosen = np.ones(len(values), bool)
-    if people[chosen].sum() < k - _SLACK:
+    """Cut a stretch without atoms into intervals of at least ``k`` of those whose turn it is."""
+    if people.sum() < k - _SLACK:
         return []
+    chosen = _choose(people, turns, k)
     values, people = values[chosen], people[chosen]
-    ends = _ends(people, k, floor is None and mild, top is None and mild)
-    parts = np.split(values, ends)
+    parts = np.split(values, _ends(people, k))
     centers = np.array([part.mean() for part in parts])
-    if floor is None and mild:
+    if floor is None:
         centers[0] = np.median(parts[0])
-    if top is None and mild:
+    if top is None:
         centers[-1] = np.median(parts[-1])
     centers = np.maximum.accumulate(centers)
     edges = (centers[1:] + centers[:-1]) / 2
     if len(parts) > 1:
         low, high = 2 * centers[0] - edges[0], 2 * centers[-1] - edges[-1]
     else:
-        reach = 2 * np.median(np.abs(values - centers[0]))
+        reach = max(2 * float(np.median(np.abs(values - centers[0]))), unit or 0.0)
         low, high = centers[0] - reach, centers[0] + reach
     gap = 0.0 if unit is None else unit / 2
     low = low if floor is None else max(low, floor + gap)
@@ -191,32 +214,38 @@ def _blocks(
     return list(zip(lows.tolist(), np.maximum(lows, highs).tolist()))
 
 
-def _ends(people: Floats, k: int, long_first: bool, long_last: bool) -> Ints:
-    """Return where blocks end, so that each holds ``k`` people, and ``2 k`` at an open end."""
-    total = people.sum()
-    first, last = (k if long_first else 0), (k if long_last else 0)  # more than the others have
-    blocks = max(1, int((total - first - last + _SLACK) // k))
-    width = (total - first - last) / blocks
-    wanted = first + width * np.arange(1, blocks)
+def _choose(people: Floats, turns: Floats, k: float) -> NDArray[np.bool_]:
+    """Return who makes the blocks: those whose turn is in the first half, or the first ``k``."""
+    chosen = turns < 0.5
+    if people[chosen].sum() < k - _SLACK:
+        order = np.argsort(turns, kind="stable")
+        last = int(np.searchsorted(np.cumsum(people[order]), k - _SLACK))
+        chosen[order[: last + 1]] = True
+    return chosen
+
+
+def _ends(people: Floats, k: float) -> Ints:
+    """Return where blocks end, so that each holds at least ``k`` people and about as many."""
     rises = np.cumsum(people)
+    total = float(rises[-1])
+    blocks = max(1, int((total + _SLACK) // k))
     ends: list[int] = []
     done = 0.0
-    for level in wanted.tolist():
-        end = int(np.searchsorted(rises, level - _SLACK)) + 1
-        if end >= len(people):
+    for level in (total / blocks * np.arange(1, blocks)).tolist():
+        end = int(np.searchsorted(rises, max(level, done + k) - _SLACK)) + 1
+        if end >= len(people) or total - rises[end - 1] < k - _SLACK:
             break
-        held, rest = rises[end - 1] - done, total - rises[end - 1]
-        enough = 2 * k if long_first and not ends else k
-        if held >= enough - _SLACK and rest >= (2 * k if long_last else k) - _SLACK:
-            ends.append(end)
-            done = rises[end - 1]
+        ends.append(end)
+        done = float(rises[end - 1])
     return np.array(ends, dtype=np.int64)
 
 
 def _only(values: Floats, unit: float | None) -> tuple[float, float]:
     """Return the one piece of a column that is too short to be cut: its median and nothing else."""
     middle = float(np.median(values)) if len(values) else 0.0
-    return (middle, middle) if unit is None else (round(middle / unit) * unit,) * 2
+    if unit is not None:
+        middle = round(middle / unit) * unit
+    return middle, middle
 
 
 def _keep_sign(low: Floats, high: Floats, values: Floats) -> tuple[Floats, Floats]:

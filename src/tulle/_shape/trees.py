@@ -1,4 +1,4 @@
-"""Trees whose leaves hold at least ``k`` people, drawn from instead of predicted with.
+"""Trees whose leaves hold at least so many people, drawn from instead of predicted with.
 
 A tree says how the cells of one column are distributed, given the cells of the columns before.
 Splits are borders between cells, so a threshold is never one person's value; a leaf keeps how
@@ -49,8 +49,8 @@ class Tree:
         """
         first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
         level = rng.random(len(leaves)) if not exact else _even(leaves, len(self.split), rng)
-        wanted = first + np.floor(level * (last - first))
-        place = np.searchsorted(self.rises, wanted, side="right") - 1
+        member = first + np.floor(level * (last - first)).astype(np.int64)
+        place = np.searchsorted(self.rises, member, side="right") - 1
         return self.cells[np.minimum(place, len(self.cells) - 1)]
 
 
@@ -61,9 +61,7 @@ def fit_tree(
     target: Cells,
     cells: Ints,
     people: Floats,
-    k: int,
-    *,
-    gain: float = 0.0,
+    least: int,
 ) -> Tree:
     """Grow a tree for the cells of a column, on the cells of others.
 
@@ -77,11 +75,10 @@ def fit_tree(
         The column to model and the cell of each row.
     people : ndarray (n,)
         What each row counts: 1 over the number of rows of its person.
-    gain : float
-        A split is made if the share of the variance that it explains, times the rows of the
-        node, exceeds this (1 is what chance gives).
+    least : int
+        People in every leaf.
     """
-    if features.shape[1] == 0 or people.sum() < 2 * k:
+    if features.shape[1] == 0 or people.sum() < 2 * least:
         leaf = np.zeros(len(cells), dtype=np.int64)
         split, goes_left = np.array([-1]), np.zeros((1, MOST_CELLS), dtype=np.bool_)
         left = right = np.zeros(1, dtype=np.int64)
@@ -97,8 +94,7 @@ def fit_tree(
             int(states.max()) + 1,
             target.order()[cells],
             people,
-            float(k),
-            max(gain, 1e-6),
+            float(least),
         )
     pairs, counts = np.unique(leaf * target.size + cells, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)

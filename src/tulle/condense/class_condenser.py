@@ -175,9 +175,9 @@ class ClassCondenser(BaseEstimator):
     ) -> ShapeModel:
         """Model all classes together: the class is a column that the others depend on."""
         inside = members >= 0
-        columns = encoder.plain(frame.filter(inside))
-        label = CategoryColumn("", labels.codes[inside], len(self.classes_))
         least = int(self.levels_.max())
+        columns = encoder.plain(frame.filter(inside), least, self._rng)
+        label = CategoryColumn("", labels.codes[inside], len(self.classes_))
         return fit_shape([*columns, label], least, self._rng, label="", members=members[inside])
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
@@ -197,9 +197,9 @@ class ClassCondenser(BaseEstimator):
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
         if self._shape is not None:
-            *columns, codes = self._shape.sample(n_samples, self._rng)
+            *columns, drawn_codes = self._shape.sample(n_samples, self._rng)
             drawn = self._encoder.restore(columns)
-            return self._exit.leave(drawn), self._labels.leave(np.asarray(codes, dtype=np.int64))
+            return self._exit.leave(drawn), self._labels.leave(drawn_codes.astype(np.int64))
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
         if n_samples is not None:

@@ -304,8 +304,9 @@ class Condenser(BaseEstimator):
         note_features(self, features, plain=border.table.plain)
         kept, groups = self._fit_encoded(encoder.encode(frame), levels, encoder, border, watch)
         if self._keeps_shape:
-            columns = encoder.plain(frame.filter(kept) if not kept.all() else frame)
-            model = fit_shape(columns, int(self.levels_.max()), self._rng, members=groups)
+            least = int(self.levels_.max())
+            columns = encoder.plain(frame.filter(kept), least, self._rng)
+            model = fit_shape(columns, least, self._rng, members=groups)
             self._shapes = [(encoder, model)]
 
     def _fit_encoded(

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._shape.cells import merge_rare
 from tulle._shape.columns import CategoryColumn
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
@@ -23,7 +24,7 @@ from tulle.table._codecs import (
     wrong_type,
 )
 from tulle.table._drawing import Grouped, among_present, choose_states
-from tulle.table._frames import filled, is_missing, with_nulls
+from tulle.table._frames import filled, free_name, is_missing, with_nulls
 from tulle.table.schema import Kind
 
 
@@ -46,6 +47,7 @@ class CategoryCodec:
     scales: Floats = field(default_factory=lambda: np.ones(1))
     weight: float = 1.0
     kind: Kind = Kind.CATEGORY
+    shown: pl.Series = field(default_factory=lambda: pl.Series([]))  # what a release may hold
 
     @classmethod
     def fit(cls, series: pl.Series, *, weight: float, max_width: int) -> CategoryCodec:
@@ -124,15 +126,31 @@ class CategoryCodec:
         picked = np.where(states == self.top, self.top + ranks, states) if self.tail else states
         return self._typed(picked, states == len(indicators) if self.missing else None)
 
-    def plain(self, series: pl.Series) -> CategoryColumn:
-        """Return the column as the synthesis of shapes takes it: codes, -1 where missing."""
+    def plain(self, series: pl.Series, k: int, rng: np.random.Generator) -> CategoryColumn:
+        """Return the column as the synthesis of shapes takes it, and learn what it may show.
+
+        Codes, -1 where missing. Values that fewer than about ``k`` records hold are merged into
+        one named rest; where the type has no room for a new word they are missing.
+        """
         codes, absent, problems = self._read(series)
         refuse(problems)
-        return CategoryColumn(self.name, np.where(absent, -1, codes), len(self.domain))
+        codes = np.where(absent, -1, codes)
+        codes, kept, other = merge_rare(codes, len(self.domain), k, np.ones(len(codes)), rng)
+        self.shown = self.domain.gather(kept)
+        if other is None:
+            return CategoryColumn(self.name, codes, len(kept))
+        if self.dtype not in (pl.String, pl.Categorical):
+            return CategoryColumn(self.name, np.where(codes == other, -1, codes), len(kept))
+        rest = pl.Series([free_name("other", self.domain.to_list())]).cast(self.dtype)
+        self.shown = pl.concat([self.shown, rest.alias(self.name)])
+        return CategoryColumn(self.name, codes, len(self.shown), other)
 
     def restore(self, cells: Any) -> pl.Series:
-        """Return a column of values of the domain from codes, -1 where missing."""
-        return self._typed(np.maximum(cells, 0), np.asarray(cells) < 0)
+        """Return a column of values that may be shown from codes, -1 where missing."""
+        if not len(self.shown):
+            return pl.Series(self.name, [None] * len(cells), dtype=self.dtype)
+        places = with_nulls(pl.Series(np.maximum(cells, 0)), np.asarray(cells) < 0)
+        return self.shown.gather(places).alias(self.name)
 
     def rare(self, k: int) -> int:
         """Return how many categories are held by fewer than ``k`` records."""
@@ -313,7 +331,7 @@ class BooleanCodec:
         states = choose_states([1 - true - gone, true, gone], shares, grouped)
         return with_nulls(pl.Series(self.name, states == 1), states == 2)
 
-    def plain(self, series: pl.Series) -> CategoryColumn:
+    def plain(self, series: pl.Series, k: int, rng: np.random.Generator) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it: codes, -1 where missing."""
         refuse(self.problems(series))
         codes = filled(series.cast(pl.Int64), -1)

@@ -173,9 +173,14 @@ class TableEncoder:
             decoded.append(codec.decode(matrix[:, place], part, snap=snap))
         return frame_of(decoded)
 
-    def plain(self, frame: pl.DataFrame) -> list[NumberColumn | CategoryColumn]:
-        """Return the columns as the synthesis of shapes takes them."""
-        return [codec.plain(frame[codec.name]) for codec in self._codecs]
+    def plain(
+        self, frame: pl.DataFrame, k: int, rng: np.random.Generator
+    ) -> list[NumberColumn | CategoryColumn]:
+        """Return the columns as the synthesis of shapes takes them, and learn what they may show.
+
+        Nothing that fewer than ``k`` records hold is shown.
+        """
+        return [codec.plain(frame[codec.name], k, rng) for codec in self._codecs]
 
     def restore(self, columns: Sequence[Any]) -> pl.DataFrame:
         """Return a frame like the fitted one, from columns as :meth:`plain` gives them."""

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._shape.columns import NumberColumn
+from tulle._shape.columns import NumberColumn, looks_coded
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -217,7 +217,7 @@ class NumberCodec:
             states = np.array([_PRESENT, *self.extra])[chosen]
         return self._typed(self._snapped(values, states, grouped, snap), states)
 
-    def plain(self, series: pl.Series) -> NumberColumn:
+    def plain(self, series: pl.Series, k: int, rng: np.random.Generator) -> NumberColumn:
         """Return the column as the synthesis of shapes takes it: numbers, NaN where missing."""
         values, states, problems = self._read(series)
         refuse(problems)
@@ -226,7 +226,8 @@ class NumberCodec:
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
             found = decimals_of(values[present], series.dtype)
             decimals = self.decimals if found is None else found
-        return NumberColumn(self.name, np.where(present, values, np.nan), decimals)
+        coded = self.kind is Kind.INTEGER and looks_coded(values[present], k)
+        return NumberColumn(self.name, np.where(present, values, np.nan), decimals, coded=coded)
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of the type of the fitted one from numbers, NaN where missing."""

@@ -380,10 +380,10 @@ def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
         raise ParameterError("a stream does not merge with itself: every record would count twice")
     for part in (first, second):
         part._require_groups()
-    if first._has_target != second._has_target:
-        raise DataError("one stream has a target and the other has none")
     if (first._labels is None) != (second._labels is None):
         raise DataError("one stream is condensed class by class and the other is not")
+    if first._has_target != second._has_target:
+        raise DataError("one stream has a target and the other has none")
     if first.split != second.split:
         raise DataError("one stream splits strictly and the other as in the paper")
     merged = copy.deepcopy(first)

@@ -15,9 +15,9 @@ from typing import Any
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Rule, RuleHider, Transactions, choose_rules, quest, read_fimi, write_fimi
 from tulle.rules._classic import algo2a, iga, swa
-from tulle.rules._containers import as_baskets
 from tulle.rules._sensitive import Sensitive, Thresholds
 from tulle.rules._stream import hide_stream
+from tulle.rules.containers import as_baskets
 from tulle.transactions import fimi_blocks
 
 FILES = {"retail": 0.001, "BMS-WebView-1": 0.001, "reuters_words": 0.055}

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Transactions, frequent_itemsets, quest, read_fimi
-from tulle.rules._containers import as_baskets
+from tulle.rules.containers import as_baskets
 from tulle.rules.mine import implications, mine, mine_large, rules_frame
 
 FILES = [

@@ -61,7 +61,7 @@ def run(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:
 # -- the linear search of the same build --------------------------------------------------------
 
 
-@numba.njit(error_model="numpy", _nrt=False)
+@numba.njit(error_model="numpy")
 def _nearest_linear(tree: Any, groups: Any, work: Any, record: Any, need: int, tie: float) -> int:
     """All leaves in single precision, double where that cannot tell."""
     rounding = _tree._place(tree, work, record, tie)
@@ -71,7 +71,7 @@ def _nearest_linear(tree: Any, groups: Any, work: Any, record: Any, need: int, t
     return best.group
 
 
-@numba.njit(error_model="numpy", _nrt=False)
+@numba.njit(error_model="numpy")
 def _absorb_linear(
     tree: Any, groups: Any, work: Any, records: Any, levels: Any, tie: float
 ) -> None:

@@ -45,17 +45,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _mark(item: pytest.Item) -> None:
     file = item.path.relative_to(HERE).as_posix()
-    names = {file, f"{file}::{getattr(item, 'originalname', item.name)}"}
-    asked = getattr(getattr(item, "callspec", None), "params", {})
-    postgres = "postgres" in getattr(item, "fixturenames", ())
-    postgres |= asked.get("database") == "postgresql"
-    for mark, listed in (
-        (pytest.mark.browser, not names.isdisjoint(BROWSER)),
-        (pytest.mark.server, postgres or not names.isdisjoint(SERVER)),
-        (pytest.mark.slow, not names.isdisjoint(SLOW)),
-        (pytest.mark.guarantee, not names.isdisjoint(GUARANTEES)),
+    name = getattr(item, "originalname", item.name)
+    fixtures = getattr(item, "fixturenames", ())
+    cases = getattr(getattr(item, "callspec", None), "params", {})
+    postgres = "postgres" in fixtures or cases.get("database") == "postgresql"
+    for mark, entries, also in (
+        (pytest.mark.browser, BROWSER, False),
+        (pytest.mark.server, SERVER, postgres),
+        (pytest.mark.slow, SLOW, False),
+        (pytest.mark.guarantee, GUARANTEES, False),
     ):
-        if listed:
+        if also or any(entry == name or file.startswith(entry) for entry in entries):
             item.add_marker(mark)
 
 

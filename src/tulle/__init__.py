@@ -16,10 +16,10 @@ _NAMES = {
     # tables
     "tulle.io.read": ("read_batches", "read_table"),
     "tulle.io.write": ("write_batches", "write_table"),
-    "tulle.table.schema": ("Column", "Kind", "Role"),
+    "tulle.table.schema": ("Column", "Kind", "Role", "Schema"),
     "tulle.table.policy": ("Policy", "load_policy", "write_policy"),
-    "tulle.table._inference": ("infer_columns",),
-    "tulle.table._uniqueness": ("singling_out",),
+    "tulle.table.inference": ("infer_columns",),
+    "tulle.table.uniqueness": ("singling_out",),
     # condensation
     "tulle.condense.condenser": ("Condenser",),
     "tulle.condense.class_condenser": ("ClassCondenser",),
@@ -29,7 +29,7 @@ _NAMES = {
     # rules in baskets
     "tulle.transactions.baskets": ("Transactions",),
     "tulle.transactions.fimi": ("read_fimi", "write_fimi"),
-    "tulle.rules._containers": ("from_long",),
+    "tulle.rules.containers": ("baskets_from_long",),
     "tulle.rules.rule": ("Rule", "read_rules"),
     "tulle.rules.mine": ("association_rules", "frequent_itemsets"),
     "tulle.rules.scenarios": ("choose_rules",),

@@ -22,7 +22,7 @@ from .keys import SecretKey as SecretKey
 from .releases.manifest import Manifest as Manifest
 from .releases.release import read_manifest as read_manifest
 from .releases.release import verify_release as verify_release
-from .rules._containers import from_long as from_long
+from .rules.containers import baskets_from_long as baskets_from_long
 from .rules.hider import RuleHider as RuleHider
 from .rules.mine import association_rules as association_rules
 from .rules.mine import frequent_itemsets as frequent_itemsets
@@ -38,14 +38,15 @@ from .sketch.miners import SketchKNeighborsClassifier as SketchKNeighborsClassif
 from .sketch.sketcher import Sketcher as Sketcher
 from .sketch.sketches import Sketches as Sketches
 from .stream.condenser import StreamCondenser as StreamCondenser
-from .table._inference import infer_columns as infer_columns
-from .table._uniqueness import singling_out as singling_out
+from .table.inference import infer_columns as infer_columns
 from .table.policy import Policy as Policy
 from .table.policy import load_policy as load_policy
 from .table.policy import write_policy as write_policy
 from .table.schema import Column as Column
 from .table.schema import Kind as Kind
 from .table.schema import Role as Role
+from .table.schema import Schema as Schema
+from .table.uniqueness import singling_out as singling_out
 from .transactions.baskets import Transactions as Transactions
 from .transactions.fimi import read_fimi as read_fimi
 from .transactions.fimi import write_fimi as write_fimi

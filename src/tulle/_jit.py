@@ -24,44 +24,39 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compiles on first use, caches on disk, releases the lock of the interpreter."""
-    return _watched(function)
+    """Compile on first use, cache on disk, release the interpreter lock while running.
 
-
-def borrowing(function: Kernel) -> Kernel:
-    """A kernel that makes no arrays, so that it need not count who holds those it was given.
-
-    Numba counts for every function that takes an array, in a way that is safe among threads and
-    therefore slow. With tuples of many arrays that took a third of a stream's time.
+    What was compiled before a file in the same folder changed is compiled again.
     """
-    return _watched(function, _nrt=False)
-
-
-def inlined(function: Kernel) -> Kernel:
-    """A part of borrowing kernels that becomes part of each of them; Python cannot call it.
-
-    A call copies address, shape and strides of every array, which for a tuple of many arrays
-    takes longer than a short loop over them.
-    """
-    parts = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return _compiled(function, _nrt=False, **parts)
-
-
-def _watched(function: Kernel, **options: bool) -> Kernel:
-    """Compiled anew when a file beside it has changed."""
-    compiled: Any = _compiled(function, **options)
+    compiled: Any = _compiled(function)
     if is_jitted(compiled) and compiled.stats.cache_path:
         sources = Path(function.__code__.co_filename).parent
         forget_outdated(sources, Path(compiled.stats.cache_path))
     return cast(Kernel, compiled)
 
 
+def part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only kernels call: without a wrapper for Python, in less time.
+
+    Call it with ``np.int64(0)`` rather than ``0``: numba compiles it again for a literal.
+    """
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a short part that becomes a piece of each kernel that calls it.
+
+    A call copies address, shape and strides of every array and counts its holders, which for a
+    tuple of many arrays takes longer than a short loop over them.
+    """
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+
+
 def _compiled(function: Kernel, **options: bool) -> Kernel:
-    options |= {"nogil": True}
     try:
-        return numba.njit(cache=True, error_model="numpy", **options)(function)
-    except RuntimeError:  # no folder can be written, neither beside the file nor at home
-        return numba.njit(error_model="numpy", **options)(function)
+        return numba.njit(cache=True, error_model="numpy", nogil=True, **options)(function)
+    except (RuntimeError, OSError):  # no folder can be written, neither beside the file nor at home
+        return numba.njit(error_model="numpy", nogil=True, **options)(function)
 
 
 @cache

@@ -28,7 +28,7 @@ class TulleError(ValueError):
     message : str
         What is wrong, where, and the remedy.
     parameter : str, optional
-        The parameter that is wrong, if it is one.
+        The parameter that is wrong.
     subject : str, optional
         The words for that parameter, if the message is a sentence that they begin.
 
@@ -50,7 +50,18 @@ class TulleError(ValueError):
         self._predicate = None if subject is None else message
 
     def named(self, option: str) -> Self:
-        """Call the parameter by another name, such as ``--k``; return the same error."""
+        """Call the parameter by another name, such as ``--k``, in the message.
+
+        Parameters
+        ----------
+        option : str
+            The new name.
+
+        Returns
+        -------
+        TulleError
+            The same error.
+        """
         text = f"{option}: {self}" if self._predicate is None else f"{option} {self._predicate}"
         self.args, self.option = (text,), option
         return self

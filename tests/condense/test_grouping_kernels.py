@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.kernels import callable_part
 from tests.reference.mdav import mdav_written_down
-from tulle.condense.groupings import _cell_kernels as cell_kernels
-from tulle.condense.groupings import _exchange_kernels as exchange_kernels
-from tulle.condense.groupings import _restructure_kernels as restructure_kernels
-from tulle.condense.groupings import group_records
+from tulle.condense.groupings import (
+    _cell_kernels,
+    _exchange_kernels,
+    _restructure_kernels,
+    group_records,
+)
 from tulle.condense.groupings._best import Search
 from tulle.condense.groupings._cell_kernels import Cells
 from tulle.condense.groupings._fast import (
@@ -29,6 +32,14 @@ from tulle.condense.groupings._papers import mdav_small
 from tulle.condense.groupings._repair import squared_error
 from tulle.condense.groupings._start_kernels import mdav_block
 
+measure = callable_part(_cell_kernels.measure)
+swap = callable_part(_cell_kernels.swap)
+best_swap = callable_part(_exchange_kernels.best_swap)
+best_move = callable_part(_exchange_kernels.best_move)
+trade_pair = callable_part(_exchange_kernels.trade)
+exchange = callable_part(_exchange_kernels.exchange)
+split = callable_part(_restructure_kernels.split)
+dissolve = callable_part(_restructure_kernels.dissolve)
 seeds = st.integers(0, 10**6)
 
 
@@ -117,13 +128,13 @@ def test_best_swap_and_move_are_the_best_of_all(
     seed: int, sizes: tuple[int, int], top: int
 ) -> None:
     matrix, cells = two_groups(seed, sizes, top)
-    swap, move = brute_gains(matrix, cells)
-    cell_kernels.measure(cells, 0, 1, cells.scratch[0])
-    cell_kernels.measure(cells, 1, 0, cells.scratch[1])
-    found, _, _ = exchange_kernels.best_swap(cells, 0, 1, 0.0)
-    assert found == pytest.approx(swap, abs=1e-9)
-    found, _ = exchange_kernels.best_move(cells, 0, 1, cells.scratch[0], 0.0)
-    assert found == pytest.approx(move, abs=1e-9)
+    best_of_swaps, best_of_moves = brute_gains(matrix, cells)
+    measure(cells, 0, 1, cells.scratch[0])
+    measure(cells, 1, 0, cells.scratch[1])
+    found, _, _ = best_swap(cells, 0, 1, 0.0)
+    assert found == pytest.approx(best_of_swaps, abs=1e-9)
+    found, _ = best_move(cells, 0, 1, cells.scratch[0], 0.0)
+    assert found == pytest.approx(best_of_moves, abs=1e-9)
 
 
 @settings(max_examples=25)
@@ -131,7 +142,7 @@ def test_best_swap_and_move_are_the_best_of_all(
 def test_an_exchange_gains_what_it_says(seed: int, sizes: tuple[int, int], top: int) -> None:
     matrix, cells = two_groups(seed, sizes, top)
     before = error_of(matrix, cells)
-    gain = exchange_kernels.exchange(cells, 0, 1, 1e-12)
+    gain = exchange(cells, 0, 1, 1e-12)
     assert before - error_of(matrix, cells) == pytest.approx(gain, abs=1e-8 * before)
     assert gain > 0
     for g in range(2):
@@ -149,14 +160,14 @@ def test_many_traded_at_once_are_about_as_good_as_one_by_one() -> None:
     groups = rng.permutation(np.repeat([0, 1], 100))
     levels = np.full(200, 100)
     traded, one_by_one = (lay_out(matrix, levels, groups) for _ in range(2))
-    exchange_kernels.trade(traded, 0, 1, 1e-12)
+    trade_pair(traded, 0, 1, 1e-12)
     while True:
-        cell_kernels.measure(one_by_one, 0, 1, one_by_one.scratch[0])
-        cell_kernels.measure(one_by_one, 1, 0, one_by_one.scratch[1])
-        _, x, y = exchange_kernels.best_swap(one_by_one, 0, 1, 1e-12)
+        measure(one_by_one, 0, 1, one_by_one.scratch[0])
+        measure(one_by_one, 1, 0, one_by_one.scratch[1])
+        _, x, y = best_swap(one_by_one, 0, 1, 1e-12)
         if x < 0:
             break
-        cell_kernels.swap(one_by_one, 0, x, 1, y)
+        swap(one_by_one, 0, x, 1, y)
     assert error_of(matrix, traded) <= 1.02 * error_of(matrix, one_by_one)
 
 
@@ -169,7 +180,7 @@ def test_small_and_large_inputs_trade_alike(seed: int, sizes: tuple[int, int], t
     held = cells.rows >= 0
     levels[cells.rows[held]] = cells.levels[held]
     padded = PaddedGroups(matrix, levels, groups)
-    exchange_kernels.trade(cells, 0, 1, padded.least)
+    trade_pair(cells, 0, 1, padded.least)
     assert trade(padded, 0, 1) > 0
     assert (padded.labels() == read_out(cells, len(matrix))).all()
 
@@ -188,7 +199,7 @@ def test_splitting_and_dissolving_gain_what_they_say() -> None:
     matrix = np.concatenate([rng.normal(size=(6, 2)), rng.normal(size=(6, 2)) + 50])
     cells = lay_out(matrix, np.full(12, 3), np.zeros(12, dtype=np.int64))
     before = error_of(matrix, cells)
-    gain = restructure_kernels.split(cells, 0, 1)
+    gain = split(cells, 0, 1)
     assert before - error_of(matrix, cells) == pytest.approx(gain)
     assert sorted(cells.size[:2]) in ([3, 9], [6, 6])
 
@@ -196,7 +207,7 @@ def test_splitting_and_dissolving_gain_what_they_say() -> None:
     cells = lay_out(bridge, np.full(14, 2), np.repeat([0, 1, 2], [6, 6, 2]))
     before = error_of(bridge, cells)
     near = np.array([0, 1])
-    gain = restructure_kernels.dissolve(cells, 2, near, np.empty(2, int), np.empty((2, 2)), 1e-12)
+    gain = dissolve(cells, 2, near, np.empty(2, int), np.empty((2, 2)), 1e-12)
     assert cells.size[:3].tolist() == [7, 7, 0]
     assert before - error_of(bridge, cells) == pytest.approx(gain)
 
@@ -208,7 +219,7 @@ def test_worst_groups_reach_the_groups_nearest_to_their_members() -> None:
     matrix[8:12, 0] = [0.0, 0.1, 100.0, 100.1]  # the third group bridges the first and the second
     cells = lay_out(matrix, np.full(16, 4), groups)
     near = np.full((len(cells.size), 3), -1)
-    restructure_kernels.reach_out(cells, np.array([2]), near)
+    _restructure_kernels.reach_out(cells, np.array([2]), near)
     assert near[2].tolist() == [0, 1, -1]
 
 

@@ -15,7 +15,7 @@ _HOMES = {
     "association_rules": "tulle.rules.mine",
     "choose_rules": "tulle.rules.scenarios",
     "frequent_itemsets": "tulle.rules.mine",
-    "from_long": "tulle.rules._containers",
+    "baskets_from_long": "tulle.rules.containers",
     "read_rules": "tulle.rules.rule",
 }
 __all__ = sorted(_HOMES)

@@ -29,7 +29,6 @@ from tulle.rules._classic import (
     rra,
     swa,
 )
-from tulle.rules._containers import open_baskets, shuffled
 from tulle.rules._measures import Mined, changed_share, side_effects
 from tulle.rules._search import Impact, best
 from tulle.rules._sensitive import (
@@ -42,6 +41,7 @@ from tulle.rules._sensitive import (
     is_hidden,
     lookup,
 )
+from tulle.rules.containers import open_baskets, shuffled
 from tulle.rules.mine import Itemsets
 from tulle.rules.rule import (
     Rule,

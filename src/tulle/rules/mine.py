@@ -17,7 +17,7 @@ from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS
 from tulle._types import Codes, Ints
 from tulle.errors import DataError
-from tulle.rules._containers import named, open_baskets
+from tulle.rules.containers import named, open_baskets
 from tulle.rules.rule import Share, confidence_share, support_count
 from tulle.transactions import Transactions
 

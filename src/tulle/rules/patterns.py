@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 from tulle._checks import check_int
 from tulle._types import Codes, Flags, Floats, Ints, Words
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.rules._containers import open_baskets
 from tulle.rules._sensitive import lookup
+from tulle.rules.containers import open_baskets
 from tulle.rules.mine import (
     Implications,
     Itemsets,

@@ -10,7 +10,7 @@ from tulle._checks import check_choice, check_int
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError
-from tulle.rules._containers import as_baskets
+from tulle.rules.containers import as_baskets
 from tulle.rules.mine import Implications, implications, mine
 from tulle.rules.rule import Rule, Share, confidence_share, support_count
 

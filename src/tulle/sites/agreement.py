@@ -114,23 +114,44 @@ class SiteAgreement:
 
         Parameters
         ----------
-        schema
-            A policy, columns of a policy, or a mapping of names to kinds: ``integer``,
-            ``decimal``, ``category``, ``boolean``, ``datetime``, ``text``. Columns with the role
-            identifier, ignored or level do not go out.
-        key
+        schema : Policy, sequence of Column, or mapping of str to kind
+            The columns; kinds are ``integer``, ``decimal``, ``category``, ``boolean``, ``datetime``
+            and ``text``. Columns with the role identifier, ignored or level do not go out.
+        key : SecretKey, optional
             A key of your own; by default a new one.
         **choices
-            What the sites choose for their columns: ``ranges`` (the public range of each number
-            or date), ``cuts`` (``equal`` or ``uneven``), ``groups`` (how many), ``limits`` and
-            ``values`` (cut points and group numbers given instead of drawn), ``alias`` (numbers
-            that are names), ``categories`` and ``other`` (a negotiated table of values),
-            ``plain`` (columns left unencoded), ``split`` and ``joint`` (aliases that hide
-            frequencies).
+            What the sites choose for their columns:
+
+            - ``ranges``: the public range of each number or date, ``{"age": (0, 120)}``. Values
+              outside it are refused or clamped when a table is encoded.
+            - ``cuts``: ``"equal"`` (groups of equal width with secret ends and secret first number;
+              the codes are a straight line, every miner finds the same) or ``"uneven"`` (secret cut
+              points and secret steps; only miners that look at order, such as trees and rules over
+              intervals, find the same, but a few known pairs reveal less).
+            - ``groups``: the number of groups of each number or date, 5 by default.
+            - ``limits``, ``values``: cut points and group numbers of single columns, given instead
+              of drawn, as in the paper.
+            - ``alias``: numbers and dates that are names rather than amounts (a ward, a postal
+              code).
+            - ``categories``: columns coded by a negotiated table, the union of their categories.
+            - ``other``: columns of ``categories`` whose unforeseen values share one alias, which
+              decodes to ``other``.
+            - ``plain``: columns that are left as they are.
+            - ``split``: the largest share of the records that one alias may have, but for the luck
+              of the draw: frequent values get several aliases, up to 64. Hides frequencies;
+              **changes mining results**.
+            - ``joint``: pairs of columns that get one alias together. Hides the single marginals;
+              the miner sees one attribute instead of two.
 
         Returns
         -------
         SiteAgreement
+
+        Raises
+        ------
+        ParameterError
+            If a choice has the wrong shape, names a column that is not there, or contradicts
+            another.
         """
         secret = SecretKey.generate() if key is None else key
         if not isinstance(secret, SecretKey):

@@ -381,8 +381,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
             Sketches made with this key.
         columns : sequence of int or str, optional
             Column numbers, or terms if the records were texts or baskets; by default all columns
-            that
-            ``fit`` saw.
+            that ``fit`` saw.
 
         Returns
         -------

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import borrowing, inlined
+from tulle._jit import inlined, kernel, part
 from tulle.stream._groups import GroupArrays
-from tulle.stream._lanes import LANES
-from tulle.stream._tree import LEAVES, Tree
+from tulle.stream._tree import LANES, LEAVES, Tree
 
 RETIGHTEN = 32
 
@@ -40,7 +39,7 @@ def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
     Both are still to be moved. But the lane is filled at once: the boxes may be tightened before.
     """
     leaf = tree.home[sibling] // LANES
-    lane = tree.used[leaf]
+    lane = np.int64(tree.used[leaf])
     tree.used[leaf] += 1
     _write(tree, groups, group, leaf, lane)
     tree.ids[leaf, lane] = group
@@ -48,7 +47,7 @@ def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
     return leaf if tree.used[leaf] == LANES else -1
 
 
-@borrowing
+@kernel
 def halve(tree: Tree, leaf: int, order: Any) -> None:
     """Moves the second half of a full leaf's lanes, in this order, into a new leaf.
 
@@ -108,15 +107,15 @@ def _widen(tree: Tree, leaf: int, lane: int) -> None:
         node, slot = tree.node_parent[node, 0], tree.node_parent[node, 1]
 
 
-@borrowing
+@part
 def _tighten(tree: Tree, leaf: int) -> None:
     """Shrinks the boxes above a leaf to what they hold."""
     tree.touched[leaf] = 0
-    node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
+    node, slot = np.int64(tree.leaf_parent[leaf, 0]), tree.leaf_parent[leaf, 1]
     inside = tree.points, tree.points, tree.sizes, tree.ids
     _enclose(tree, node, slot, inside, leaf, tree.used[leaf])
     while tree.node_parent[node, 0] >= 0:
-        above, slot = tree.node_parent[node, 0], tree.node_parent[node, 1]
+        above, slot = np.int64(tree.node_parent[node, 0]), tree.node_parent[node, 1]
         boxes = tree.low, tree.high, tree.largest, tree.oldest
         _enclose(tree, above, slot, boxes, node, tree.fill[node])
         node = above

@@ -7,16 +7,14 @@ the same depth, however the stream drifts, because a full node hands one half up
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tulle.stream._boxes import halve
 from tulle.stream._groups import Groups
-from tulle.stream._lanes import CACHE_LINE, LANES
 from tulle.stream._packing import halve_all
-from tulle.stream._tree import LEAVES, NODES, PACKED, ROOT, Scratch, Tree
+from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, Scratch, Tree
 
 LEAF_FILL = 24  # of 32 lanes at most: a new leaf has room to grow
 NODE_FILL = 28  # of 32 leaves at most, likewise
@@ -61,7 +59,7 @@ def scratch(dimensions: int) -> Scratch:
     """
     return Scratch(
         np.zeros(dimensions, dtype=np.float32),
-        _aligned(DEEPEST + 2, LANES, kind=np.float32),
+        np.zeros((DEEPEST + 2, LANES), dtype=np.float32),
         np.zeros((DEEPEST, 2), dtype=np.int32),
         np.zeros((DEEPEST * LANES, 2), dtype=np.int32),
         np.zeros(DEEPEST * LANES, dtype=np.float32),
@@ -228,28 +226,17 @@ def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
         np.zeros(4, dtype=np.int64),
         origin,
         np.zeros(capacity, dtype=np.int32),
-        _aligned(leaves, wide, LANES, kind=np.float32),
+        np.zeros((leaves, wide, LANES), dtype=np.float32),
         np.zeros((leaves, LANES), dtype=np.int32),
-        _aligned(leaves, LANES, kind=np.int32, value=-1),
+        np.full((leaves, LANES), -1, dtype=np.int32),
         np.zeros(leaves, dtype=np.int32),
         np.zeros(leaves, dtype=np.int32),
         np.full((leaves, 2), -1, dtype=np.int32),
-        _aligned(nodes, wide, LANES, kind=np.float32),
-        _aligned(nodes, wide, LANES, kind=np.float32),
+        np.zeros((nodes, wide, LANES), dtype=np.float32),
+        np.zeros((nodes, wide, LANES), dtype=np.float32),
         np.zeros((nodes, LANES), dtype=np.int32),
-        _aligned(nodes, LANES, kind=np.int32, value=-1),
+        np.full((nodes, LANES), -1, dtype=np.int32),
         np.zeros((nodes, LANES), dtype=np.int32),
         np.zeros(nodes, dtype=np.int32),
         np.full((nodes, 2), -1, dtype=np.int32),
     )
-
-
-def _aligned(*shape: int, kind: type[np.float32] | type[np.int32], value: int = 0) -> Any:
-    """An array that begins with a cache line, as vectors then do: read across two, they wait."""
-    size = math.prod(shape) * np.dtype(kind).itemsize
-    memory = np.zeros(size + CACHE_LINE, dtype=np.uint8)
-    start = -memory.ctypes.data % CACHE_LINE
-    array = memory[start : start + size].view(kind).reshape(shape)
-    if value != 0:
-        array[...] = value
-    return array

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tulle._jit import borrowing, inlined
+from tulle._jit import inlined, kernel, part
 from tulle.stream._boxes import insert, move
 from tulle.stream._engines import CONVERGED, SQUARINGS
 from tulle.stream._groups import GroupArrays
@@ -14,7 +14,7 @@ from tulle.stream._tree import Scratch, Tree, search
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
 
 
-@borrowing
+@kernel
 def absorb(
     groups: GroupArrays,
     tree: Tree,
@@ -92,7 +92,7 @@ def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
     return due and (not strict or count // 2 >= groups.levels[group])
 
 
-@borrowing
+@part
 def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
     """Halves a group along its longest axis, as ``steps.split`` does."""
     dimensions = groups.means.shape[1]
@@ -134,7 +134,7 @@ def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
     groups.families[new] = groups.families[group]
 
 
-@borrowing
+@part
 def _longest_axis(work: Scratch) -> float:
     """Finds the first eigenvector of a matrix, as ``steps.longest_axis``; its eigenvalue."""
     covariance, power, square = work.matrices[0], work.matrices[1], work.matrices[2]

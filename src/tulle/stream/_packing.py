@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import borrowing, inlined
+from tulle._jit import inlined, kernel
 
 
-@borrowing
+@kernel
 def halve_all(
     points: Any, order: Any, edges: Any, values: Any, spare: Any, sums: Any, parts: Any
 ) -> None:

@@ -12,10 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from tulle.errors import DataError
+from tulle.io._csv import CsvReader, Fields
 from tulle.io._formats import Format, readable_as
 from tulle.io._headers import separator_of
 from tulle.io._json_lines import JsonGuess, JsonReader, parse_json
-from tulle.io._text import CsvReader, Encoding, Fields, Reasons, Records
+from tulle.io._text import WRONG_QUOTES, Encoding, Reasons, Records
 from tulle.io._text_types import TextType, declared_type, restored_type, saved_type
 from tulle.table._frames import refuse_patterns
 from tulle.table.schema import Column, Kind
@@ -75,7 +76,7 @@ class RecordReader:
         """
         plain = [None if text is None else text.decode("latin-1").encode() for text in texts]
         if self.kind == "csv":
-            if self._csv is None and (first := next(filter(None, plain), None)) is not None:
+            if self._csv is None and (first := _first(plain)) is not None:
                 self._csv = CsvReader(self.source, self.header.decode("latin-1").encode(), first)
             if self._csv is None:
                 return 0, {}  # blank lines only
@@ -111,7 +112,7 @@ class RecordReader:
         return found
 
     def _begin_csv(self, texts: Texts, declared: Mapping[str, Kind | None]) -> None:
-        reader = self._open_csv(next(filter(None, texts), None))
+        reader = self._open_csv(_first(texts))
         reader.judge(self._fields(texts)[0])
         guessed = {name: guess.result for name, guess in reader.guesses.items()}
         self._settle({n: declared_type(declared.get(n), found) for n, found in guessed.items()})
@@ -187,13 +188,18 @@ class RecordReader:
         block = b"\n".join([*chosen, b""])
         if b'"' in block:
             odd = {at for at, text in zip(places, chosen) if text.count(b'"') % 2}
-            refused = dict.fromkeys(odd, "quotes do not match")
+            refused = dict.fromkeys(odd, WRONG_QUOTES)
             if odd:
                 places, chosen = _present([None if at in odd else t for at, t in enumerate(texts)])
                 block = b"\n".join([*chosen, b""])
         if b"\r\n" in block:  # a return that belongs to a text must not be taken for a line end
             block = b"\r\n".join([*chosen, b""])
         return self._csv.fields(block), places, refused
+
+
+def _first(texts: Texts) -> bytes | None:
+    """The first text that is not blank."""
+    return next((text for text in texts if text and text.strip(b"\r")), None)
 
 
 def _present(texts: Texts) -> tuple[Sequence[int], Sequence[bytes]]:

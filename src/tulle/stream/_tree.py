@@ -26,17 +26,9 @@ import numpy as np
 
 from tulle._jit import inlined
 from tulle.stream._groups import GroupArrays
-from tulle.stream._lanes import (
-    box_distances,
-    fetch,
-    highest,
-    lowest,
-    nearest,
-    point_distances,
-    within,
-)
 
 ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
+LANES = 32  # means of a leaf, boxes of a node, at most
 UNIT = 2.0**-24
 UNKNOWN = -1.0
 
@@ -102,14 +94,13 @@ def search(
         return -1
     best = Best(-1, np.float32(np.inf), np.inf, np.float32(np.inf))
     best = _look(tree, groups, work, record, leaf, need, best, rounding)
-    depth = 0
+    depth = np.int64(0)
     for level in range(levels):
-        node, slot = work.path[level, 0], work.path[level, 1]
-        slots = within(work.distances[level], best.limit, tree.largest, node, need)
-        depth = _push(tree, work, node, slots & ~(1 << slot), level, depth)
+        node, slot = np.int64(work.path[level, 0]), np.int64(work.path[level, 1])
+        depth = _push(tree, work, node, slot, best.limit, need, level, depth)
     while depth > 0:
         depth -= 1
-        child = work.stack[depth, 0]
+        child = np.int64(work.stack[depth, 0])
         if work.bounds[depth] > best.limit:
             continue
         if best.distance == 0.0 and work.stack[depth, 1] > best.group:
@@ -117,9 +108,8 @@ def search(
         if child < 0:
             best = _look(tree, groups, work, record, ~child, need, best, rounding)
         else:
-            box_distances(tree.low, tree.high, child, work.y, work.distances[levels])
-            slots = within(work.distances[levels], best.limit, tree.largest, child, need)
-            depth = _push(tree, work, child, slots, levels, depth)
+            _measure_boxes(tree.low, tree.high, child, work.y, work.distances[levels])
+            depth = _push(tree, work, child, np.int64(-1), best.limit, need, levels, depth)
     return best.group
 
 
@@ -164,17 +154,10 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
     level = 0
     while node >= 0:
         distances = work.distances[level]
-        box_distances(tree.low, tree.high, node, work.y, distances)
-        slots = nearest(distances, coincident, tree.largest, node, need)
-        if slots == 0:
+        _measure_boxes(tree.low, tree.high, node, work.y, distances)
+        first = _nearest(distances, coincident, tree.largest, tree.oldest, node, need)
+        if first < 0:
             return -1, 0
-        first = lowest(slots)
-        slots &= slots - 1
-        while slots != 0:
-            slot = lowest(slots)
-            slots &= slots - 1
-            if tree.oldest[node, slot] < tree.oldest[node, first]:
-                first = slot
         work.path[level, 0] = node
         work.path[level, 1] = first
         level += 1
@@ -183,19 +166,21 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
 
 
 @inlined
-def _push(tree: Tree, work: Scratch, node: int, slots: int, level: int, depth: int) -> int:
-    """Puts children of a node on the stack, the first last: it is looked at first.
+def _push(
+    tree: Tree, work: Scratch, node: int, done: int, limit: Any, need: int, level: int, depth: int
+) -> int:
+    """Puts children of a node within the limit on the stack, the first last: it is looked at first.
 
     Coincident groups are packed by age; once an old one is found, younger ones are skipped.
     Returns the new height.
     """
-    while slots != 0:
-        slot = highest(slots)
-        slots ^= 1 << slot
-        work.bounds[depth] = work.distances[level, slot]
-        work.stack[depth, 0] = tree.children[node, slot]
-        work.stack[depth, 1] = tree.oldest[node, slot]
-        depth += 1
+    for slot in range(LANES - 1, -1, -1):
+        near = work.distances[level, slot] <= limit
+        if near and tree.largest[node, slot] >= need and slot != done:
+            work.bounds[depth] = work.distances[level, slot]
+            work.stack[depth, 0] = tree.children[node, slot]
+            work.stack[depth, 1] = tree.oldest[node, slot]
+            depth += 1
     return depth
 
 
@@ -213,28 +198,28 @@ def _look(
     """The better of the best so far and the groups of a leaf."""
     slack, tie, coincident = rounding
     distances = work.distances[-1]
-    point_distances(tree.points, leaf, work.y, distances)
-    if within(distances, best.limit, tree.sizes, leaf, need) == 0:
+    _measure_points(tree.points, leaf, work.y, distances)
+    first = _nearest(distances, np.float32(0.0), tree.sizes, tree.ids, leaf, need)
+    if first < 0 or distances[first] > best.limit:
         return best
-    first = lowest(nearest(distances, np.float32(0.0), tree.sizes, leaf, need))
     shown = distances[first]
     limit = _threshold(max(_farthest(shown, slack, len(record)), tie), slack, len(record))
-    lanes = within(distances, limit, tree.sizes, leaf, need)
-    if lanes & (lanes - 1) == 0 and limit < best.shown and shown > coincident:
-        group = np.int64(tree.ids[leaf, first])
-        _expect(tree, groups, group)
-        return Best(group, shown, UNKNOWN, limit)
+    rivals = 0
+    for lane in range(LANES):
+        if distances[lane] <= limit and tree.sizes[leaf, lane] >= need:
+            rivals += 1
+    if rivals == 1 and limit < best.shown and shown > coincident:
+        return Best(np.int64(tree.ids[leaf, first]), shown, UNKNOWN, limit)
     if best.distance == UNKNOWN:
         best = Best(best.group, best.shown, _exact(groups, record, best.group, tie), best.limit)
-    while lanes != 0:
-        lane = lowest(lanes)
-        lanes &= lanes - 1
+    for lane in range(LANES):
+        if distances[lane] > limit or tree.sizes[leaf, lane] < need:
+            continue
         group = np.int64(tree.ids[leaf, lane])
         distance = _exact(groups, record, group, tie)
         if distance < best.distance or (distance == best.distance and group < best.group):
-            limit = _threshold(max(distance, tie), slack, len(record))
-            best = Best(group, distances[lane], distance, limit)
-            _expect(tree, groups, group)
+            bound = _threshold(max(distance, tie), slack, len(record))
+            best = Best(group, distances[lane], distance, bound)
     return best
 
 
@@ -248,12 +233,46 @@ def _exact(groups: GroupArrays, record: Any, group: Any, tie: float) -> float:
     return 0.0 if distance <= tie else distance
 
 
+# One record against the lanes of a leaf or of a node: short loops that the compiler turns into
+# vector instructions.
+
+
 @inlined
-def _expect(tree: Tree, groups: GroupArrays, group: Any) -> None:
-    """Fetches what a record touches that joins this group: with many groups it is far away."""
-    fetch(groups.means, group)
-    fetch(groups.scatters, group)
-    fetch(groups.counts, group)
-    fetch(groups.levels, group)
-    fetch(groups.level_sums, group)
-    fetch(tree.home, group)
+def _measure_points(points: Any, leaf: int, record: Any, out: Any) -> None:
+    """Write the squared distances to ``points[leaf, :, lane]`` into ``out``."""
+    for lane in range(LANES):
+        out[lane] = np.float32(0.0)
+    for k in range(len(record)):
+        at = record[k]
+        for lane in range(LANES):
+            offset = points[leaf, k, lane] - at
+            out[lane] += offset * offset
+
+
+@inlined
+def _measure_boxes(low: Any, high: Any, node: int, record: Any, out: Any) -> None:
+    """Write the squared distances to the boxes ``low[node, :, lane]`` to ``high`` into ``out``."""
+    zero = np.float32(0.0)
+    for lane in range(LANES):
+        out[lane] = zero
+    for k in range(len(record)):
+        at = record[k]
+        for lane in range(LANES):
+            gap = max(max(low[node, k, lane] - at, at - high[node, k, lane]), zero)
+            out[lane] += gap * gap
+
+
+@inlined
+def _nearest(distances: Any, floor: Any, sizes: Any, ages: Any, row: int, need: int) -> int:
+    """Return the lane at the least distance of those that are large enough, or -1.
+
+    Distances up to ``floor`` are equal, and of equal ones the oldest lane is the nearest.
+    """
+    best, least = -1, np.float32(np.inf)
+    for lane in range(LANES):
+        if sizes[row, lane] >= need:
+            shown = max(distances[lane], floor)
+            older = best < 0 or ages[row, lane] < ages[row, best]
+            if shown < least or (shown == least and older):
+                best, least = lane, shown
+    return best

@@ -63,9 +63,8 @@ class StreamCondenser(BaseEstimator):
     grouping : str
         How the initial records are grouped, as in :class:`~tulle.Condenser`.
     classwise : bool
-        Treat ``y`` as classes and never let a group mix them, as
-        :class:`~tulle.ClassCondenser` of a ``StreamCondenser`` asks for; otherwise ``y`` is a
-        number that is condensed with the features.
+        Treat ``y`` as classes and never let a group mix them; otherwise ``y`` is a number that
+        is condensed with the features.
     synthesis : {"uniform", "normal", "mean"}
         How records are drawn along a group's eigenvectors.
     scales : mapping of column to float, or sequence, or None
@@ -213,9 +212,19 @@ class StreamCondenser(BaseEstimator):
         return self
 
     def refusals(self, X: Any) -> dict[int, str]:
-        """Return the records that ``partial_fit`` would refuse, by their row, and why.
+        """Return the records that ``partial_fit`` would refuse, by row, and why.
 
-        A reason holds no value of the record. The others may then come without these.
+        The other records may then be given without these.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The records.
+
+        Returns
+        -------
+        dict of int to str
+            A reason holds no value of the record.
         """
         self._require_groups()
         frame = enter(X)[0]

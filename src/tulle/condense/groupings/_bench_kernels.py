@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._jit import borrowing
+from tulle._jit import part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._start_kernels import random_unit
 
@@ -43,7 +43,7 @@ class Bench(NamedTuple):
     chosen: Ints  # numbers of the groups taken apart
 
 
-@borrowing
+@part
 def unpack(points: Floats, levels: Ints, chains: Chains, bench: Bench, groups: int) -> int:
     """Copies the records of the chosen groups to the bench and measures their distances."""
     d = points.shape[1]
@@ -69,7 +69,7 @@ def unpack(points: Floats, levels: Ints, chains: Chains, bench: Bench, groups: i
     return count
 
 
-@borrowing
+@part
 def error_before(bench: Bench, count: int, groups: int, chains: Chains) -> float:
     """The squared error of the groups as they were."""
     error = 0.0
@@ -83,7 +83,7 @@ def error_before(bench: Bench, count: int, groups: int, chains: Chains) -> float
     return 0.5 * error
 
 
-@borrowing
+@part
 def recreate(bench: Bench, count: int, groups: int, state: Any) -> bool:
     """Groups the records around random seeds; false if some group would be too small.
 
@@ -132,7 +132,7 @@ def recreate(bench: Bench, count: int, groups: int, state: Any) -> bool:
     return valid
 
 
-@borrowing
+@part
 def sum_up(bench: Bench, count: int, groups: int) -> None:
     """S and the totals of the groups made."""
     for g in range(groups):
@@ -147,7 +147,7 @@ def sum_up(bench: Bench, count: int, groups: int) -> None:
         bench.total[bench.label[i]] += bench.sums[bench.label[i], i]
 
 
-@borrowing
+@part
 def shift(bench: Bench, count: int, i: int, g: int) -> None:
     """Record i leaves its group for group g."""
     a = bench.label[i]
@@ -167,7 +167,7 @@ def shift(bench: Bench, count: int, i: int, g: int) -> None:
         bench.need[group] = highest
 
 
-@borrowing
+@part
 def can_go(bench: Bench, count: int, i: int) -> bool:
     """Whether the group of record i stays valid without it."""
     a = bench.label[i]
@@ -182,7 +182,7 @@ def can_go(bench: Bench, count: int, i: int) -> bool:
     return True
 
 
-@borrowing
+@part
 def improve(bench: Bench, count: int, groups: int, i: int, least: float) -> bool:
     """The best swap or move of one record, if it lowers the error."""
     a = bench.label[i]
@@ -216,7 +216,7 @@ def improve(bench: Bench, count: int, groups: int, i: int, least: float) -> bool
     return target >= 0 or partner >= 0
 
 
-@borrowing
+@part
 def descend(bench: Bench, count: int, groups: int, least: float) -> float:
     """Swaps and moves until none lowers the error; returns the error."""
     quiet, i = 0, 0

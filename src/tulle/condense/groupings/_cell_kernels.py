@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tulle._jit import borrowing
+from tulle._jit import inlined, part
 from tulle._types import Floats, Ints
 
 
@@ -31,7 +31,7 @@ class Cells(NamedTuple):
     scratch: Floats  # three rows as long as the largest room
 
 
-@borrowing
+@inlined
 def measure_from(
     cells: Cells, g: int, point: Floats, at_point: int, step: int, out: Floats
 ) -> None:
@@ -60,20 +60,20 @@ def measure_from(
         out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
 
 
-@borrowing
+@inlined
 def measure(cells: Cells, g: int, centre: int, out: Floats) -> None:
     """Squared distances of the members of a group to the centroid of a group."""
-    measure_from(cells, g, cells.centres[centre], 0, 1, out)
+    measure_from(cells, g, cells.centres[centre], np.int64(0), np.int64(1), out)
 
 
-@borrowing
+@inlined
 def measure_member(cells: Cells, a: int, x: int, b: int, out: Floats) -> None:
     """Squared distances of member x of group a to the members of group b."""
     at_x = cells.centres.shape[1] * cells.start[a] + x
     measure_from(cells, b, cells.data, at_x, cells.room[a], out)
 
 
-@borrowing
+@part
 def update(cells: Cells, g: int) -> None:
     """What follows from the members of a group, again."""
     highest = 0
@@ -84,7 +84,7 @@ def update(cells: Cells, g: int) -> None:
     measure(cells, g, g, cells.own[cells.start[g] :])
 
 
-@borrowing
+@part
 def recentre(cells: Cells, g: int) -> float:
     """The centroid again from the members; returns how much the squared error falls by it."""
     d, size = cells.centres.shape[1], cells.size[g]
@@ -100,7 +100,7 @@ def recentre(cells: Cells, g: int) -> float:
     return shift * size
 
 
-@borrowing
+@inlined
 def may_leave(cells: Cells, g: int, member: int) -> bool:
     """Whether a group stays valid without one of its members."""
     left = cells.size[g] - 1
@@ -112,7 +112,7 @@ def may_leave(cells: Cells, g: int, member: int) -> bool:
     return left > 0
 
 
-@borrowing
+@part
 def change_places(cells: Cells, a: int, x: int, b: int, y: int) -> None:
     """The records alone, without what follows from them."""
     d = cells.centres.shape[1]
@@ -126,7 +126,7 @@ def change_places(cells: Cells, a: int, x: int, b: int, y: int) -> None:
     cells.levels[at_x], cells.levels[at_y] = cells.levels[at_y], cells.levels[at_x]
 
 
-@borrowing
+@part
 def swap(cells: Cells, a: int, x: int, b: int, y: int) -> None:
     """Member x of group a and member y of group b change places."""
     d = cells.centres.shape[1]
@@ -142,7 +142,7 @@ def swap(cells: Cells, a: int, x: int, b: int, y: int) -> None:
     update(cells, b)
 
 
-@borrowing
+@part
 def move(cells: Cells, a: int, x: int, b: int) -> None:
     """Member x of group a goes to group b; the last member of a takes its place."""
     d = cells.centres.shape[1]

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from tulle._jit import borrowing
+from tulle._jit import kernel, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import (
     Cells,
@@ -30,7 +30,7 @@ MANY = 32  # members of groups that are first traded many at once
 VERY_MANY = 256  # and of those in which one more swap gains next to nothing
 
 
-@borrowing
+@part
 def best_swap(cells: Cells, a: int, b: int, best: float) -> tuple[float, int, int]:
     """The best swap above a gain; expects the distances to the other centroid in the scratch.
 
@@ -68,7 +68,7 @@ def best_swap(cells: Cells, a: int, b: int, best: float) -> tuple[float, int, in
     return best, found_x, found_y
 
 
-@borrowing
+@part
 def best_move(cells: Cells, a: int, b: int, other: Floats, best: float) -> tuple[float, int]:
     """The best move from a to b above a gain."""
     n_a, n_b = cells.size[a], cells.size[b]
@@ -84,7 +84,7 @@ def best_move(cells: Cells, a: int, b: int, other: Floats, best: float) -> tuple
     return best, found
 
 
-@borrowing
+@part
 def lean(cells: Cells, a: int, b: int, out: Floats) -> None:
     """By how much each member of a is nearer to the centroid of b; -inf where it may not go."""
     measure(cells, a, b, out)
@@ -93,7 +93,7 @@ def lean(cells: Cells, a: int, b: int, out: Floats) -> None:
         out[x] = cells.own[at] - out[x] if cells.levels[at] <= cells.size[b] else -np.inf
 
 
-@borrowing
+@part
 def trade(cells: Cells, a: int, b: int, least: float) -> float:
     """Swaps the members that lean most to the other group, many at once; returns the gain.
 
@@ -107,13 +107,13 @@ def trade(cells: Cells, a: int, b: int, least: float) -> float:
         lean(cells, b, a, from_b)
         gain = 0.0
         while True:
-            x, y = 0, 0
+            x, y = np.int64(0), np.int64(0)
             for i in range(1, cells.size[a]):
                 if from_a[i] > from_a[x]:
-                    x = i
+                    x = np.int64(i)
             for i in range(1, cells.size[b]):
                 if from_b[i] > from_b[y]:
-                    y = i
+                    y = np.int64(i)
             more = from_a[x] + from_b[y]
             if more <= least:
                 break
@@ -125,7 +125,7 @@ def trade(cells: Cells, a: int, b: int, least: float) -> float:
         total += gain + recentre(cells, a) + recentre(cells, b)
 
 
-@borrowing
+@part
 def exchange(cells: Cells, a: int, b: int, least: float) -> float:
     """Applies the best swap or move between two groups while one gains; returns the gain."""
     total = 0.0
@@ -150,7 +150,7 @@ def exchange(cells: Cells, a: int, b: int, least: float) -> float:
         total += gain
 
 
-@borrowing
+@kernel
 def sweep(cells: Cells, near: Ints, width: int, changed: Ints, turn: int, least: float) -> float:
     """Exchanges with the ``width`` nearest groups, if one changed since the last sweep."""
     total = 0.0

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._jit import borrowing, kernel
+from tulle._jit import inlined, kernel
 from tulle._types import Floats, Ints
 
 
-@borrowing
+@inlined
 def apart(centres: Floats, a: int, b: int) -> float:
     """The squared distance of two centroids; four sums, which do not wait for each other."""
     d = centres.shape[1]
@@ -30,7 +30,7 @@ def apart(centres: Floats, a: int, b: int) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@borrowing
+@inlined
 def insert(near: Ints, far: Floats, a: int, b: int, value: float) -> None:
     """Puts b into the list of a if it is nearer than the last one there."""
     last = near.shape[1] - 1
@@ -48,7 +48,7 @@ def insert(near: Ints, far: Floats, a: int, b: int, value: float) -> None:
     near[a, i] = b
 
 
-@borrowing
+@kernel
 def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Floats) -> None:
     """All pairs inside each block of rows."""
     low = 0
@@ -61,7 +61,7 @@ def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Flo
         low = high
 
 
-@borrowing
+@kernel
 def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
     """The first neighbours' first neighbours become neighbours where they are nearer."""
     for a in range(len(near)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._jit import borrowing, kernel
+from tulle._jit import inlined, kernel, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import Cells, measure_member, move
 
 
-@borrowing
+@inlined
 def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float:
     """What member x of group a adds to the error of a group with that centroid and size."""
     at = len(centre) * cells.start[a] + x
@@ -21,7 +21,7 @@ def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float
     return cost * size / (size + 1.0)
 
 
-@borrowing
+@kernel
 def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
     """Lists the groups nearest to the members, not to the centre, of some groups.
 
@@ -47,7 +47,7 @@ def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
             near[a, i] = -1
 
 
-@borrowing
+@part
 def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, least: float) -> float:
     """Sends every member to the best group near, if the error falls; returns the gain.
 
@@ -83,7 +83,7 @@ def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, lea
     return gain
 
 
-@borrowing
+@part
 def split(cells: Cells, a: int, b: int) -> float:
     """Parts a group into two valid ones, the second in the free place b; returns the gain.
 
@@ -91,10 +91,10 @@ def split(cells: Cells, a: int, b: int) -> float:
     """
     count = cells.size[a]
     away = cells.scratch[0]
-    seed = 0
+    seed = np.int64(0)
     for i in range(count):
         if cells.own[cells.start[a] + i] > cells.own[cells.start[a] + seed]:
-            seed = i
+            seed = np.int64(i)
     measure_member(cells, a, seed, a, away)
     need, size = 1, 0
     while size < need and size < count:

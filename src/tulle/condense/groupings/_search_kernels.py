@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tulle._jit import borrowing
+from tulle._jit import kernel, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._bench_kernels import (
     MOST,
@@ -29,7 +29,7 @@ FEWER = 0.02  # chance that one group fewer is made than was taken apart
 TRIES = 10  # failed attempts for a step, at most: seeds whose groups would be too small
 
 
-@borrowing
+@part
 def choose(chains: Chains, near: Ints, bench: Bench, wanted: int, state: Any) -> int:
     """The groups of a random record and of records on short walks from it."""
     room = len(bench.rows)
@@ -59,7 +59,7 @@ def choose(chains: Chains, near: Ints, bench: Bench, wanted: int, state: Any) ->
     return found
 
 
-@borrowing
+@part
 def store(chains: Chains, bench: Bench, count: int, groups: int) -> None:
     """Chains the records of the groups made."""
     for g in range(groups):
@@ -74,7 +74,7 @@ def store(chains: Chains, bench: Bench, count: int, groups: int) -> None:
             chains.size[g] += 1
 
 
-@borrowing
+@part
 def how_many(bench: Bench, count: int, groups: int, empty: int, state: Any) -> int:
     """How many groups to make: as many as there were, seldom one fewer, at times one more."""
     dice = random_unit(state)
@@ -86,7 +86,7 @@ def how_many(bench: Bench, count: int, groups: int, empty: int, state: Any) -> i
     return groups + 1 if dice > 0.5 and empty > 0 and count >= (groups + 1) * lowest else groups
 
 
-@borrowing
+@kernel
 def search(
     points: Floats,
     levels: Ints,

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import borrowing, kernel
+from tulle._jit import inlined, kernel, part
 from tulle._types import Floats, Ints
 
 SAMPLE = 256  # records of a block that show its principal direction
 CHUNK = 512  # records that are looked at before the search asks whether it may stop
 
 
-@borrowing
+@inlined
 def random_unit(state: Any) -> float:
     """The next number in [0, 1) of a xorshift generator with one word of state."""
     word = state[0]
@@ -29,7 +29,7 @@ def random_unit(state: Any) -> float:
     return float(mixed >> np.uint64(11)) / 9007199254740992.0
 
 
-@borrowing
+@part
 def select(keys: Floats, rows: Ints, low: int, high: int, middle: int) -> None:
     """Reorders ``[low, high)`` so that no key before ``middle`` is above one after it."""
     high -= 1
@@ -54,7 +54,7 @@ def select(keys: Floats, rows: Ints, low: int, high: int, middle: int) -> None:
             return
 
 
-@borrowing
+@part
 def spread_axis(
     points: Floats, rows: Ints, low: int, high: int, axis: Floats, turned: Floats
 ) -> None:
@@ -96,7 +96,7 @@ def cut_blocks(
     axis, turned = np.empty(d), np.empty(d)
     pending = np.empty(64, dtype=np.int64)
     pending[0] = n
-    waiting, low, found = 1, 0, 0
+    waiting, low, found = 1, np.int64(0), 0
     while waiting > 0:
         high = pending[waiting - 1]
         middle = low + (high - low) // (2 * unit) * unit
@@ -121,7 +121,7 @@ def cut_blocks(
     return found
 
 
-@borrowing
+@inlined
 def push(heap: Floats, places: Ints, size: int, value: float, place: int) -> None:
     """Replaces the root of a full max-heap by a smaller value."""
     parent = 0
@@ -140,7 +140,7 @@ def push(heap: Floats, places: Ints, size: int, value: float, place: int) -> Non
     places[parent] = place
 
 
-@borrowing
+@inlined
 def distances(columns: Floats, point: Floats, low: int, high: int, out: Floats) -> None:
     """Squared distances of the records ``low..high`` (columns of the array) to a point."""
     for i in range(low, high):
@@ -153,7 +153,7 @@ def distances(columns: Floats, point: Floats, low: int, high: int, out: Floats) 
             out[i] += difference * difference
 
 
-@borrowing
+@part
 def farthest_of_top(away: Floats, levels: Ints, count: int) -> int:
     """The farthest of the records with the highest level."""
     best = 0
@@ -163,7 +163,7 @@ def farthest_of_top(away: Floats, levels: Ints, count: int) -> int:
     return best
 
 
-@borrowing
+@part
 def take(
     columns: Floats,
     levels: Ints,
@@ -181,7 +181,7 @@ def take(
 
     When the rest could not stand alone it joins the group. Returns how many are left.
     """
-    distances(columns, seed, 0, count, away)
+    distances(columns, seed, np.int64(0), count, away)
     for i in range(size):
         heap[i] = np.inf
     for i in range(count):
@@ -232,7 +232,7 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
             for i in range(count):
                 total += columns[j, i]
             point[j] = total / count
-        distances(columns, point, 0, count, away)
+        distances(columns, point, np.int64(0), count, away)
         seed = farthest_of_top(away, levels, count)
         size = levels[seed]
         for j in range(d):
@@ -241,7 +241,7 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
         count = take(columns, levels, rows, count, point, size, number, groups, heap, places, away)
         number += 1
         if twice and count > 0:
-            distances(columns, point, 0, count, away)
+            distances(columns, point, np.int64(0), count, away)
             seed = farthest_of_top(away, levels, count)
             size = levels[seed]
             for j in range(d):

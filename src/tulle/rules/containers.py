@@ -279,7 +279,7 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
     raise DataError(
         "baskets are a 0/1 column for each item, or two columns (basket and item). "
         f"{_listing(others)} not only 0 and 1: leave such columns out, or choose the two with "
-        "from_long(frame, basket, item), or --basket and --item"
+        "baskets_from_long(frame, basket, item), or --basket and --item"
     )
 
 
@@ -288,7 +288,7 @@ def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]
     return _open_pairs(data, basket, item)
 
 
-def from_long(frame: Any, basket: str, item: str) -> Transactions:
+def baskets_from_long(frame: Any, basket: str, item: str) -> Transactions:
     """Build baskets from a frame with one item per row.
 
     Parameters
@@ -305,9 +305,9 @@ def from_long(frame: Any, basket: str, item: str) -> Transactions:
     Examples
     --------
     >>> import polars as pl
-    >>> from tulle import from_long
+    >>> from tulle import baskets_from_long
     >>> sold = pl.DataFrame({"till": [1, 1, 2], "what": ["bread", "milk", "milk"]})
-    >>> from_long(sold, "till", "what").to_lists()
+    >>> baskets_from_long(sold, "till", "what").to_lists()
     [['bread', 'milk'], ['milk']]
     """
     return open_long(frame, basket, item)[0]

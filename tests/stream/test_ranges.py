@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,6 @@ import polars as pl
 import pytest
 
 from tulle import SecretKey, StreamCondenser
-from tulle.errors import DataError
-from tulle.stream import _saved as archive
 from tulle.stream._ranges import Range, next_ranges, seen_ranges
 from tulle.stream._snapshots import Arrivals, Means
 from tulle.table._encoder import TableEncoder
@@ -259,33 +255,6 @@ def test_merged_streams_have_shown_the_ranges_of_both(shift: int, rng: np.random
     assert whole["x"].max() > records[2]["x"].min()
 
 
-def test_states_of_version_1_are_read_and_later_ones_refused(
-    rng: np.random.Generator, tmp_path: Path
-) -> None:
-    records, stream = cut_at_both_ends(as_floats, rng)
-    stream.snapshot()
-    stream.save(tmp_path / "state")
-    old, late = (_with_version(tmp_path / "state", number) for number in (1, 4))
-    loaded = StreamCondenser.load(old)
-    loaded.partial_fit(pl.DataFrame({"x": [27.0], "z": [0.0]}))
-    assert within(loaded.snapshot(), records)
-    with pytest.raises(DataError, match="has format 4: this Tulle reads up to 3"):
-        StreamCondenser.load(late)
-
-
-def _with_version(path: Path, version: int) -> Path:
-    """A state as another Tulle would have written it."""
-    header, arrays = archive.from_bytes(path.read_bytes(), origin="state")
-    header["version"] = version
-    if version == 1:
-        del header["shown_ranges"]
-    copy = path.with_name(f"version-{version}")
-    copy.write_bytes(archive.to_bytes(header, arrays))
-    with zipfile.ZipFile(copy) as members:
-        assert json.loads(members.read("header.json"))["version"] == version
-    return copy
-
-
 # -- records that wait ----------------------------------------------------------------------------
 
 
@@ -351,18 +320,3 @@ def test_those_who_wait_in_either_of_two_merged_streams_do_not_show(swapped: boo
     assert merged.n_waiting_ == 0
     codec = merged._encoder._codecs[0]
     assert (codec.low, codec.high) == (-900, 900)
-
-
-def test_waiting_records_of_states_of_version_2_are_read(
-    rng: np.random.Generator, tmp_path: Path
-) -> None:
-    stream = StreamCondenser(k=5, random_state=0).partial_fit(rng.normal(size=(100, 2)))
-    stream.partial_fit([[0.25, 0.75]], levels=[90])
-    stream.save(tmp_path / "state", waiting="plain")
-    header, arrays = archive.from_bytes((tmp_path / "state").read_bytes(), origin="state")
-    header["version"] = 2
-    arrays["0.waiting"] = stream._states[None].waiting.waiters[0].record[None, :]
-    (tmp_path / "old").write_bytes(archive.to_bytes(header, arrays))
-    loaded = StreamCondenser.load(tmp_path / "old")
-    np.testing.assert_allclose(loaded._aside.rows[100], [0.25, 0.75])
-    assert (loaded.n_seen_, loaded.n_waiting_) == (101, 1)

@@ -100,6 +100,7 @@ def state_from_bytes(
         condenser.n_features_in_ = _whole(header["n_features"], 1)
         if header["feature_names"] is not None:
             names = _texts(header["feature_names"])
+            _require(names == fitted.names[: condenser.n_features_in_])
             condenser.feature_names_in_ = np.array(names, dtype=object)
         _require(isinstance(header["extra"], dict))
         _try_out(fitted)
@@ -183,6 +184,8 @@ def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[lis
     encoder = TableEncoder.from_json(header["encoder"])
     location = _numbers(header["location"], len(encoder.scales_))
     _require(bool(np.isfinite(encoder.scales_).all() and (encoder.scales_ > 0).all()))
+    for low, high, _ in seen_ranges(encoder):
+        _pair([low, high])
     labels, classes = _classes(header["classes"])
     seen = _whole(header["seen"], 1)
     states, waiting = {}, []

@@ -1,4 +1,4 @@
-# A newcomer needs two commands: `make demo` and `make test`.
+# A newcomer needs three commands: `make demo`, `make quick` and, before a commit, `make test`.
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
@@ -10,13 +10,21 @@ $(VENV)/.stamp-%: pyproject.toml
 	else $(BIN)/python -m pip install -q -e '.[$*]'; fi
 	touch $@
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test quick fuzz check bench docs clean
 demo: $(VENV)/.stamp-run   ## condense a real table, audit it, write release and report
 	$(BIN)/tulle demo --force
 
-test: check                ## the whole gate: style, types, layers, every test
+test: check                ## the whole gate: style, types, layers, every test, the package
 	scripts/test-tools
+	VENV=$(VENV) scripts/test-package
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+quick: $(VENV)/.stamp-test ## the tests of a minute: no server, no browser, nothing slow
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow and not server and not browser' tests
+
+EXAMPLES ?= 10000
+fuzz: $(VENV)/.stamp-test  ## every guarantee on EXAMPLES random examples, others in every run
+	TULLE_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n 2 --dist worksteal -m guarantee tests
 
 check: $(VENV)/.stamp-test ## the quick half of the gate
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

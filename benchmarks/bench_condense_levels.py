@@ -17,12 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.results import data_folder, save_chart, write_table
-from tulle import ClassCondenser, Condenser
+from tulle import ClassCondenser, Condenser, PrivacyWarning, read_table
 from tulle._metrics.covariance import covariance_compatibility
 from tulle._threads import models_on_one
 from tulle._types import Ints
-from tulle.errors import PrivacyWarning
-from tulle.io.read import read_table
 from tulle.table._encoder import TableEncoder
 
 SEED = 0

@@ -15,9 +15,8 @@ import polars as pl
 
 from benchmarks.bench_condense_levels import DATA, SEED, load
 from benchmarks.results import write_table
-from tulle import ClassCondenser, Condenser
+from tulle import ClassCondenser, Condenser, PrivacyWarning
 from tulle._types import Ints
-from tulle.errors import PrivacyWarning
 
 Draw = Callable[[np.random.Generator, int], Ints]
 

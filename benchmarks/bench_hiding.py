@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
+from tulle import PrivacyError, PrivacyWarning, RuleHider, Transactions, choose_rules, read_fimi
 from tulle._choices import HIDING_METHODS as METHODS
-from tulle.errors import PrivacyError, PrivacyWarning
-from tulle.rules import RuleHider, choose_rules
-from tulle.transactions import Transactions, read_fimi
 
 FILES = [
     ("retail", 0.001),

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
-from tulle.datasets import quest
-from tulle.rules import RuleHider, choose_rules
+from tulle import Rule, RuleHider, Transactions, choose_rules, quest, read_fimi, write_fimi
 from tulle.rules._classic import algo2a, iga, swa
-from tulle.rules._containers import as_baskets
 from tulle.rules._sensitive import Sensitive, Thresholds
 from tulle.rules._stream import hide_stream
-from tulle.rules.rule import Rule
-from tulle.transactions import Transactions, fimi_blocks, read_fimi, write_fimi
+from tulle.rules.containers import as_baskets
+from tulle.transactions import fimi_blocks
 
 FILES = {"retail": 0.001, "BMS-WebView-1": 0.001, "reuters_words": 0.055}
 QUEST = "Quest T10.I4.D1000K"

@@ -21,11 +21,9 @@ import pandas as pd
 from scipy import sparse
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
-from tulle.datasets import quest
-from tulle.rules import frequent_itemsets
-from tulle.rules._containers import as_baskets
+from tulle import Transactions, frequent_itemsets, quest, read_fimi
+from tulle.rules.containers import as_baskets
 from tulle.rules.mine import implications, mine, mine_large, rules_frame
-from tulle.transactions import Transactions, read_fimi
 
 FILES = [
     ("mushroom", 0.2),

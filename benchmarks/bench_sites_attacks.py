@@ -9,10 +9,9 @@ import altair as alt
 import polars as pl
 
 from benchmarks.results import data_folder, save_chart, write_table
-from tulle import SecretKey, SiteAgreement, SiteCodec, SiteSummary
+from tulle import SecretKey, SiteAgreement, SiteCodec, SiteSummary, read_table
 from tulle._attacks.result import AttackResult
 from tulle.auditing._sites import attack_tables, warnings_of
-from tulle.io.read import read_table
 
 SEED = 0
 KEY = SecretKey(bytes(range(32)))  # fixed, so that the table repeats

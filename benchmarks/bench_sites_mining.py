@@ -13,8 +13,7 @@ from sklearn.tree import export_text
 
 from benchmarks.results import data_folder, write_table
 from tests.reference import sites_miners as miners
-from tulle import SiteAgreement, SiteCodec, SiteSummary
-from tulle.io.read import read_table
+from tulle import SiteAgreement, SiteCodec, SiteSummary, read_table
 
 TARGET = "marital-status"
 COLUMNS = [

@@ -14,8 +14,7 @@ from scipy.sparse import vstack
 from sklearn.random_projection import SparseRandomProjection
 
 from benchmarks.results import save_chart, timed, write_table
-from tulle import SecretKey, Sketcher
-from tulle.datasets import quest
+from tulle import SecretKey, Sketcher, quest
 from tulle.sketch._neighbours import _by_scipy, _squares, nearest
 from tulle.sketch.sketcher import build
 

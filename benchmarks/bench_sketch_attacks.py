@@ -14,14 +14,13 @@ import numpy as np
 from benchmarks.results import write_table
 from benchmarks.sketch_data import KEY, SEED, Data, newsgroups, two_quests
 from tests.reference.sketch_printed import printed_lengths
-from tulle import Sketcher
+from tulle import Sketcher, Sketches
 from tulle._attacks.sketches import (
     signs_guessed,
     signs_learnt,
     sketch_linkage,
     sketch_reconstruction,
 )
-from tulle.sketch import Sketches
 from tulle.sketch._neighbours import nearest
 from tulle.sketch.sketcher import build, limits_of, pairs_of
 

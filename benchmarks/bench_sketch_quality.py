@@ -20,8 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.results import save_chart, write_table
 from benchmarks.sketch_data import KEY, SEED, Data, newsgroups, reuters, two_quests
-from tulle import Sketcher
-from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier
+from tulle import Sketcher, Sketches, SketchKMeans, SketchKNeighborsClassifier
 from tulle.sketch._neighbours import nearest
 from tulle.sketch.sketcher import (
     CRITERIA,

@@ -19,9 +19,8 @@ import polars as pl
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from benchmarks.results import data_folder, save_chart, write_table
-from tulle import ClassCondenser, Condenser, StreamCondenser
+from tulle import ClassCondenser, Condenser, PrivacyWarning, StreamCondenser
 from tulle._metrics.covariance import covariance_compatibility
-from tulle.errors import PrivacyWarning
 
 BETA = 4
 SEED = 0

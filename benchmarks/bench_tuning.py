@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
-from tulle import ClassCondenser, Condenser, GroupSizeSearch
-from tulle.condense import approximate_gcd
+from tulle import ClassCondenser, Condenser, GroupSizeSearch, approximate_gcd
 
 SEED = 0
 # file, t, and the paper's: GCD, rule's size, privacy, accuracy, brute force's size

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from benchmarks.results import data_folder
-from tulle import SecretKey
-from tulle.datasets import quest
+from tulle import SecretKey, quest
 from tulle.sketch._records import as_records
 
 SEED = 3

@@ -10,8 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from tulle import ClassCondenser, Condenser
-from tulle.table.schema import Column, Kind, Role
+from tulle import ClassCondenser, Column, Condenser, Kind, Role
 
 
 def patients(n: int = 2_000) -> pl.DataFrame:

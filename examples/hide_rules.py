@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle import PatternSanitizer, RuleHider, rules
+from tulle import PatternSanitizer, RuleHider, association_rules
 
 HABITS = [
     (["bread", "butter", "jam"], 0.25),
@@ -35,7 +35,7 @@ def shop(n_baskets: int, seed: int) -> list[list[str]]:
 
 
 baskets = shop(2_000, seed=1)
-found = rules.association_rules(baskets, **THRESHOLDS)
+found = association_rules(baskets, **THRESHOLDS)
 print(f"{len(baskets)} baskets, {found.height} rules; the surest:")
 print(found.sort("confidence", descending=True).head(5))
 

@@ -8,11 +8,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tulle._commands.inspect import inspect
-from tulle.io.read import read_batches, read_table
-from tulle.io.write import write_table
-from tulle.table.policy import load_policy
-from tulle.table.schema import Role
+from tulle import (
+    Policy,
+    Role,
+    infer_columns,
+    load_policy,
+    read_batches,
+    read_table,
+    singling_out,
+    write_policy,
+    write_table,
+)
 
 
 def people(n: int = 3_000) -> pl.DataFrame:
@@ -36,20 +42,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         table, policy = Path(folder) / "people.csv.gz", Path(folder) / "policy.toml"
         write_table(people(), table)
-        print(f"post codes are {read_table(table)['zip'].dtype}: the leading zero is kept")
+        frame = read_table(table)
+        print(f"post codes are {frame['zip'].dtype}: the leading zero is kept")
         print("batches:", [batch.height for batch in read_batches(table, rows=1_000)])
 
-        found = inspect(table, policy)
-        for row in found.columns:
-            print(f"  {row['column']:<11} {row['kind']:<9} {row['role']:<17} {row['reason']}")
-        for row in found.combinations[-3:]:
-            print(f"  {row['columns']}: {row['share']:.1%} of the records are unique")
+        columns = infer_columns(frame)
+        write_policy(Policy(tuple(columns)), policy)
+        for column in columns:
+            print(f"  {column.name:<11} {column.kind:<9} {column.role:<17} {column.reason}")
+        known = [column.name for column in columns if column.role == Role.QUASI]
+        for some in singling_out(frame, known).combinations[-3:]:
+            print(f"  {', '.join(some.columns)}: {some.share:.1%} of the records are unique")
 
         text = policy.read_text()
         before, section, after = text.partition("[columns.x17]")
         after = after.replace('role = "quasi-identifier"', 'role = "sensitive"', 1)
         policy.write_text(before + section + after)
-        corrected = load_policy(policy, read_table(table).columns)
+        corrected = load_policy(policy, frame.columns)
         print("sensitive:", corrected.named(Role.SENSITIVE))
 
 

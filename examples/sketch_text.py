@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from tulle import SecretKey, Sketcher
-from tulle._attacks.sketches import sketch_linkage
-from tulle.sketch import Sketches, SketchKMeans, SketchKNeighborsClassifier
-from tulle.sketch._records import as_records
+from tulle import SecretKey, Sketcher, Sketches, SketchKMeans, SketchKNeighborsClassifier
 
 TOPICS = {
     "heart": "pulse pressure chest valve rhythm artery beat murmur dose clinic ward oxygen",
@@ -47,12 +47,12 @@ def main() -> None:
     labels = SketchKMeans(3, random_state=0).fit(released).labels_
     print(f"sizes of three clusters {np.bincount(labels[labels >= 0]).tolist()}")
 
-    records = as_records(notes)
-    assert records is not None
-    for known in (0, 50):
-        people = np.arange(known) if known else None
-        found = sketch_linkage(released, records.matrix, np.random.default_rng(1), known=people)
-        print(f"linked, {known:2d} people known {found.rate:.1%} (guessing {found.baseline:.2%})")
+    (folder / "notes.txt").write_text("\n".join(notes) + "\n")
+    command = ["sketch", "notes.txt", "-o", "again.parquet", "--delta", "1", "--seed", "1"]
+    command = [sys.executable, "-m", "tulle", *command, "--report", "attacks.json"]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    for name, attack in json.loads((folder / "attacks.json").read_text())["attacks"].items():
+        print(f"intruder: {name} {attack['rate']:.1%} (guessing {attack['baseline']:.2%})")
 
     estimates = owner.reconstruct(released, columns=["knee"])[:, 0]
     truth = np.array([note.split().count("knee") for note in notes])

@@ -1,4 +1,9 @@
-"""What every test shares: one seed by default, many on request."""
+"""What every test shares: marks, one seed by default, repeatable or random examples.
+
+``TULLE_TEST_SEEDS=0-99`` runs the tests that draw data with many seeds;
+``TULLE_FUZZ_EXAMPLES=10000`` (``make fuzz``) tries each property on so many examples, which are
+different in every run.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,48 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.marks import BROWSER, GUARANTEES, SERVER, SLOW
 from tests.servers import postgres_server
 from tulle.io._sql import connected, execute, parse
+
+HERE = Path(__file__).parent
+EXAMPLES = int(os.environ.get("TULLE_FUZZ_EXAMPLES", "0"))  # 0: the repeatable ones
 
 settings.register_profile(
     "tulle", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("tulle")
+settings.register_profile(
+    "fuzz", deadline=None, print_blob=True, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("fuzz" if EXAMPLES else "tulle")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            _mark(item)
+        if EXAMPLES and hasattr(getattr(item, "obj", None), "hypothesis"):
+            # a test's own number of examples comes before that of a profile
+            own = item.obj._hypothesis_internal_use_settings
+            item.obj._hypothesis_internal_use_settings = settings(
+                own, max_examples=EXAMPLES, derandomize=False
+            )
+
+
+def _mark(item: pytest.Item) -> None:
+    file = item.path.relative_to(HERE).as_posix()
+    name = getattr(item, "originalname", item.name)
+    fixtures = getattr(item, "fixturenames", ())
+    cases = getattr(getattr(item, "callspec", None), "params", {})
+    postgres = "postgres" in fixtures or cases.get("database") == "postgresql"
+    for mark, entries, also in (
+        (pytest.mark.browser, BROWSER, False),
+        (pytest.mark.server, SERVER, postgres),
+        (pytest.mark.slow, SLOW, False),
+        (pytest.mark.guarantee, GUARANTEES, False),
+    ):
+        if also or any(entry == name or file.startswith(entry) for entry in entries):
+            item.add_marker(mark)
 
 
 def _seeds() -> list[int]:

@@ -1,6 +1,8 @@
 """Tulle: share the shape of your data, not the people in it.
 
-Public names load on first use, so that ``import tulle`` costs nothing.
+Everything a user needs is imported from here: ``from tulle import Condenser, audit``. Names load
+on first use, so that ``import tulle`` costs nothing; ``__init__.pyi`` tells type checkers and
+editors what they are.
 """
 
 from __future__ import annotations
@@ -10,34 +12,62 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# name -> the module that defines it
-_HOMES = {
-    "Audit": "tulle.auditing",
-    "audit": "tulle.auditing",
-    "ClassCondenser": "tulle.condense.class_condenser",
-    "Condenser": "tulle.condense.condenser",
-    "GroupSizeSearch": "tulle.tuning.search",
-    "PatternSanitizer": "tulle.rules.patterns",
-    "Rule": "tulle.rules.rule",
-    "RuleHider": "tulle.rules.hider",
-    "rules": "tulle.rules",
-    "read_batches": "tulle.io.read",
-    "read_table": "tulle.io.read",
-    "write_table": "tulle.io.write",
-    "SecretKey": "tulle.keys",
-    "StreamCondenser": "tulle.stream",
-    "Sketcher": "tulle.sketch.sketcher",
-    "SiteAgreement": "tulle.sites.agreement",
-    "SiteCodec": "tulle.sites.codec",
-    "SiteSummary": "tulle.sites.summary",
+_NAMES = {
+    # tables
+    "tulle.io.read": ("read_batches", "read_table"),
+    "tulle.io.write": ("write_batches", "write_table"),
+    "tulle.table.schema": ("Column", "Kind", "Role", "Schema"),
+    "tulle.table.policy": ("Policy", "load_policy", "write_policy"),
+    "tulle.table.inference": ("infer_columns",),
+    "tulle.table.uniqueness": ("singling_out",),
+    # condensation
+    "tulle.condense.condenser": ("Condenser",),
+    "tulle.condense.class_condenser": ("ClassCondenser",),
+    "tulle.condense": ("approximate_gcd",),
+    "tulle.stream.condenser": ("StreamCondenser",),
+    "tulle.tuning.search": ("GroupSizeSearch",),
+    # rules in baskets
+    "tulle.transactions.baskets": ("Transactions",),
+    "tulle.transactions.fimi": ("read_fimi", "write_fimi"),
+    "tulle.rules.containers": ("baskets_from_long",),
+    "tulle.rules.rule": ("Rule", "read_rules"),
+    "tulle.rules.mine": ("association_rules", "frequent_itemsets"),
+    "tulle.rules.scenarios": ("choose_rules",),
+    "tulle.rules.hider": ("RuleHider",),
+    "tulle.rules.patterns": ("PatternSanitizer",),
+    "tulle.datasets": ("quest",),
+    # sketches
+    "tulle.sketch.sketcher": ("Sketcher",),
+    "tulle.sketch.sketches": ("Sketches",),
+    "tulle.sketch.miners": ("SketchKMeans", "SketchKNeighborsClassifier"),
+    # several sites
+    "tulle.sites.agreement": ("SiteAgreement",),
+    "tulle.sites.codec": ("SiteCodec",),
+    "tulle.sites.summary": ("SiteSummary",),
+    "tulle.keys": ("SecretKey",),
+    # audits and releases
+    "tulle.auditing.audit": ("Audit", "audit"),
+    "tulle.releases.manifest": ("Manifest",),
+    "tulle.releases.release": ("read_manifest", "verify_release"),
+    # what can go wrong
+    "tulle.errors": (
+        "DataError",
+        "GateError",
+        "KeyMaterialError",
+        "ParameterError",
+        "PolicyError",
+        "PrivacyError",
+        "PrivacyWarning",
+        "TulleError",
+    ),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        home = import_module(_HOMES[name])
-        return home if _HOMES[name] == f"tulle.{name}" else getattr(home, name)
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tulle' has no attribute {name!r}")
 
 

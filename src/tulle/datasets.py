@@ -44,34 +44,36 @@ def quest(
     corruption: float = 0.5,
     random_state: RandomState = None,
 ) -> Any:
-    """Baskets of the IBM Quest generator, as a sparse matrix of zeros and ones.
+    """Generate market baskets with the IBM Quest generator.
 
     Parameters
     ----------
-    T
+    T : float
         Mean number of items in a transaction (Poisson).
-    I
+    I : float
         Mean number of items in a pattern (Poisson, at least 1).
-    D
+    D : int
         Number of transactions.
-    L
+    L : int
         Number of patterns.
-    N
+    N : int
         Number of items.
-    correlation
-        Mean share of a pattern's items that it takes over from the pattern before it.
-    corruption
+    correlation : float
+        Mean share of its items that a pattern takes over from the pattern before it.
+    corruption : float
         Mean corruption level of the patterns (normal, variance 0.1): while a coin of this
         probability falls on heads, one more item of the copy is dropped.
-    random_state
-        Seed or generator; the same seed gives the same baskets.
+    random_state : int, Generator, RandomState or None
+        The same seed gives the same baskets.
 
     Returns
     -------
-    scipy.sparse.csr_array of int8, shape (D, N), rows sorted, no duplicates.
+    scipy.sparse.csr_array of int8, shape (D, N)
+        Zeros and ones; indices sorted, no duplicates.
 
     Examples
     --------
+    >>> from tulle import quest
     >>> baskets = quest(T=10, I=4, D=500, L=100, N=200, random_state=0)
     >>> baskets.shape
     (500, 200)

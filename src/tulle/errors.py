@@ -21,13 +21,16 @@ from typing import Self
 
 
 class TulleError(ValueError):
-    """Base of every error that Tulle raises on purpose.
+    """Serve as the base of every error that Tulle raises on purpose.
 
     Parameters
     ----------
-    message : what is wrong, where, and the remedy
-    parameter : the parameter that is wrong, if it is one
-    subject : the words for that parameter, if the message is a sentence that they begin
+    message : str
+        What is wrong, where, and the remedy.
+    parameter : str, optional
+        The parameter that is wrong.
+    subject : str, optional
+        The words for that parameter, if the message is a sentence that they begin.
 
     Examples
     --------
@@ -47,42 +50,53 @@ class TulleError(ValueError):
         self._predicate = None if subject is None else message
 
     def named(self, option: str) -> Self:
-        """Call the parameter by another name, such as ``--k``; return the same error."""
+        """Call the parameter by another name, such as ``--k``, in the message.
+
+        Parameters
+        ----------
+        option : str
+            The new name.
+
+        Returns
+        -------
+        TulleError
+            The same error.
+        """
         text = f"{option}: {self}" if self._predicate is None else f"{option} {self._predicate}"
         self.args, self.option = (text,), option
         return self
 
 
 class ParameterError(TulleError):
-    """An option or constructor parameter has a value it cannot have."""
+    """Raised when an option or constructor parameter has a value it cannot have."""
 
 
 class DataError(TulleError):
-    """The data do not fit the request."""
+    """Raised when the data do not fit the request."""
 
 
 class PolicyError(TulleError):
-    """A policy file names a column, role or option that does not exist."""
+    """Raised when a policy names a column, role or option that does not exist."""
 
 
 class KeyMaterialError(TulleError):
-    """A key, a passphrase or a sealed file is wrong."""
+    """Raised when a key, a passphrase or a sealed file is wrong."""
 
 
 class PrivacyError(TulleError):
-    """The guarantee asked for cannot be met: nothing was written."""
+    """Raised when the requested guarantee cannot be met; nothing was written."""
 
     exit_code = 1
 
 
 class GateError(TulleError):
-    """A gate failed: a limit that the user set was exceeded."""
+    """Raised when a gate fails: a limit that the user set was exceeded."""
 
     exit_code = 1
 
 
 class PrivacyWarning(UserWarning):
-    """Protection is weaker than it looks."""
+    """Warn that protection is weaker than it looks."""
 
 
 def nearest_name(wrong: str, known: Iterable[str]) -> str:

@@ -21,11 +21,24 @@ _NONCE = 12  # bytes
 
 
 class SecretKey:
-    """A master secret of 32 bytes.
+    """Hold a master secret of 32 bytes that is never shown, logged or pickled.
 
-    Make one with :meth:`generate`, keep it with :meth:`save`, read it back with :meth:`load`,
+    Create one with :meth:`generate`, keep it with :meth:`save`, read it back with :meth:`load`,
     or stretch it from a passphrase with :meth:`from_passphrase`.
 
+    Parameters
+    ----------
+    secret : bytes
+        Exactly 32 bytes. Use :meth:`generate` unless you already hold such a secret.
+
+    Raises
+    ------
+    KeyMaterialError
+        If ``secret`` is not 32 bytes.
+
+    Examples
+    --------
+    >>> from tulle import SecretKey
     >>> key = SecretKey.generate()
     >>> key
     SecretKey(hidden)
@@ -42,12 +55,29 @@ class SecretKey:
 
     @classmethod
     def generate(cls) -> SecretKey:
-        """A new key from the operating system's entropy."""
+        """Generate a new key from the operating system's entropy.
+
+        Returns
+        -------
+        SecretKey
+        """
         return cls(secrets.token_bytes(32))
 
     @classmethod
     def from_passphrase(cls, passphrase: str, salt: bytes) -> SecretKey:
-        """Stretched by scrypt (2**17 rounds): slow to guess, the same for the same salt."""
+        """Stretch a passphrase into a key with scrypt (2**17 rounds), slow to guess.
+
+        Parameters
+        ----------
+        passphrase : str
+            Any text that is not empty.
+        salt : bytes
+            At least 16 bytes; the same passphrase and salt give the same key.
+
+        Returns
+        -------
+        SecretKey
+        """
         from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
         if not passphrase:
@@ -62,7 +92,22 @@ class SecretKey:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SecretKey:
-        """Reads a key file written by :meth:`save`."""
+        """Read a key file that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The key file.
+
+        Returns
+        -------
+        SecretKey
+
+        Raises
+        ------
+        KeyMaterialError
+            If the file cannot be read or is not a key file.
+        """
         try:
             text = Path(path).read_text("ascii").strip()
             if not text.startswith(_HEADER):
@@ -74,12 +119,32 @@ class SecretKey:
             raise KeyMaterialError(f"{path} is not a Tulle key file") from None
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes the key, readable by its owner only; refuses to replace another key."""
+        """Write the key to a file that only its owner can read.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to create.
+        force : bool
+            Replace a file that exists.
+        """
         with atomic_write(path, force=force, mode=0o600) as file:
             file.write((_HEADER + self._secret.hex() + "\n").encode("ascii"))
 
     def derive(self, use: str, length: int = 32) -> bytes:
-        """Bytes for one use, by HKDF-SHA256; other uses learn nothing from them."""
+        """Derive bytes for one use by HKDF-SHA256; other uses learn nothing from them.
+
+        Parameters
+        ----------
+        use : str
+            The label of the use, such as ``"sketch/signs"``.
+        length : int
+            Number of bytes.
+
+        Returns
+        -------
+        bytes
+        """
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -87,14 +152,47 @@ class SecretKey:
         return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(self._secret)
 
     def seal(self, plain: bytes, use: str, bound: bytes) -> bytes:
-        """Bytes that only this key opens, for one use (AES-256-GCM), bound to what they are."""
+        """Encrypt bytes (AES-256-GCM) so that only this key opens them.
+
+        Parameters
+        ----------
+        plain : bytes
+            What to encrypt.
+        use : str
+            The label of the use; :meth:`unseal` must give the same one.
+        bound : bytes
+            Context that is authenticated but not encrypted, such as a file's header.
+
+        Returns
+        -------
+        bytes
+        """
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = secrets.token_bytes(_NONCE)
         return nonce + AESGCM(self.derive(use)).encrypt(nonce, plain, bound)
 
     def unseal(self, sealed: bytes, use: str, bound: bytes) -> bytes:
-        """What was sealed for the same use and bound to the same."""
+        """Decrypt what :meth:`seal` encrypted for the same use and context.
+
+        Parameters
+        ----------
+        sealed : bytes
+            What :meth:`seal` returned.
+        use : str
+            The label given to :meth:`seal`.
+        bound : bytes
+            The context given to :meth:`seal`.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        KeyMaterialError
+            If the key, the use or the context differ, or the bytes were changed.
+        """
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -104,7 +202,13 @@ class SecretKey:
             raise KeyMaterialError("sealed with another key, or changed since") from None
 
     def fingerprint(self) -> str:
-        """Eight groups of hex that two owners can compare by phone; tells nothing of the key."""
+        """Return eight groups of hex digits that two owners can compare by phone.
+
+        Returns
+        -------
+        str
+            It reveals nothing about the key.
+        """
         digits = self.derive("fingerprint", 16).hex()
         return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
 

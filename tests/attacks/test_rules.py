@@ -10,7 +10,7 @@ import pytest
 from tulle import RuleHider
 from tulle._attacks.rules import rule_recovery
 from tulle.errors import DataError
-from tulle.rules._containers import open_baskets
+from tulle.rules.containers import open_baskets
 from tulle.rules.rule import Rule
 
 SECRET = [Rule("a -> b"), Rule("c, d -> e")]

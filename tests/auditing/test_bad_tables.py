@@ -42,8 +42,9 @@ def test_other_bad_input_is_named() -> None:
         audit(GOOD, GOOD, control=GOOD.drop("age"))
     with pytest.raises(PolicyError, match="did you mean 'city'"):
         audit(GOOD, GOOD, policy={"citi": "sensitive"})
-    with pytest.raises(PolicyError, match="role of column 'city'"):
+    with pytest.raises(PolicyError, match="column 'city' an unknown role"):
         audit(GOOD, GOOD, policy={"city": "secret"})
+    assert audit(GOOD, GOOD, policy={"age": "category"}, random_state=0).result["records"] == 3
     with pytest.raises(PolicyError, match="Got a int"):
         audit(GOOD, GOOD, policy=3)
     with pytest.raises(PolicyError, match="Got a DataFrame"):

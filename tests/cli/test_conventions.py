@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from tulle import __version__
-from tulle.cli import main, output, tulle
+from tulle.cli import _output as output
+from tulle.cli import main, tulle
 from tulle.errors import PrivacyWarning, TulleError
 from tulle.releases import Manifest, write_release
 

@@ -52,17 +52,17 @@ def test_level_above_n():
     ("levels", "words"),
     [
         (np.full(19, 3), "19 entries, but there are 20 records"),
-        (np.full(20, 2.5), "whole numbers, but 20 are not"),
-        (np.r_[np.full(19, 3.0), np.nan], "missing for 1 records"),
-        ([3] * 19 + [None], "missing for 1 records"),
-        (pl.Series([3] * 18 + [None, None]), "missing for 2 records"),
-        (pd.Series([3] * 19 + [None], dtype="Int64"), "missing for 1 records"),
-        (np.full(20, -2), ">= 1, but 20 are lower"),
-        (np.zeros(20), ">= 1, but 20 are lower"),
-        (np.full(20, 2**63 - 1), "at most 2\\*\\*53, but 20 are higher"),
-        (np.r_[np.full(19, 3.0), np.inf], "whole numbers, but 1 are not"),
-        (["3"] * 20, "their type is String"),
-        (np.ones(20, dtype=bool), "their type is Boolean"),
+        (np.full(20, 2.5), "not a whole number .20 of 20"),
+        (np.r_[np.full(19, 3.0), np.nan], "missing .1 of 20"),
+        ([3] * 19 + [None], "missing .1 of 20"),
+        (pl.Series([3] * 18 + [None, None]), "missing .2 of 20"),
+        (pd.Series([3] * 19 + [None], dtype="Int64"), "missing .1 of 20"),
+        (np.full(20, -2), "below 1 .20 of 20"),
+        (np.zeros(20), "below 1 .20 of 20"),
+        (np.full(20, 2**63 - 1), "above .* .20 of 20"),
+        (np.r_[np.full(19, 3.0), np.inf], "not a whole number .1 of 20"),
+        (["3"] * 20, "type String"),
+        (np.ones(20, dtype=bool), "type Boolean"),
         (np.full((20, 2), 3), "'levels' must be one column"),
         ("level", "the data has no column names"),
     ],
@@ -77,9 +77,8 @@ def test_columns_that_are_none_and_two_of_levels():
     table = pl.DataFrame({"a": [2] * 20, "b": [9] * 20, "c": X[:, 0]})
     with pytest.raises(DataError, match="2 columns have the role level"):
         Condenser(columns=asked).fit(table)
-    for columns in (["a"], {"a": asked[0]}):
-        with pytest.raises(ParameterError, match="'columns' must be a list"):
-            Condenser(columns=columns).fit(table)
+    with pytest.raises(ParameterError, match="'columns' must be a list"):
+        Condenser(columns=["a"]).fit(table)
 
 
 @pytest.mark.parametrize("level", [0, -3, True, 2**70])
@@ -90,7 +89,7 @@ def test_one_level_for_all(level):
 
 def test_levels_of_an_unknown_column():
     table = pd.DataFrame(X.copy(), columns=["a", "b", "level"])
-    with pytest.raises(DataError, match="'levl' names no column.*did you mean 'level'"):
+    with pytest.raises(DataError, match="'levl'.*did you mean 'level'"):
         Condenser().fit(table, levels="levl")
 
 
@@ -122,7 +121,7 @@ def test_infinities():
     table = pd.DataFrame(X.copy(), columns=["a", "b", "c"])
     table.loc[3, "b"] = np.inf
     table.loc[4, "b"] = -np.inf
-    with pytest.raises(DataError, match="'b' holds 2 infinite values.*make them missing"):
+    with pytest.raises(DataError, match="'b' is infinite .2 of 20 records"):
         Condenser(k=5).fit(table)
 
 
@@ -194,7 +193,7 @@ def test_errors_show_no_cell():
         ({"min_group": 1}, "'min_group' parameter of ClassCondenser"),
         ({"small_classes": "drop"}, "'error', 'suppress', 'pool'"),
         ({"k": 3, "min_group": 5}, "k=3 is smaller than min_group=5"),
-        ({"condenser": "fast"}, "must be a Condenser or a StreamCondenser. Got a str"),
+        ({"condenser": "fast"}, "must be a Condenser .*Got a str"),
         ({"condenser": Condenser(time_budget="long")}, "'time_budget' parameter of Condenser"),
     ],
 )
@@ -211,5 +210,5 @@ def test_statistics_beyond_memory_are_refused_before_they_are_made(monkeypatch):
 
 def test_levels_that_are_categories_are_refused_without_their_names():
     X = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(DataError, match="their type is Enum$"):
+    with pytest.raises(DataError, match="type Enum .20 of 20"):
         Condenser().fit(X, levels=pd.Series(["secret"] * 20, dtype="category"))

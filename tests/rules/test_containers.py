@@ -16,7 +16,7 @@ from scipy import sparse
 from tulle import RuleHider
 from tulle.errors import DataError
 from tulle.rules import association_rules, frequent_itemsets
-from tulle.rules._containers import named
+from tulle.rules.containers import named
 
 BASKETS = [["w", "x", "y"]] * 4 + [["z", "w"], ["z", "x"], ["q", "z"], ["z"]]
 PAIRS = [(row, item) for row, basket in enumerate(BASKETS) for item in basket]

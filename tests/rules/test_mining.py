@@ -187,7 +187,7 @@ def test_every_container_gives_the_same_rules(tmp_path: Path) -> None:
         csv,
         str(words),
         tuple(map(tuple, GROCERIES)),
-        rules.from_long(long, "till", "what"),
+        rules.baskets_from_long(long, "till", "what"),
     ):
         assert found(data) == expected
     for data in (matrix, sparse.csr_array(matrix), sparse.coo_matrix(matrix)):
@@ -228,7 +228,7 @@ def test_wrong_confidence(wrong: Any) -> None:
         (np.array([[0, 2]]), "1 cells are neither 0 nor 1"),
         (sparse.csr_array([[0.5, 1.0]]), "1 cells are neither 0 nor 1"),
         (pl.DataFrame({"a": [1, None]}), "misses 1 values"),
-        (pl.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), "from_long"),
+        (pl.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), "baskets_from_long"),
         (pl.DataFrame({"id": [7], "b": [1], "c": [0]}), "The column 'id' holds not only 0 and 1"),
         (pl.DataFrame({f"c{i}": [2] for i in range(7)}), "'c3', 'c4' and 2 more hold not only"),
         (pl.DataFrame({"id": [1, 2], "item": ["a", None]}), "misses 1 values"),

@@ -15,8 +15,7 @@ from tulle.rules import _stream as stream
 from tulle.rules._sensitive import Thresholds
 from tulle.rules._stream import hide_stream
 from tulle.rules.rule import Rule
-from tulle.transactions import _fimi as fimi
-from tulle.transactions import read_fimi, write_fimi
+from tulle.transactions import fimi, read_fimi, write_fimi
 
 LIMITS = Thresholds("test", 12, 0.5)
 RULES = [Rule("0, 1 -> 2"), Rule("3 -> 4")]

@@ -350,7 +350,7 @@ def test_secrets_are_neither_shown_nor_pickled() -> None:
     codec = SiteCodec(shared)
     codec.transform(small())
     secret = shared._key._secret.hex()
-    for thing in (shared, codec, *shared.columns, codec._vocabulary, codec._shape):
+    for thing in (shared, codec, *shared.columns, codec._vocabulary, codec._exit):
         shown = repr(thing) + str(thing)
         assert secret not in shown
         assert "Gastritis" not in shown

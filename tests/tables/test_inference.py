@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.table._inference import infer_columns, is_class, profile_columns
-from tulle.table._uniqueness import singling_out
+from tulle.table.inference import infer_columns, is_class, profile_columns
 from tulle.table.schema import Column, Kind, Role
+from tulle.table.uniqueness import singling_out
 
 ID, QUASI, SENSITIVE = Role.IDENTIFIER, Role.QUASI, Role.SENSITIVE
 TARGET, LEVEL, IGNORED = Role.TARGET, Role.LEVEL, Role.IGNORED

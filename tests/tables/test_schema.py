@@ -39,7 +39,7 @@ def test_columns_come_in_any_form_and_are_completed_from_the_types():
     assert schemas[0]["age"].role is Role.QUASI
 
 
-@pytest.mark.parametrize("make", [pl.DataFrame, lambda table: table.to_pandas()], ids=str)
+@pytest.mark.parametrize("make", [pl.DataFrame, pl.DataFrame.to_pandas], ids=["polars", "pandas"])
 def test_every_condenser_takes_a_mapping_of_words(make):
     table = make(TABLE)
     released = Condenser(k=4, columns=SAID, random_state=0).fit_resample(table)

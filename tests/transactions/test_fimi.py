@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle.errors import DataError
-from tulle.transactions import Transactions, _kernels, fimi_blocks, read_fimi, write_fimi
-from tulle.transactions import _fimi as fimi
-from tulle.transactions._fimi import LARGEST_ITEM
+from tulle.transactions import Transactions, _kernels, fimi, fimi_blocks, read_fimi, write_fimi
+from tulle.transactions.fimi import LARGEST_ITEM
 
 LINES = st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=6), min_size=1, max_size=30)
 TEXT = st.text(alphabet="0123456789 -x\t\r\n\x00\x0b\x1c", max_size=60)

@@ -10,7 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from tulle import ClassCondenser, Condenser, GroupSizeSearch, StreamCondenser
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.table.schema import Column, Kind, Role
+from tulle.table._frames import enter
+from tulle.table.schema import Column, Kind, Role, Schema
 from tulle.tuning._evaluation import Split
 
 X, y = load_iris(return_X_y=True)
@@ -91,13 +92,17 @@ def test_frames_with_categories_and_missing_values() -> None:
 
 
 def test_held_out_records_touch_neither_scales_nor_groups() -> None:
-    split = Split.of(X, y, None, None, test_size=0.1, classes=True, seed=0)
+    split = Split.of(
+        *enter(X), y, None, Schema.of(None, enter(X)[0]), test_size=0.1, classes=True, seed=0
+    )
     assert not set(split.train) & set(split.test)
     table, target, _ = split.training(5)
     assert len(table) == len(target) == len(split.train)
     moved = X.copy()
     moved[split.test] += 1000
-    again = Split.of(moved, y, None, None, test_size=0.1, classes=True, seed=0)
+    again = Split.of(
+        *enter(moved), y, None, Schema.of(None, enter(X)[0]), test_size=0.1, classes=True, seed=0
+    )
     assert np.array_equal(again.training(5)[0], table)
     assert np.array_equal(again.encoder.scales_, split.encoder.scales_)
 

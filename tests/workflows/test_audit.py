@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from tests.reference.audit_condense import condensed
 from tulle._commands.audit import attack_rows, audit_files
 from tulle.cli import tulle
-from tulle.cli.output import command_line
+from tulle.cli._output import command_line
 from tulle.errors import GateError, ParameterError, PrivacyError, TulleError
 from tulle.releases import Manifest, write_release
 

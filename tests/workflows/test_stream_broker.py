@@ -25,7 +25,7 @@ from tulle.errors import DataError, TulleError
 from tulle.stream import _broker as broker
 from tulle.stream import _broker as pulls
 from tulle.stream._broker import Consumer, NatsSource
-from tulle.stream.sources import BLOCK, LONGEST, NO_LINES
+from tulle.stream._sources import BLOCK, LONGEST, NO_LINES
 
 OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
 

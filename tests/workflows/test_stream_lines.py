@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle.stream import sources as files
-from tulle.stream import sources as reading
+from tulle.stream import _sources as files
+from tulle.stream import _sources as reading
 from tulle.stream._records import RecordReader
-from tulle.stream.sources import FileSource, LineReader, Lines
+from tulle.stream._sources import FileSource, LineReader, Lines
 
 LONGEST = 12
 pieces = st.sampled_from(

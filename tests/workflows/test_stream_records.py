@@ -15,9 +15,9 @@ from polars.testing import assert_frame_equal
 from tulle.errors import DataError
 from tulle.io._json_lines import parse_json
 from tulle.io._text import Records
-from tulle.stream import sources
+from tulle.stream import _sources as sources
 from tulle.stream._records import RecordReader
-from tulle.stream.sources import LineReader
+from tulle.stream._sources import LineReader
 
 CSV_FIRST = ["a,n,x,t,d,b", "u,3,1.5,word,2024-01-05,true", ",,,,,", "v,-4,2e3,9,1999-12-31,False"]
 JSON_FIRST = [

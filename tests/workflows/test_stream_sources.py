@@ -20,7 +20,7 @@ from tulle import SecretKey
 from tulle._commands.stream import Streamed, stream
 from tulle.errors import DataError
 from tulle.stream._folder import FolderSource
-from tulle.stream.sources import NO_LINES, FileSource
+from tulle.stream._sources import NO_LINES, FileSource
 
 
 def test_a_growing_file_is_followed_until_asked_to_stop(tmp_path: Path) -> None:

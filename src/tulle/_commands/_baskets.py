@@ -14,7 +14,7 @@ from tulle.errors import ParameterError
 from tulle.io._formats import is_compressed
 from tulle.io.read import read_table
 from tulle.io.write import put_table
-from tulle.rules._containers import is_table_name, named, open_baskets, open_frame, open_long
+from tulle.rules.containers import is_table_name, named, open_baskets, open_frame, open_long
 from tulle.transactions import Transactions, write_fimi
 from tulle.transactions.baskets import Rows
 

@@ -28,7 +28,7 @@ def plan_columns(
     Without a policy, kinds, identifiers and useless columns are inferred; a target and levels are
     used only if they are asked for.
     """
-    from tulle.table._inference import infer_columns
+    from tulle.table.inference import infer_columns
 
     refuse_two_roles(target, levels)
     loaded = Policy() if policy is None else load_policy(policy, table.columns)
@@ -58,7 +58,7 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
     """The table without lists, objects and bytes that the policy ignores."""
-    from tulle.table._inference import is_opaque
+    from tulle.table.inference import is_opaque
 
     left_out = [c.name for c in columns if not c.role.released]
     return table.drop(name for name in left_out if is_opaque(table.schema[name]))
@@ -71,7 +71,7 @@ def column_of(columns: list[Column], role: Role) -> Column | None:
 
 def names_classes(column: Column, table: pl.DataFrame) -> bool:
     """Whether a target names classes; a quantity is condensed with the other columns."""
-    from tulle.table._inference import is_class
+    from tulle.table.inference import is_class
 
     return is_class(table[column.name], column.kind)
 

@@ -21,7 +21,7 @@ from tulle.stream import StreamCondenser
 from tulle.stream._checkpoints import Whereabouts, changed
 from tulle.stream._records import RecordReader
 from tulle.stream._saved import resupply
-from tulle.stream.sources import Lines, Source
+from tulle.stream._sources import Lines, Source
 from tulle.table._codecs import Problem, first_reasons
 from tulle.table._encoder import unfit_values
 from tulle.table._frames import is_missing

@@ -73,7 +73,7 @@ def audit_files(
     from tulle.auditing import audit, gate_rows
     from tulle.auditing._gates import check_limits
     from tulle.io.read import codes_as_text, read_like, read_table
-    from tulle.table._inference import is_opaque
+    from tulle.table.inference import is_opaque
 
     with options.naming():
         check_limits(limits, control=control is not None)
@@ -145,7 +145,7 @@ def _known_columns(
             if name in table.columns and entry.get("role") is not None
         }
     left_out = [name for name in table.columns if name not in released.columns]
-    from tulle.table._inference import infer_columns
+    from tulle.table.inference import infer_columns
 
     guessed = infer_columns(table.select(left_out)) if left_out else []
     return {c.name: c for c in guessed if not c.role.released}

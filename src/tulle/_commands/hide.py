@@ -198,7 +198,7 @@ class _Run(NamedTuple):
         """In memory."""
         from tulle._commands._baskets import open_file, put_baskets
         from tulle._random import as_generator
-        from tulle.rules._containers import is_table_name
+        from tulle.rules.containers import is_table_name
         from tulle.rules.hider import RuleHider
 
         options, wishes = self.options, self.wishes
@@ -286,7 +286,7 @@ def _settled(options: Hiding, *, stream: bool) -> Hiding:
 
 
 def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options: Hiding) -> None:
-    from tulle.rules._containers import is_table_name
+    from tulle.rules.containers import is_table_name
 
     if options.method != "swa":
         raise ParameterError("--stream hides by the sliding window: leave --method out, or swa")
@@ -299,7 +299,7 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
 
 
 def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:
-    from tulle.rules._containers import shuffled
+    from tulle.rules.containers import shuffled
 
     assert opened.restore is not None
     frame = opened.restore(released)

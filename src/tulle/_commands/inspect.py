@@ -13,8 +13,8 @@ from tulle.table.policy import Policy, write_policy
 from tulle.table.schema import Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    from tulle.table._inference import Profile
-    from tulle.table._uniqueness import SinglingOut
+    from tulle.table.inference import Profile
+    from tulle.table.uniqueness import SinglingOut
 
 SHOWN = 5  # combinations of each size
 
@@ -46,8 +46,8 @@ def inspect(
     check_files({"INPUT": source}, writes={} if keep else {"--output": target}, force=force)
 
     from tulle.io.read import read_table
-    from tulle.table._inference import profile_columns
-    from tulle.table._uniqueness import singling_out
+    from tulle.table.inference import profile_columns
+    from tulle.table.uniqueness import singling_out
 
     table = read_table(source)
     if not table.height:

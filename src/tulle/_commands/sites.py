@@ -180,7 +180,7 @@ def _guessed(table: pl.DataFrame) -> Policy:
     One that is empty or the same everywhere may be full of news at the other sites: it must not be
     left out for all of them.
     """
-    from tulle.table._inference import profile_columns
+    from tulle.table.inference import profile_columns
 
     profiles = profile_columns(table)
     telling = [p for p in profiles if p.column.role is not Role.IGNORED or p.distinct > 1]

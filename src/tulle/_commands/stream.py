@@ -23,7 +23,7 @@ from tulle.table.schema import Role, Schema
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
     from tulle.stream._checkpoints import Checkpoint
-    from tulle.stream.sources import Lines, Position, Source
+    from tulle.stream._sources import Lines, Position, Source
 
 # From the word on the command line to a source.
 
@@ -60,7 +60,7 @@ def open_source(
 ) -> Source:
     """Standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
     from tulle.stream._folder import FolderSource
-    from tulle.stream.sources import FileSource, StandardInput
+    from tulle.stream._sources import FileSource, StandardInput
 
     header, continued = kind == "csv", restart == "continued"
     if address == "-":
@@ -173,7 +173,7 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
                 "state does not hold them: without a --key no later run can go on from it"
             )
     from tulle.stream._folder import FolderSource
-    from tulle.stream.sources import FileSource
+    from tulle.stream._sources import FileSource
 
     if isinstance(source, FolderSource | FileSource):
         notes += source.notes()

@@ -20,7 +20,7 @@ from tulle._metrics.models import propensity, train_on_release
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
 from tulle.errors import DataError, ParameterError
-from tulle.table._inference import is_class
+from tulle.table.inference import is_class
 from tulle.table.schema import Kind
 
 _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on

@@ -24,11 +24,11 @@ import polars.selectors as cs
 from tulle._attacks.copies import as_bytes, is_in
 from tulle._attacks.records import Records
 from tulle._types import Floats
-from tulle.errors import DataError, PolicyError, PrivacyError, nearest_name
+from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
 from tulle.table.policy import load_policy
-from tulle.table.schema import Column, Kind, Role, kind_of
+from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
 
 NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 _WORDS = (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
@@ -70,7 +70,7 @@ class Aligned:
 def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
     """Open the tables, check that they can be compared, and encode them."""
     entries = _entries(policy)
-    roles = {name: _role(name, entry) for name, entry in entries.items()}
+    roles = {n: _role(entry) for n, entry in entries.items() if not isinstance(entry, Kind)}
     tables = {"original": _opened("original", original), "release": _opened("release", release)}
     if control is not None:
         tables["control"] = _opened("control", control)
@@ -128,30 +128,30 @@ def _is_whole(series: pl.Series) -> bool:
     return bool((numbers.is_finite() & (numbers.round() == numbers)).all())
 
 
-def _entries(policy: Any) -> dict[str, Any]:
-    """A role or a Column for each name in a policy, its file, a mapping, or some Columns."""
+def _entries(policy: Any) -> dict[str, Column | Kind | Role]:
+    """What a policy, its file, a mapping or some Columns say of each column."""
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
     listed = getattr(policy, "columns", policy)
     if listed is None:
         return {}
-    if isinstance(listed, Mapping):
-        return {str(name): entry for name, entry in listed.items()}
-    if isinstance(listed, Sequence) and all(isinstance(column, Column) for column in listed):
-        return {column.name: column for column in listed}
-    raise PolicyError(
-        "A policy is a Policy, a mapping from column to role, or a sequence of Columns. "
-        f"Got a {type(policy).__name__}."
-    )
-
-
-def _role(name: Any, entry: Any) -> Role:
-    word = entry.role if isinstance(entry, Column) else entry
+    if not isinstance(listed, Mapping) and not _are_columns(listed):
+        raise PolicyError(
+            "A policy is a Policy, a sequence of Columns, or a mapping from names to a Column, a "
+            f"role or a kind. Got a {type(policy).__name__}."
+        )
     try:
-        return Role(word)
-    except ValueError:
-        hint = nearest_name(str(word), [role.value for role in Role])
-        raise PolicyError(f"The role of column '{name}' is unknown: {hint}") from None
+        return declared_columns(listed)
+    except (ParameterError, DataError) as error:
+        raise PolicyError(str(error)) from None
+
+
+def _are_columns(listed: Any) -> bool:
+    return isinstance(listed, Sequence) and all(isinstance(column, Column) for column in listed)
+
+
+def _role(entry: Column | Role) -> Role:
+    return entry.role if isinstance(entry, Column) else entry
 
 
 def _opened(which: str, table: Any) -> pl.DataFrame:
@@ -195,10 +195,12 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names[:8]) + (", ..." if names[8:] else "")
 
 
-def _agreed_kind(name: str, tables: Mapping[str, pl.DataFrame], entry: Any) -> Kind:
+def _agreed_kind(
+    name: str, tables: Mapping[str, pl.DataFrame], entry: Column | Kind | Role | None
+) -> Kind:
     """The kind of a column; numbers that the policy calls categories are categories."""
     kind = _shared_kind(name, {which: table[name] for which, table in tables.items()})
-    declared = isinstance(entry, Column) and entry.kind in _WORDS
+    declared = (entry.kind if isinstance(entry, Column) else entry) in _WORDS
     return Kind.CATEGORY if declared and kind in NUMBERS else kind
 
 

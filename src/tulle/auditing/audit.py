@@ -43,18 +43,39 @@ from tulle.table.schema import Role
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What an audit found; made by :func:`tulle.audit`.
+    """Hold what an audit found; :func:`tulle.audit` makes it.
+
+    Parameters
+    ----------
+    result : mapping
+        The findings as plain words and numbers.
 
     What may leave
     --------------
     ``html(edition="public")``, ``json("public")`` and ``markdown("public")`` hold aggregates of
     at least ``k`` records only. The owner's edition and ``to_dict()`` are for the owner.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tulle import audit
+    >>> rng = np.random.default_rng(0)
+    >>> report = audit(rng.normal(size=(200, 3)), rng.normal(size=(200, 3)), random_state=0)
+    >>> report.verdict["level"] in ("good", "caution", "bad")
+    True
+    >>> report.html().startswith("<!doctype html>")
+    True
     """
 
     result: Result
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain words and numbers, the verdict included."""
+        """Return everything as plain words and numbers, the verdict included.
+
+        Returns
+        -------
+        dict
+        """
         whole = completed(copy.deepcopy(self.result))
         return {**whole, "verdict": verdict(whole)}
 
@@ -64,28 +85,79 @@ class Audit:
         return verdict(completed(self.result))
 
     def html(self, edition: str = "owner") -> str:
-        """One self-contained page; ``edition`` is owner or public."""
+        """Render one self-contained page.
+
+        Parameters
+        ----------
+        edition : {"owner", "public"}
+            For whom.
+
+        Returns
+        -------
+        str
+        """
         return report.render(self.result, edition)
 
     def json(self, edition: str = "owner") -> str:
-        """The same as JSON."""
+        """Render the report as JSON.
+
+        Parameters
+        ----------
+        edition : {"owner", "public"}
+            For whom.
+
+        Returns
+        -------
+        str
+        """
         return report.to_json(self.result, edition)
 
     def markdown(self, edition: str = "owner") -> str:
-        """The same as Markdown."""
+        """Render the report as Markdown.
+
+        Parameters
+        ----------
+        edition : {"owner", "public"}
+            For whom.
+
+        Returns
+        -------
+        str
+        """
         return report.markdown(self.result, edition)
 
     def save(
         self, path: str | os.PathLike[str], *, edition: str = "owner", force: bool = False
     ) -> Path:
-        """Writes .html, .json or .md, by the ending of ``path``; whole or not at all."""
+        """Write the report, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ``.html``, ``.json`` or ``.md``.
+        edition : {"owner", "public"}
+            For whom.
+        force : bool
+            Replace a file that exists.
+
+        Returns
+        -------
+        pathlib.Path
+        """
         return report.save(self.result, path, edition=edition, force=force)
 
     def extended(self, **parts: Unpack[Changes]) -> Audit:
-        """Return a copy in which a command says more: title, guarantee, k, command, gates ...
+        """Return a copy with further parts: title, guarantee, k, command, gates, ...
 
-        Metrics, attacks and provenance are joined, sections and limits of the command come first,
-        everything else is replaced.
+        Parameters
+        ----------
+        **parts
+            Metrics, attacks and provenance are merged, sections and limits come first, and
+            everything else is replaced.
+
+        Returns
+        -------
+        Audit
         """
         whole = completed(copy.deepcopy(self.result))
         joined: Changes = {
@@ -138,7 +210,7 @@ def audit(
     attempts: int | None = None,
     title: str = "Audit of a release",
 ) -> Audit:
-    """What a release loses, and what it tells about people.
+    """Measure what a release loses and what it reveals about people.
 
     Parameters
     ----------
@@ -175,6 +247,11 @@ def audit(
     >>> leak = audit(people[:200], people[:200], control=people[200:], random_state=0)
     >>> leak.verdict["level"], leak.to_dict()["attacks"]["linkage"]["rate"]
     ('bad', 1.0)
+
+    Returns
+    -------
+    Audit
+        Measures, attacks, a verdict, and the report in several formats.
     """
     _check_parameters(k, attempts, estimator)
     return audited(

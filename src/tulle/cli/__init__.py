@@ -19,7 +19,8 @@ import rich_click as click
 from click.exceptions import Exit
 
 from tulle import __version__
-from tulle.cli import commands, output
+from tulle.cli import _output as output
+from tulle.cli import commands
 from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = ["demo", "inspect", "condense", "tune", "stream", "mine", "hide", "sketch", "sites"]

@@ -198,11 +198,25 @@ def _too_small(labels: Labels, small: list[Unit], total: int, asked: str) -> Pri
 
 
 def approximate_gcd(sizes: Iterable[int], t: int) -> int:
-    """The largest multiple of ``t`` that divides each class, counted in blocks of ``t``.
+    """Compute the largest multiple of ``t`` that divides each class, counted in blocks of ``t``.
 
-    ``g * t`` with ``g`` the greatest common divisor of ``size // t`` over the classes: every
-    class is then filled by groups of that size, with fewer than ``t`` records to spare.
+    It is ``g * t`` with ``g`` the greatest common divisor of ``size // t`` over the classes:
+    every class is then filled by groups of that size, with fewer than ``t`` records to spare.
 
+    Parameters
+    ----------
+    sizes : iterable of int
+        The number of records of each class.
+    t : int
+        The smallest acceptable group.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from tulle import approximate_gcd
     >>> approximate_gcd([15, 10], 5)
     5
     >>> approximate_gcd([1001, 501], 20)

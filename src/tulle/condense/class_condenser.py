@@ -34,7 +34,7 @@ _DEFAULT_MIN_GROUP = 10
 
 
 class ClassCondenser(BaseEstimator):
-    """A training set: each class condensed on its own, labels exact.
+    """Condense each class of a labelled table on its own, with exact labels, for training.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class ClassCondenser(BaseEstimator):
         The group size used; None where ``fit`` got levels.
     condensers_ : list
         The fitted condenser of each class (the pool's last).
-    counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_, \
-n_verbatim_, n_degenerate_, n_singular_, notes_
+    counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_,
+    n_verbatim_, n_degenerate_, n_singular_, notes_
         As in :class:`Condenser`, over all classes. Scales are those of the whole table.
 
     What may leave
@@ -104,15 +104,20 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, levels: Any = None) -> Self:
-        """Condenses each class.
+        """Condense each class.
 
         Parameters
         ----------
         X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
         y : array-like
             The class of each record.
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
             The smallest group that each record accepts, in place of ``k``.
+
+        Returns
+        -------
+        self
         """
         self._fit(X, y, levels)
         warn_weaker(self)
@@ -157,7 +162,18 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         self._withheld = frame.height - int(self.class_counts_.sum())
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
-        """New records and their labels, in random order, ``n_samples`` or as many as condensed."""
+        """Draw new records and their labels, in random order.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            How many; by default as many as were condensed.
+
+        Returns
+        -------
+        pair of tables
+            ``(X_new, y_new)``.
+        """
         check_is_fitted(self, "condensers_")
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
@@ -175,7 +191,22 @@ n_verbatim_, n_degenerate_, n_singular_, notes_
         return self._exit.leave(drawn[order]), self._labels.leave(codes[order])
 
     def fit_resample(self, X: Any, y: Any, levels: Any = None) -> tuple[Any, Any]:
-        """Fits and samples: ``(X_new, y_new)``."""
+        """Fit the table and draw a training set of the same size.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
+        y : array-like
+            The class of each record.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        pair of tables
+            ``(X_new, y_new)``.
+        """
         return self.fit(X, y, levels).sample()
 
     @property

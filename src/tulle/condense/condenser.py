@@ -46,7 +46,7 @@ Watcher = Callable[[Floats, Ints, GroupMoments], None]
 
 
 class Condenser(BaseEstimator):
-    """A look-alike table: groups of at least ``k`` records, and new records with their moments.
+    """Condense a table into groups of at least ``k`` records and draw a look-alike from them.
 
     Records are put into groups of similar ones. Of each group only the count, the mean and the
     covariance are kept, and new records are drawn from these. Categories, truth values and
@@ -160,25 +160,37 @@ class Condenser(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
-        """Groups the records and keeps the groups' statistics.
+        """Group the records and keep the groups' statistics.
 
         Parameters
         ----------
         X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
         y : array-like, optional
             A regression target to condense together with the features.
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
             The smallest group that each record accepts, in place of ``k``.
+
+        Returns
+        -------
+        self
         """
         self._fit(X, y, levels)
         warn_weaker(self)
         return self
 
     def sample(self, n_samples: int | None = None) -> Any:
-        """New records, in random order: as many as were condensed, or ``n_samples``.
+        """Draw new records, in random order.
 
-        Returns the kind of table that was fitted, and a pair ``(X_new, y_new)`` if it was fitted
-        with a target.
+        Parameters
+        ----------
+        n_samples : int, optional
+            How many; by default as many as were condensed.
+
+        Returns
+        -------
+        table, or pair of tables
+            The kind of table that was fitted; ``(X_new, y_new)`` if it was fitted with a target.
         """
         check_is_fitted(self, "moments_")
         return self._border.leave(self._draw(n_samples))
@@ -204,13 +216,38 @@ class Condenser(BaseEstimator):
         return self._encoder.decode(matrix, groups, self._rng, means=self.means_, snap=snap)
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
-        """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
+        """Fit the table and draw a look-alike of the same size.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
+        y : array-like, optional
+            A regression target.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        table, or pair of tables
+            ``X_new``, or ``(X_new, y_new)`` if there is a target.
+        """
         return self.fit(X, y, levels).sample()
 
     def merge(self, other: Condenser) -> Condenser:
-        """A condenser with the groups of both, which must be fitted on the same columns.
+        """Combine the groups of two condensers that were fitted on the same columns.
 
         Scales become those of both tables together; categories and ranges hold both.
+
+        Parameters
+        ----------
+        other : Condenser
+            Fitted on a table with the same columns.
+
+        Returns
+        -------
+        Condenser
+            A new one.
         """
 
         merged = merge(self, other)
@@ -241,7 +278,9 @@ class Condenser(BaseEstimator):
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
         encoder = TableEncoder(schema).fit(frame, border.plain(frame))
         note_features(self, features, plain=border.table.plain)
-        self._fit_encoded(encoder.encode(frame), levels, encoder, border, watch)
+        matrix = encoder.encode(frame)
+        del frame  # grouping needs the memory
+        self._fit_encoded(matrix, levels, encoder, border, watch)
 
     def _fit_encoded(
         self,

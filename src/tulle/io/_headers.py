@@ -28,7 +28,7 @@ def separator_of(header: str, record: str | None) -> str:
     header that the record has too; failing that, there is one column. A header alone decides by
     itself.
 
-    >>> separator_of("size, cm;weight, kg", "1,80;80,5")
+    >>> separator_of("size;weight, kg", "1,80;80,5")
     ';'
     """
     names, values = _unquoted(header), _unquoted(record or "")

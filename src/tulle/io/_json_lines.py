@@ -61,6 +61,8 @@ class JsonGuess:
 
     def update(self, block: bytes, line: int = 1) -> None:
         """Take lines into account; those that are no records are refused, if that is noticed."""
+        if self._conforms(block):
+            return
         try:
             frame = pl.read_ndjson(block, infer_schema_length=None)
         except pl.exceptions.PolarsError:
@@ -87,6 +89,21 @@ class JsonGuess:
             long = dtype == pl.Float64() and name in self.long
             types[name] = None if long else _PLAIN.get(dtype, self.guesses[name].result)
         return types
+
+    def _conforms(self, block: bytes) -> bool:
+        """Whether lines have the types so far, which is found out faster than their types are."""
+        if not self.raw or pl.Null() in self.raw.values():
+            return False
+        form = _usual_form(self.types, integer=_EXACT_INTEGER)
+        if not _matches(form, block.strip(b"\n").split(b"\n")).all():
+            return False
+        texts = {
+            n: d for n, d in self.raw.items() if d == pl.String() and self.guesses[n].candidates
+        }
+        if texts:
+            for series in pl.read_ndjson(block, schema=texts):
+                self.guesses[series.name].update(series)
+        return True
 
     def _wider(self, name: str, a: pl.DataType, b: pl.DataType) -> pl.DataType:
         """The narrowest type that holds both."""
@@ -174,27 +191,36 @@ def _refuse(constant: str) -> None:
 # read differently.
 
 _BLANK = r"[ \t]*"
-# up to 18 digits are 64 bits, up to 15 exact; exponents of two digits are far from the largest
-_INTEGER = r"-?(?:0|[1-9][0-9]{0,17})"
-_DECIMAL = r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?"
+# up to 15 digits are exact, up to 18 fit 64 bits; exponents of two digits are far from the largest
+_EXACT_INTEGER, _INTEGER = r"-?(?:0|[1-9][0-9]{0,14})", r"-?(?:0|[1-9][0-9]{0,17})"
+_DECIMAL = _EXACT_INTEGER + r"(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?"
 # escapes but those of surrogates, which come in pairs
 _ESCAPE = r'\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})'
 _STRING = rf'"(?:[^"\\\x00-\x1f]|{_ESCAPE})*"'
-_VALUES = {"integer": _INTEGER, "decimal": _DECIMAL, "boolean": "true|false"}
 
 
-def _usual_form(types: Mapping[str, TextType | None]) -> str:
+def _usual_form(types: Mapping[str, TextType | None], integer: str = _INTEGER) -> str:
     """An object with the known keys in the known order, each at most once, and fitting values.
 
     Commas are left to the parser: it refuses what is not JSON.
     """
+    values = {"integer": integer, "decimal": _DECIMAL, "boolean": "true|false"}
     members = []
     for name, kind in types.items():
         keys = {json.dumps(name)[1:], json.dumps(name, ensure_ascii=False)[1:]}
         key = "|".join(map(pl.escape_regex, sorted(keys)))
-        value = _VALUES.get("" if kind is None else kind.name, _STRING)
+        value = values.get("" if kind is None else kind.name, _STRING)
         members.append(rf'(?:(?:{key}){_BLANK}:{_BLANK}(?:{value}|null){_BLANK}(?:,{_BLANK}")?)?')
     return rf'^{_BLANK}\{{{_BLANK}"{"".join(members)}\}}{_BLANK}\r?$'
+
+
+def _matches(form: str, texts: Sequence[bytes]) -> np.ndarray:
+    """Which lines have a form."""
+    try:
+        lines = pl.Series(texts, dtype=pl.Binary).cast(pl.String)
+        return lines.str.contains(form).to_numpy().copy()
+    except pl.exceptions.ComputeError:  # not UTF-8, or too many keys for such an expression
+        return np.zeros(len(texts), dtype=bool)
 
 
 # Many lines, once the types are known.
@@ -214,7 +240,7 @@ class JsonReader:
 
     def read(self, texts: Sequence[bytes]) -> Records:
         """Return the records of some lines; blank ones are neither records nor refused."""
-        usual = self._usual(texts)
+        usual = _matches(self.form, texts)
         together = self._together(texts, usual) if usual.any() else pl.DataFrame(schema=self.raw)
         if together is None:
             usual[:] = False
@@ -242,14 +268,6 @@ class JsonReader:
         raw = pl.concat([together, checked])[order]
         found = typed_records(raw, self.types, places[order], refused, reasons)
         return found._replace(surplus=sum(not row.keys() <= self.types.keys() for row in rows))
-
-    def _usual(self, texts: Sequence[bytes]) -> np.ndarray:
-        """Which lines have the usual form."""
-        try:
-            lines = pl.Series(texts, dtype=pl.Binary).cast(pl.String)
-            return lines.str.contains(self.form).to_numpy().copy()
-        except pl.exceptions.ComputeError:  # not UTF-8, or too many keys for such an expression
-            return np.zeros(len(texts), dtype=bool)
 
     def _together(self, texts: Sequence[bytes], usual: np.ndarray) -> pl.DataFrame | None:
         """The raw values of usual lines; None if the parser refuses them after all."""

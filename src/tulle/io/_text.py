@@ -320,7 +320,10 @@ class Fields:
         both = (codes == ord(separator)) | newlines
         stops = np.flatnonzero(_outside_quotes(codes, both))  # where the fields end
         ends = newlines[stops]
-        wrong = _wrong_quotes(codes, both, both) if b'"' in block else ()
+        wrong = np.empty((0, 2), np.int64)
+        if b'"' in block:  # a stream finds the ends of records by any separator
+            any_separator = _wrong_quotes(codes, _ANY_MARK[codes], newlines)
+            wrong = np.concatenate([_wrong_quotes(codes, both, both), any_separator])
         self.block, self.width = block, width
         self._codes, self._stops = codes, stops
         self.reasons: Reasons = {}
@@ -366,7 +369,7 @@ class Fields:
         odd[below] = self._codes[starts[below] + 2] != _POINT
         return set(np.unique(fields[odd] % self.width).tolist())
 
-    def _look_closer(self, ends: np.ndarray, wrong: np.ndarray | tuple[()]) -> None:
+    def _look_closer(self, ends: np.ndarray, wrong: np.ndarray) -> None:
         """Counts the fields of each record; takes out blank lines and what is refused."""
         fields = np.diff(np.flatnonzero(ends), prepend=-1)
         stops = self._stops[ends]
@@ -534,6 +537,7 @@ def _is_exact(numbers: pl.Series) -> bool:
 # the table is wanted whole, the frames of the first pass are held, and there is a second only if
 # numbers turned out to be text.
 
+_BLANK_LINES = re.compile(rb"(?:\r*\n)*")
 _SOME = 1000  # records that are compared with the header
 
 
@@ -632,9 +636,9 @@ def _head(path: Path, blocks: Iterator[bytes]) -> tuple[CsvReader, int, bytes]:
     whole = b""
     for block in blocks:
         whole += block
-        start = len(whole) - len(whole.lstrip(b"\r\n"))
+        start = _after_blank_lines(whole, 0)
         end = _record_end(whole, start)
-        begin = end + len(whole[end:]) - len(whole[end:].lstrip(b"\r\n"))
+        begin = _after_blank_lines(whole, end)
         if begin < len(whole):  # there is a record
             record = whole[begin : _record_end(whole, begin)]
             break
@@ -644,6 +648,11 @@ def _head(path: Path, blocks: Iterator[bytes]) -> tuple[CsvReader, int, bytes]:
         record = None
     reader = CsvReader(str(path), whole[start:end], record)
     return reader, 1 + whole.count(b"\n", 0, end), whole[end:]
+
+
+def _after_blank_lines(block: bytes, start: int) -> int:
+    found = _BLANK_LINES.match(block, start)
+    return start if found is None else found.end()
 
 
 def _record_end(block: bytes, start: int) -> int:

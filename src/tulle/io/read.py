@@ -25,19 +25,31 @@ from tulle.table._frames import refuse_patterns
 
 
 def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """A whole table.
+    r"""Read a whole table.
 
     Parameters
     ----------
-    source : a file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first
-        two) or a database URI (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``)
-    columns : the columns to read, in this order; all if None
+    source : path-like or str
+        A file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first two) or
+        a database URI (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``).
+    columns : sequence of str, optional
+        The columns to read, in this order; all by default.
+
+    Returns
+    -------
+    polars.DataFrame
+
+    Raises
+    ------
+    DataError
+        If the file is broken; the message names the file, the line and the count, never a cell.
 
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> from tulle import read_table
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
-    >>> _ = path.write_text("zip,age\\n01234,40\\n98765,41\\n")
+    >>> _ = path.write_text("zip,age\n01234,40\n98765,41\n")
     >>> dict(read_table(path).schema)
     {'zip': String, 'age': Int64}
     """
@@ -48,9 +60,30 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
 def read_batches(
     source: Source, rows: int = BATCH_ROWS, columns: Sequence[str] | None = None
 ) -> Iterator[pl.DataFrame]:
-    """A table in batches of ``rows`` records (the last may be shorter), all of one schema.
+    r"""Read a table in batches, all of one schema.
 
-    Gives at least one batch, which is empty if the table has no record. Excel is read whole.
+    Parameters
+    ----------
+    source : path-like or str
+        As for :func:`read_table`. Excel is read whole.
+    rows : int
+        Records in a batch; the last may be shorter.
+    columns : sequence of str, optional
+        The columns to read, in this order; all by default.
+
+    Yields
+    ------
+    polars.DataFrame
+        At least one, which is empty if the table has no record.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from tulle import read_batches
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age\n40\n41\n42\n")
+    >>> [batch.height for batch in read_batches(path, rows=2)]
+    [2, 1]
     """
     check_int("read_batches", "rows", rows, 1)
     opened = _open(source)

@@ -24,23 +24,52 @@ from tulle.table._frames import to_polars
 
 
 def write_table(frame: Any, target: Source, *, force: bool = False) -> None:
-    """Writes a table of any kind to a file or database table, in the format that the name says.
+    """Write a table to a file or database table, in the format that the name says.
+
+    The file appears whole or not at all; a database table is written in one transaction.
+
+    Parameters
+    ----------
+    frame : DataFrame (pandas, polars), pyarrow Table or array
+        The table.
+    target : path-like or str
+        A file or database URI, as for :func:`read_table`.
+    force : bool
+        Replace what exists.
 
     Examples
     --------
     >>> import polars as pl, tempfile, pathlib
+    >>> from tulle import read_table, write_table
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.parquet"
     >>> write_table(pl.DataFrame({"age": [40, 41]}), path)
-    >>> write_table(pl.DataFrame({"age": [42]}), path)
-    Traceback (most recent call last):
-    ...
-    tulle._files.OutputExists: ... exists already: pass --force (force=True) to replace it
+    >>> read_table(path).height
+    2
     """
     write_batches([to_polars(frame)], target, force=force)
 
 
 def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool = False) -> None:
-    """Writes frames of one schema as one table, holding one of them at a time."""
+    """Write frames of one schema as one table, holding one of them in memory at a time.
+
+    Parameters
+    ----------
+    frames : iterable of polars.DataFrame
+        The batches.
+    target : path-like or str
+        A file or database URI, as for :func:`read_table`.
+    force : bool
+        Replace what exists.
+
+    Examples
+    --------
+    >>> import polars as pl, tempfile, pathlib
+    >>> from tulle import read_table, write_batches
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.parquet"
+    >>> write_batches([pl.DataFrame({"age": [40]}), pl.DataFrame({"age": [41]})], path)
+    >>> read_table(path)["age"].to_list()
+    [40, 41]
+    """
     if format_of(target) is Format.SQL:
         from tulle.io._sql import write_rows
 

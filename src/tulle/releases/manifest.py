@@ -20,7 +20,47 @@ _PACKAGES = ("numpy", "scikit-learn", "polars")
 
 @dataclass(frozen=True)
 class Manifest:
-    """The record of a release; it holds counts and parameters, never a cell of the source."""
+    """Record how a release was made and what was verified; it never holds a cell of the source.
+
+    Parameters
+    ----------
+    method : str
+        The method, such as ``"condense"``.
+    parameters : mapping
+        Its parameters by name.
+    guarantee : mapping
+        What was asked for.
+    verified : mapping
+        What was checked on the finished result. A release without it is never written.
+    counts : mapping
+        Records released, suppressed, withheld or released as they are.
+    columns : mapping
+        Name, kind and role of each column.
+    source : mapping
+        Name, size and SHA-256 digest of the source.
+    output : mapping
+        Name, size and SHA-256 digest of the release.
+    seed : str
+        Where the seed came from, never the seed itself.
+    created : str
+        Time of the release (UTC).
+    versions : mapping
+        Versions of Tulle and of the libraries it used.
+    format : int
+        Version of the manifest's layout.
+
+    Examples
+    --------
+    >>> from tulle import Manifest
+    >>> manifest = Manifest(
+    ...     method="condense",
+    ...     parameters={"k": 10},
+    ...     guarantee={"smallest group": 10},
+    ...     verified={"smallest group": 11},
+    ... )
+    >>> manifest.holds
+    True
+    """
 
     method: str
     parameters: Mapping[str, Any]
@@ -41,7 +81,17 @@ class Manifest:
         return bool(self.verified) and all(_holds(value) for value in self.verified.values())
 
     def completed(self, **output: Any) -> Manifest:
-        """With what is known at the end: the output, the time and the versions."""
+        """Add what is known at the end: the output, the time and the versions.
+
+        Parameters
+        ----------
+        **output
+            Name, size and digest of the release.
+
+        Returns
+        -------
+        Manifest
+        """
         entries = self.to_dict()
         entries["output"] = {**entries["output"], **output}
         entries["created"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -50,14 +100,38 @@ class Manifest:
         return Manifest(**entries)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the manifest as plain dictionaries.
+
+        Returns
+        -------
+        dict
+        """
         return asdict(self)
 
     def to_json(self) -> str:
+        """Return the manifest as JSON text.
+
+        Returns
+        -------
+        str
+        """
         return json.dumps(plain(self.to_dict()), indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, place: str) -> Manifest:
-        """Reads what :meth:`to_json` wrote; ``place`` is where, for messages."""
+        """Read what :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The JSON.
+        place : str
+            Where it was read from, for error messages.
+
+        Returns
+        -------
+        Manifest
+        """
         try:
             found = cls(**json.loads(text))
         except (ValueError, TypeError):

@@ -49,13 +49,57 @@ def has_manifest(path: Place) -> bool:
 
 
 def read_manifest(path: Place) -> Manifest:
-    """The manifest of a release."""
+    """Read the manifest of a release.
+
+    Parameters
+    ----------
+    path : path-like or str
+        The release itself, a file or ``URI#table``; its manifest is found next to it.
+
+    Returns
+    -------
+    Manifest
+
+    Raises
+    ------
+    TulleError
+        If there is no manifest, or it is not readable as one.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> from tulle import Sketcher, read_manifest
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "notes.parquet"
+    >>> _ = Sketcher().fit_transform(["a cat and a dog sat", "the dog and the cat"]).save(path)
+    >>> read_manifest(path).holds
+    True
+    """
     found: Manifest = _kind(path).read_manifest(path)
     return found
 
 
 def verify_release(path: Place) -> list[dict[str, Any]]:
-    """Checks a release against its manifest: one row (check, holds, detail) for each check."""
+    """Check a release against its manifest.
+
+    Parameters
+    ----------
+    path : path-like or str
+        The release, a file or ``URI#table``.
+
+    Returns
+    -------
+    list of dict
+        One row per check: ``check`` (what was checked), ``holds`` (bool) and ``detail``.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tulle import Sketcher, verify_release
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "notes.parquet"
+    >>> _ = Sketcher().fit_transform(["a cat and a dog sat", "the dog and the cat"]).save(path)
+    >>> [row["holds"] for row in verify_release(path)]
+    [True, True]
+    """
     found, same = _compared(path)
     return [
         {"check": "data unchanged since the release", "holds": same, "detail": "SHA-256"},

@@ -13,9 +13,9 @@ _HOMES = {
     "Rule": "tulle.rules.rule",
     "RuleHider": "tulle.rules.hider",
     "association_rules": "tulle.rules.mine",
-    "choose_rules": "tulle.rules._scenarios",
+    "choose_rules": "tulle.rules.scenarios",
     "frequent_itemsets": "tulle.rules.mine",
-    "from_long": "tulle.rules._containers",
+    "baskets_from_long": "tulle.rules.containers",
     "read_rules": "tulle.rules.rule",
 }
 __all__ = sorted(_HOMES)

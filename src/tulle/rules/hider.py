@@ -29,7 +29,6 @@ from tulle.rules._classic import (
     rra,
     swa,
 )
-from tulle.rules._containers import open_baskets, shuffled
 from tulle.rules._measures import Mined, changed_share, side_effects
 from tulle.rules._search import Impact, best
 from tulle.rules._sensitive import (
@@ -42,6 +41,7 @@ from tulle.rules._sensitive import (
     is_hidden,
     lookup,
 )
+from tulle.rules.containers import open_baskets, shuffled
 from tulle.rules.mine import Itemsets
 from tulle.rules.rule import (
     Rule,
@@ -213,7 +213,7 @@ SIMPLE = {
 
 
 class RuleHider(BaseEstimator):
-    """Hides sensitive association rules in baskets.
+    """Hide sensitive association rules in baskets.
 
     Some items are taken out of some baskets, so that whoever mines the release at the thresholds
     does not find the rules; all other rules should stay. Before anything is given back, the rules
@@ -323,14 +323,24 @@ class RuleHider(BaseEstimator):
         self.random_state = random_state
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """The baskets with the rules hidden, in the kind of container that came in.
+        """Hide the rules and return the baskets in the kind of container that came in.
 
         Parameters
         ----------
-        X
-            As for :func:`frequent_itemsets`. From a path, Transactions come back.
-        y
+        X : baskets
+            As for :func:`frequent_itemsets`. For a path, :class:`Transactions` are returned.
+        y : None
             Ignored.
+
+        Returns
+        -------
+        baskets
+            The release, row for row (in random order with ``shuffle``).
+
+        Raises
+        ------
+        PrivacyError
+            If a rule cannot be hidden; nothing is returned.
         """
         wishes = self._check_parameters()
         source = open_baskets(X)

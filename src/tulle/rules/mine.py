@@ -17,7 +17,7 @@ from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS
 from tulle._types import Codes, Ints
 from tulle.errors import DataError
-from tulle.rules._containers import named, open_baskets
+from tulle.rules.containers import named, open_baskets
 from tulle.rules.rule import Share, confidence_share, support_count
 from tulle.transactions import Transactions
 
@@ -287,19 +287,18 @@ def rules_small(itemsets: Itemsets, confidence: Fraction, longest: int) -> Impli
 
 
 def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> Any:
-    """The itemsets that occur in enough baskets.
+    """Find the itemsets that occur in enough baskets.
 
     Parameters
     ----------
-    data
+    data : baskets
         Lists of items, a scipy sparse or NumPy 0/1 matrix, a wide 0/1 frame, a frame of two
-        columns (basket, item), :class:`~tulle.transactions.Transactions`, or the path of a FIMI
-        file or table.
-    min_support
+        columns (basket, item), :class:`Transactions`, or the path of a FIMI file or table.
+    min_support : float, int or str
         Least support: a float in (0, 1] or ``"0.1%"`` is a share of the baskets, an int a count.
-    kind
-        ``"all"``; ``"closed"``: only sets that no larger set equals in support; ``"maximal"``:
-        only sets that no larger set is frequent.
+    kind : {"all", "closed", "maximal"}
+        ``"closed"`` keeps only sets that no larger set equals in support, ``"maximal"`` only sets
+        of which no larger set is frequent.
 
     Returns
     -------
@@ -308,6 +307,7 @@ def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> An
 
     Examples
     --------
+    >>> from tulle import frequent_itemsets
     >>> baskets = [["bread", "milk"], ["bread", "milk", "beer"], ["milk"]]
     >>> frequent_itemsets(baskets, min_support=2)["itemset"].to_list()
     [['milk'], ['bread'], ['bread', 'milk']]
@@ -337,17 +337,19 @@ def association_rules(
     min_confidence: Share,
     max_consequent: int | None = None,
 ) -> Any:
-    """The rules antecedent -> consequent with enough support and confidence.
+    """Find the rules antecedent -> consequent with enough support and confidence.
 
     Counts are whole numbers and thresholds exact fractions: a rule at exactly a threshold is in.
 
     Parameters
     ----------
-    data, min_support
+    data : baskets
         As for :func:`frequent_itemsets`.
-    min_confidence
+    min_support : float, int or str
+        As for :func:`frequent_itemsets`.
+    min_confidence : float or str
         Least confidence: a float in [0, 1] or ``"60%"``.
-    max_consequent
+    max_consequent : int, optional
         Most items in a consequent; None for any number.
 
     Returns
@@ -358,6 +360,7 @@ def association_rules(
 
     Examples
     --------
+    >>> from tulle import association_rules
     >>> baskets = [["bread", "milk"], ["bread", "milk", "beer"], ["milk"]]
     >>> rules = association_rules(baskets, min_support=2, min_confidence=0.6)
     >>> rules.sort("confidence").select("antecedent", "consequent", "confidence").rows()

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 from tulle._checks import check_int
 from tulle._types import Codes, Flags, Floats, Ints, Words
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.rules._containers import open_baskets
 from tulle.rules._sensitive import lookup
+from tulle.rules.containers import open_baskets
 from tulle.rules.mine import (
     Implications,
     Itemsets,
@@ -32,7 +32,7 @@ Pair = frozenset[int]
 
 
 class PatternSanitizer(BaseEstimator):
-    """Mines rules and leaves out the sensitive ones, and whatever would give them away.
+    """Mine rules and leave out the sensitive ones, with whatever would give them away.
 
     Downright sanitizing (DSA): to leave a sensitive itemset out is not enough. Whoever sees a
     larger set knows that the set is frequent (backward inference); whoever sees all its subsets
@@ -90,14 +90,19 @@ class PatternSanitizer(BaseEstimator):
         self.max_consequent = max_consequent
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """The rules of the baskets that may be shared, as :func:`association_rules` gives them.
+        """Mine the baskets and return the rules that may be shared.
 
         Parameters
         ----------
-        X
-            Baskets, as for :func:`frequent_itemsets`.
-        y
+        X : baskets
+            As for :func:`frequent_itemsets`.
+        y : None
             Ignored.
+
+        Returns
+        -------
+        DataFrame
+            As :func:`association_rules` returns it.
         """
         name = type(self).__name__
         wanted = _wanted(self.rules)

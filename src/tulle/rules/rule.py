@@ -26,7 +26,7 @@ NEEDS_QUOTES = r'[,;"]|->|(^|\s)#|^\s|\s$|^$|^\d+(\s+\d+)+$'
 
 @dataclass(frozen=True, init=False)
 class Rule:
-    """A rule to hide: antecedent -> consequent.
+    """Name a rule to hide: antecedent -> consequent.
 
     Parameters
     ----------
@@ -106,12 +106,31 @@ class RuleFile(NamedTuple):
 
 
 def read_rules(path: str | os.PathLike[str]) -> RuleFile:
-    """Reads a rules file.
+    r"""Read a rules file.
 
-    One rule a line, ``bread, milk -> beer``, perhaps followed by its own thresholds after
-    semicolons: ``; disclosure=25%``, ``; support=0.2%``, ``; confidence=50%``. A line
+    Each line holds one rule, ``bread, milk -> beer``, optionally followed by its own thresholds
+    after semicolons: ``; disclosure=25%``, ``; support=0.2%``, ``; confidence=50%``. A line
     ``keep: bread, milk`` names an itemset that must stay frequent. ``#`` at the beginning of a
     line or after a blank begins a comment.
+
+    Parameters
+    ----------
+    path : path-like
+        The rules file.
+
+    Returns
+    -------
+    RuleFile
+        A pair: ``rules`` (a list of :class:`Rule`) and ``keep`` (the itemsets to keep).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tulle import read_rules
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "secret.txt"
+    >>> _ = path.write_text("bread, milk -> beer ; support=5%\n")
+    >>> read_rules(path).rules
+    [Rule('bread, milk -> beer')]
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -183,13 +202,17 @@ def _as_rule(given: Any) -> Rule:
 
 
 def _rules_of_frame(given: Any) -> list[Rule]:
-    import narwhals as nw
-
-    frame = nw.from_native(given, eager_only=True)
-    if not {"antecedent", "consequent"} <= set(frame.columns):
+    names = getattr(given, "column_names", given.columns)  # pyarrow's `columns` are the data
+    if not {"antecedent", "consequent"} <= {str(name) for name in names}:
         raise ParameterError("a frame of rules has columns 'antecedent' and 'consequent'")
-    sides = zip(frame["antecedent"].to_list(), frame["consequent"].to_list())
-    return [Rule(list(left), list(right)) for left, right in sides]
+    left, right = (_as_list(given[name]) for name in ("antecedent", "consequent"))
+    return [Rule(list(sides[0]), list(sides[1])) for sides in zip(left, right)]
+
+
+def _as_list(column: Any) -> list[Any]:
+    """A column of pandas, polars or pyarrow as a list."""
+    found: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    return found
 
 
 def _sides(text: Any) -> tuple[list[str], list[str]]:

@@ -46,7 +46,7 @@ _CONTENT = "site agreement"
 
 
 class SiteAgreement:
-    """The agreement of several sites on how their tables are coded.
+    """Agree among several sites on how their tables are coded.
 
     Make one with :meth:`create` (a schema and public ranges), :meth:`from_policy` or
     :meth:`from_summaries`; keep it with :meth:`save`, read it with :meth:`load`. It cannot be
@@ -110,18 +110,48 @@ class SiteAgreement:
         key: SecretKey | None = None,
         **choices: Any,
     ) -> SiteAgreement:
-        """Make an agreement from a schema and what is public about it.
+        """Create an agreement from a schema and what is public about it.
 
         Parameters
         ----------
-        schema
-            A policy, columns of a policy, or a mapping of names to kinds: ``integer``,
-            ``decimal``, ``category``, ``boolean``, ``datetime``, ``text``. Columns with the role
-            identifier, ignored or level do not go out.
-        key
+        schema : Policy, sequence of Column, or mapping of str to kind
+            The columns; kinds are ``integer``, ``decimal``, ``category``, ``boolean``, ``datetime``
+            and ``text``. Columns with the role identifier, ignored or level do not go out.
+        key : SecretKey, optional
             A key of your own; by default a new one.
         **choices
-            What the sites choose for their columns: the fields of ``Choices``.
+            What the sites choose for their columns:
+
+            - ``ranges``: the public range of each number or date, ``{"age": (0, 120)}``. Values
+              outside it are refused or clamped when a table is encoded.
+            - ``cuts``: ``"equal"`` (groups of equal width with secret ends and secret first number;
+              the codes are a straight line, every miner finds the same) or ``"uneven"`` (secret cut
+              points and secret steps; only miners that look at order, such as trees and rules over
+              intervals, find the same, but a few known pairs reveal less).
+            - ``groups``: the number of groups of each number or date, 5 by default.
+            - ``limits``, ``values``: cut points and group numbers of single columns, given instead
+              of drawn, as in the paper.
+            - ``alias``: numbers and dates that are names rather than amounts (a ward, a postal
+              code).
+            - ``categories``: columns coded by a negotiated table, the union of their categories.
+            - ``other``: columns of ``categories`` whose unforeseen values share one alias, which
+              decodes to ``other``.
+            - ``plain``: columns that are left as they are.
+            - ``split``: the largest share of the records that one alias may have, but for the luck
+              of the draw: frequent values get several aliases, up to 64. Hides frequencies;
+              **changes mining results**.
+            - ``joint``: pairs of columns that get one alias together. Hides the single marginals;
+              the miner sees one attribute instead of two.
+
+        Returns
+        -------
+        SiteAgreement
+
+        Raises
+        ------
+        ParameterError
+            If a choice has the wrong shape, names a column that is not there, or contradicts
+            another.
         """
         secret = SecretKey.generate() if key is None else key
         if not isinstance(secret, SecretKey):
@@ -130,9 +160,18 @@ class SiteAgreement:
 
     @classmethod
     def from_summaries(cls, summaries: Iterable[Any], **choices: Any) -> SiteAgreement:
-        """An agreement from what each site tells of its own table (see :class:`SiteSummary`).
+        """Create an agreement from what each site says of its own table.
 
-        A summary holds names, kinds and rounded ranges, no list of categories.
+        Parameters
+        ----------
+        summaries : iterable of SiteSummary
+            One from each site: names, kinds and rounded ranges, no list of categories.
+        **choices
+            Further parameters of :meth:`create`.
+
+        Returns
+        -------
+        SiteAgreement
         """
         from tulle.sites.summary import merge_summaries
 
@@ -142,10 +181,19 @@ class SiteAgreement:
 
     @classmethod
     def from_policy(cls, path: str | os.PathLike[str], **choices: Any) -> SiteAgreement:
-        """An agreement from a policy file: its columns, their bounds, and its section ``[sites]``.
+        """Create an agreement from a policy file: its columns, bounds and section ``[sites]``.
 
-        The section may hold every parameter of :meth:`create`; those given here come first, of
-        ranges and other mappings column by column.
+        Parameters
+        ----------
+        path : path-like
+            The policy file. Its section ``[sites]`` may hold every parameter of :meth:`create`.
+        **choices
+            Parameters of :meth:`create` that take precedence over the file; ranges and other
+            mappings are merged column by column.
+
+        Returns
+        -------
+        SiteAgreement
         """
         from tulle.table.policy import load_policy
 
@@ -155,12 +203,39 @@ class SiteAgreement:
     # -- the file -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], lock: Lock, *, force: bool = False) -> None:
-        """Writes the agreement, sealed by a passphrase or by the key of a key file (mode 0600)."""
+        """Write the agreement, sealed by a passphrase or by the key of a key file (mode 0600).
+
+        Parameters
+        ----------
+        path : path-like
+            The file to create.
+        lock : str or SecretKey
+            The passphrase or key that will open it.
+        force : bool
+            Replace a file that exists.
+        """
         write_sealed(path, self._to_json(), _CONTENT, lock, force=force)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], lock: Lock) -> SiteAgreement:
-        """Reads a sealed agreement with the passphrase or key that sealed it."""
+        """Read a sealed agreement with the passphrase or key that sealed it.
+
+        Parameters
+        ----------
+        path : path-like
+            The file that :meth:`save` wrote.
+        lock : str or SecretKey
+            The passphrase or key that sealed it.
+
+        Returns
+        -------
+        SiteAgreement
+
+        Raises
+        ------
+        KeyMaterialError
+            If the lock does not open the file.
+        """
         plain = read_sealed(path, _CONTENT, lock)
         try:
             entries = json.loads(plain)
@@ -183,18 +258,31 @@ class SiteAgreement:
     # -- new secrets --------------------------------------------------------------------------
 
     def rotate(self) -> SiteAgreement:
-        """The same schema under a new key: other aliases, other secret cut points.
+        """Create the same schema under a new key: other aliases, other secret cut points.
 
         Cut points and tables that were given, not drawn, stay. What was encoded under this
         agreement can still be decoded with it: keep its file.
+
+        Returns
+        -------
+        SiteAgreement
         """
         return self._under(SecretKey.generate(), self.generation + 1)
 
     def for_release(self, label: str) -> SiteAgreement:
-        """The agreement for one release: sites that use the same label get the same codes.
+        """Derive the agreement for one release; sites that use the same label get the same codes.
 
         Aliases of two labels have nothing in common, so that a miner who holds two releases
         cannot link them by these; numbers keep their order in both. Nothing needs to be exchanged.
+
+        Parameters
+        ----------
+        label : str
+            The name of the release.
+
+        Returns
+        -------
+        SiteAgreement
         """
         return self._under(SecretKey(self._key.derive(f"sites/release/{label}")), self.generation)
 
@@ -220,14 +308,30 @@ class SiteAgreement:
         return any(column.name == name for column in self.columns)
 
     def describe(self) -> list[dict[str, Any]]:
-        """One row a column: name, way, role; nothing secret."""
+        """List the columns with their coding and role; nothing secret.
+
+        Returns
+        -------
+        list of dict
+            One row per column.
+        """
         return [
             {"column": c.name, "type": str(c.type), "role": str(c.role), "coded": c.in_words}
             for c in self.columns
         ]
 
     def keyed_id(self, digest: str) -> str:
-        """A name for a table that says nothing without the key: the same table, the same name."""
+        """Return a name for a table that says nothing without the key.
+
+        Parameters
+        ----------
+        digest : str
+            The digest of the table; the same digest gives the same name.
+
+        Returns
+        -------
+        str
+        """
         return blake2b(
             digest.encode(), key=self._key.derive("sites/table-id"), digest_size=16
         ).hexdigest()

@@ -39,10 +39,10 @@ from tulle.sites._results import (
     tree_text,
     with_names,
 )
-from tulle.sites._shapes import Shape, kind_of_table, named_columns, rebuild
+from tulle.sites._shapes import named_columns, rebuild
 from tulle.sites._texts import from_text, present, texts_of
 from tulle.sites.agreement import SiteAgreement
-from tulle.table._frames import enter
+from tulle.table._frames import Exit, enter
 
 # One column to codes and back. What is coded is decoded again before anything leaves.
 
@@ -244,7 +244,7 @@ def _texts_or_none(values: pl.Series, type: ValueType) -> list[str | None]:
 
 
 class SiteCodec:
-    """Encodes a site's table and decodes what the miner found in the union.
+    """Encode a site's table and decode what the miner found in the union.
 
     Row in, row out: row i of the encoded table is row i of the plain one, under codes that only
     holders of the agreement can read. Any frame in, the same kind out. There is nothing to fit:
@@ -310,10 +310,22 @@ class SiteCodec:
         self.random_state = random_state
         self.unknown_count_ = 0
         self._vocabulary = Vocabulary(agreement.columns, agreement._key)
-        self._shape = Shape()
+        self._exit: Exit | None = None
+        self._dtypes: dict[str, pl.DataType] = {}
 
     def transform(self, X: Any) -> Any:
-        """The encoded table: the agreed columns, in the agreed order."""
+        """Encode a table: the agreed columns, in the agreed order.
+
+        Parameters
+        ----------
+        X : table
+            The site's table, any frame or array.
+
+        Returns
+        -------
+        table
+            The same kind of container, row for row.
+        """
         frame = self._open(X)
         rng = as_generator(self.random_state)
         encoded = []
@@ -323,7 +335,18 @@ class SiteCodec:
         return rebuild(X, pl.DataFrame(encoded))
 
     def learn(self, X: Any) -> SiteCodec:
-        """Remembers the values of a table, so that results about them can be decoded."""
+        """Remember the values of a table, so that results about them can be decoded.
+
+        Parameters
+        ----------
+        X : table
+            The site's table.
+
+        Returns
+        -------
+        SiteCodec
+            This codec.
+        """
         frame = self._open(X)
         for column in self.agreement.columns:
             if isinstance(column, Joint) or (isinstance(column, Aliased) and column.keyed):
@@ -331,10 +354,19 @@ class SiteCodec:
         return self
 
     def inverse_transform(self, X: Any) -> Any:
-        """The plain table of an encoded one, or of some of its columns.
+        """Decode an encoded table, or some of its columns.
 
         Columns that the agreement does not know (a cluster number, a prediction) are kept; aliases
-        in them are decoded. An array has no names: it must hold all columns that transform gives.
+        in them are decoded.
+
+        Parameters
+        ----------
+        X : table
+            The encoded table. An array has no names: it must hold all columns that transform gives.
+
+        Returns
+        -------
+        table
         """
         decoded: list[pl.Series] = []
         unknown = 0
@@ -349,29 +381,48 @@ class SiteCodec:
                 )
             unknown += unread
         self.unknown_count_ = unknown
-        order = {name: place for place, name in enumerate(self._shape.dtypes)}
+        order = {name: place for place, name in enumerate(self._dtypes)}
         decoded.sort(key=lambda series: order.get(series.name, len(order)))
-        return rebuild(X, pl.DataFrame(decoded), self._shape)
+        return rebuild(X, pl.DataFrame(decoded), self._exit)
 
     # -- results ------------------------------------------------------------------------------
 
     def decode_text(self, text: str, *, decimals: int | None = None) -> str:
-        """Aliases, thresholds and intervals wherever they stand in a text.
+        """Decode aliases, thresholds and intervals wherever they stand in a text.
 
-        ``decimals`` fixes the decimals of decoded numbers; by default as many as the codes can
-        tell. Aliases of values that this codec has not seen stay, and ``unknown_count_`` counts
-        them.
+        Aliases of values that this codec has not seen stay, and ``unknown_count_`` counts them.
+
+        Parameters
+        ----------
+        text : str
+            Any text about encoded data.
+        decimals : int, optional
+            Decimals of decoded numbers; by default as many as the codes support.
+
+        Returns
+        -------
+        str
         """
         if not isinstance(text, str):
             raise DataError(f"decode_text needs a text. Got {type(text).__name__}")
         return str(self._read(lambda reader: reader.text(text, decimals)))
 
     def decode_rules(self, rules: Any) -> Any:
-        """Itemsets and rules: strings, or any nest of sets, lists, tuples, mappings and frames.
+        """Decode itemsets and rules.
 
         An item may be an alias, ``column=alias``, ``column=code``, ``column=(code, code]``, or a
         pair (column, alias or code). The frames of mlxtend are decoded cell by cell. A bare alias
         becomes its value, and ``column=value`` where several columns have that value.
+
+        Parameters
+        ----------
+        rules : str, frame, or any nest of sets, lists, tuples and mappings
+            What the miner found.
+
+        Returns
+        -------
+        object
+            The same structure, decoded.
         """
         return self._read(lambda reader: reader.anything(rules))
 
@@ -383,13 +434,27 @@ class SiteCodec:
         class_names: Sequence[str] | None = None,
         decimals: int | None = None,
     ) -> str:
-        """A decision tree: text of any tool, or a fitted tree of scikit-learn.
+        """Decode a decision tree: text of any tool, or a fitted tree of scikit-learn.
 
-        Decoding text needs the thresholds with enough digits (``export_text(decimals=10)``); a
-        fitted tree has them all. ``decimals`` are those of the decoded ones, by default 2 of a
-        fitted tree and of text as many as its digits tell. ``feature_names`` stand for feature_0,
-        feature_1, ... The leaves of a regression tree are means of codes: see
+        Decoding text needs thresholds with enough digits (``export_text(decimals=10)``); a fitted
+        tree has them all. The leaves of a regression tree are means of codes: see
         :meth:`decode_centers`.
+
+        Parameters
+        ----------
+        tree : str or fitted scikit-learn tree
+            The tree.
+        feature_names : sequence of str, optional
+            Columns that feature_0, feature_1, ... stand for.
+        class_names : sequence of str, optional
+            Names of the classes.
+        decimals : int, optional
+            Decimals of decoded thresholds; by default 2 for a fitted tree, and for text as many as
+            its digits support.
+
+        Returns
+        -------
+        str
         """
         if isinstance(tree, str):
             return self.decode_text(with_names(tree, feature_names), decimals=decimals)
@@ -398,26 +463,60 @@ class SiteCodec:
         return shortened(self.decode_text(text, decimals=shown), shown)
 
     def decode_intervals(self, intervals: Any, column: str) -> Any:
-        """Intervals of codes of one column: texts, pairs of numbers or pandas Intervals."""
+        """Decode intervals of codes of one column.
+
+        Parameters
+        ----------
+        intervals : sequence of str, pairs of numbers or pandas Intervals
+            The intervals.
+        column : str
+            The column.
+
+        Returns
+        -------
+        object
+            The same kind of intervals, in the column's own units.
+        """
         graded = self.agreement[column]
         if not isinstance(graded, Graded):
             raise DataError(f"column '{column}' is not graded: it has no intervals")
         return decode_intervals(intervals, graded)
 
     def decode_centers(self, centers: Any, columns: Sequence[str] | None = None) -> Any:
-        """Means of codes, such as cluster centres: a frame, or an array with column names.
+        """Decode means of codes, such as cluster centers.
 
         Where codes are a straight line of the numbers (equal cuts) a decoded mean is the mean of
         the numbers; otherwise it is a point of the same group, and not their mean. Numbers are
         not rounded. Columns with an alias in their name are renamed.
+
+        Parameters
+        ----------
+        centers : frame or array
+            The means.
+        columns : sequence of str, optional
+            Column names of an array.
+
+        Returns
+        -------
+        frame or array
         """
         return self._read(lambda reader: reader.centers(centers, columns))
 
     def decode_json(self, found: Any) -> Any:
-        """Anything read from JSON: strings, and numbers under the name of a graded column.
+        """Decode anything read from JSON: strings, and numbers under the name of a graded column.
 
         Numbers under ``threshold``, ``value``, ``low``, ``high``, ``mean`` belong to the column
         that the same object names under ``feature``, ``column`` or ``attribute``.
+
+        Parameters
+        ----------
+        found : object
+            What ``json.load`` returned.
+
+        Returns
+        -------
+        object
+            The same structure, decoded.
         """
         return self._read(lambda reader: reader.json(found))
 
@@ -430,15 +529,33 @@ class SiteCodec:
     # -- values -------------------------------------------------------------------------------
 
     def save_vocabulary(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes the values seen so far for the other sites, sealed under the agreement.
+        """Write the values seen so far for the other sites, sealed under the agreement.
 
         With it they can decode results about values that only this site holds. The miner cannot
         read it.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to create.
+        force : bool
+            Replace a file that exists.
         """
         self._vocabulary.save(path, force=force)
 
     def load_vocabulary(self, path: str | os.PathLike[str]) -> SiteCodec:
-        """Adds the values that another site has shared."""
+        """Add the values that another site has shared.
+
+        Parameters
+        ----------
+        path : path-like
+            The file that :meth:`save_vocabulary` wrote.
+
+        Returns
+        -------
+        SiteCodec
+            This codec.
+        """
         self._vocabulary.load(path)
         return self
 
@@ -447,7 +564,7 @@ class SiteCodec:
     def _open(self, X: Any) -> pl.DataFrame:
         frame, exit = enter(X)
         self._check_columns(frame.columns)
-        self._shape = Shape(kind_of_table(X), exit, dict(frame.schema))
+        self._exit, self._dtypes = exit, dict(frame.schema)
         return frame
 
     def _check_columns(self, names: list[str]) -> None:
@@ -490,7 +607,7 @@ class SiteCodec:
             kept, unread = decode_foreign(series, self._vocabulary, pattern)
             return [kept], unread
         column = self.agreement[series.name]
-        dtypes = [self._shape.dtypes.get(name) for name in column.sources]
+        dtypes = [self._dtypes.get(name) for name in column.sources]
         if isinstance(column, Graded):
             return [decode_graded(series, column, dtypes[0])], 0
         if isinstance(column, Aliased):

@@ -57,11 +57,16 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class SiteSummary:
-    """What one site shows the others so that they can agree.
+    """Summarize what one site shows the others so that they can agree.
 
-    Names, kinds, roles and, for numbers and dates, a range: its ends lie beyond the extremes, on
-    a grid of about a tenth of its width, so that those of single people do not show. No category,
-    no count.
+    It holds names, kinds, roles and, for numbers and dates, a range: its ends lie beyond the
+    extremes, on a grid of about a tenth of its width, so that those of single people do not
+    show. No category, no count.
+
+    Parameters
+    ----------
+    columns : tuple of ColumnSummary
+        One per column; :meth:`of` makes them.
 
     What may leave
     --------------
@@ -69,6 +74,8 @@ class SiteSummary:
 
     Examples
     --------
+    >>> import polars as pl
+    >>> from tulle import SiteSummary
     >>> table = pl.DataFrame({"age": [17, 34, 90], "illness": ["Flu", "Gastritis", "Flu"]})
     >>> for column in SiteSummary.of(table).columns:
     ...     print(column.name, column.kind, column.low, column.high)
@@ -80,7 +87,19 @@ class SiteSummary:
 
     @classmethod
     def of(cls, X: Any, policy: Any = None) -> SiteSummary:
-        """The summary of a table; a policy says the kinds and roles, if there is one."""
+        """Summarize a table.
+
+        Parameters
+        ----------
+        X : table
+            The site's table.
+        policy : Policy, optional
+            Kinds and roles of the columns; inferred without it.
+
+        Returns
+        -------
+        SiteSummary
+        """
         from tulle.sites.agreement import as_columns
 
         frame = to_polars(X)
@@ -88,7 +107,15 @@ class SiteSummary:
         return cls(tuple(_summarise(series, known.get(series.name)) for series in frame))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes the summary as JSON."""
+        """Write the summary as JSON.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to create.
+        force : bool
+            Replace a file that exists.
+        """
         entries = {
             "format": FORMAT,
             "version": VERSION,
@@ -99,7 +126,17 @@ class SiteSummary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SiteSummary:
-        """Reads a summary."""
+        """Read a summary that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The JSON file.
+
+        Returns
+        -------
+        SiteSummary
+        """
         try:
             entries = json.loads(Path(path).read_bytes())
             if entries["format"] != FORMAT or entries["version"] != VERSION:

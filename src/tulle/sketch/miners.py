@@ -31,7 +31,7 @@ _SHRINKAGE = 50  # components at which an estimated cosine is trusted by half
 
 
 class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
-    """The vote of the nearest sketches.
+    """Classify sketches by the vote of their nearest neighbours.
 
     Suppressed training records are left out; a suppressed record has no neighbours, and gets the
     shares of the classes in the training data (so ``predict`` gives the most frequent class).
@@ -76,7 +76,19 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         self.weights = weights
 
     def fit(self, X: Any, y: Any) -> SketchKNeighborsClassifier:
-        """Keeps the sketches and their classes."""
+        """Keep the training sketches and their classes.
+
+        Parameters
+        ----------
+        X : Sketches or ndarray
+            The sketches.
+        y : array-like
+            The class of each record.
+
+        Returns
+        -------
+        self
+        """
         check_int(type(self).__name__, "n_neighbors", self.n_neighbors, 1)
         check_choice(type(self).__name__, "metric", self.metric, ("cosine", "euclidean"))
         check_choice(type(self).__name__, "weights", self.weights, ("distance", "uniform"))
@@ -91,7 +103,17 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Shares of the classes among the nearest sketches."""
+        """Return the shares of the classes among the nearest sketches.
+
+        Parameters
+        ----------
+        X : Sketches or ndarray
+            The sketches.
+
+        Returns
+        -------
+        ndarray of shape (records, classes)
+        """
         check_is_fitted(self)
         sketches = given(self, X)
         shares = np.tile(self._priors, (len(sketches), 1))
@@ -102,7 +124,17 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         return shares
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class with the largest share; of equal ones the first."""
+        """Return the class with the largest share of each sketch; the first of equal ones.
+
+        Parameters
+        ----------
+        X : Sketches or ndarray
+            The sketches.
+
+        Returns
+        -------
+        ndarray
+        """
         shares = self.predict_proba(X)
         return self.classes_[np.argmax(shares, axis=1)]
 
@@ -164,7 +196,7 @@ _BLOCK = 8192  # records compared with the centres at once
 
 
 class SketchKMeans(ClusterMixin, BaseEstimator):
-    """k-means on sketches.
+    """Cluster sketches by k-means.
 
     A centre is the mean of its members, each component over the members that have it; a record is
     compared with a centre over its own components. With equal lengths this is Lloyd's algorithm
@@ -217,7 +249,19 @@ class SketchKMeans(ClusterMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> SketchKMeans:
-        """Finds the centres."""
+        """Find the cluster centres.
+
+        Parameters
+        ----------
+        X : Sketches or ndarray
+            The sketches.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
         for name in ("n_clusters", "n_init", "max_iter"):
             check_int(type(self).__name__, name, getattr(self, name), 1)
         sketches = given(self, X, reset=True)
@@ -234,7 +278,17 @@ class SketchKMeans(ClusterMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
-        """The nearest centre of each sketch; -1 for suppressed ones."""
+        """Return the nearest centre of each sketch; -1 for suppressed ones.
+
+        Parameters
+        ----------
+        X : Sketches or ndarray
+            The sketches.
+
+        Returns
+        -------
+        ndarray of int32
+        """
         check_is_fitted(self)
         sketches = given(self, X)
         return _nearest_centre(sketches, self.cluster_centers_)[0]

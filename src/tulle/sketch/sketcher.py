@@ -218,7 +218,7 @@ _DEFAULT_DELTA = 0.5
 
 
 class Sketcher(TransformerMixin, BaseEstimator):
-    """Short vectors instead of sparse records, with bounded accuracy, from a secret key.
+    """Sketch sparse records as short vectors of bounded accuracy, made from a secret key.
 
     A record x becomes m sums of its entries under random signs. They estimate dot products,
     lengths and distances without the key, and single attributes with it; fewer components hide
@@ -244,9 +244,9 @@ class Sketcher(TransformerMixin, BaseEstimator):
     k
         Number of neighbours (``k-variance`` only).
     criterion
-        ``"definition"``: the bound sqrt(|x||y| - |x.y|) as the paper prints it; the longer the
-        records, the weaker. ``"gap"``: the bound |x||y| - |x.y|: a neighbour cannot be told from
-        a record that points the same way; free of scale, and on counts much stricter.
+        ``"definition"``: the bound ``sqrt(|x||y| - |x.y|)`` as the paper prints it; the longer the
+        records, the weaker. ``"gap"``: the bound ``|x||y| - |x.y|``: a neighbour cannot be told
+        from a record that points the same way; free of scale, and on counts much stricter.
     max_components
         No record gets more components than this.
     graph
@@ -303,7 +303,19 @@ class Sketcher(TransformerMixin, BaseEstimator):
         self.text = text
 
     def fit(self, X: Any, y: Any = None) -> Sketcher:
-        """Checks parameters and records, and takes or makes the key; keeps nothing of X."""
+        """Check parameters and records, and take or create the key; nothing of X is kept.
+
+        Parameters
+        ----------
+        X : records
+            As for :meth:`transform`.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
         self.check_parameters()
         records = self._records(X, reset=True)
         if self.model == "k-variance":
@@ -312,20 +324,38 @@ class Sketcher(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Sketches:
-        """The sketches of the records of X, verified before they are returned.
+        """Sketch the records and verify the guarantee before returning them.
 
-        X: a scipy sparse matrix (a vectoriser's output), an array, Transactions, a list of texts
-        (see :mod:`tulle.sketch._records`), of bags of words or of mappings word -> weight, or the
-        path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents).
+        Parameters
+        ----------
+        X : records
+            A scipy sparse matrix (a vectorizer's output), an array, :class:`Transactions`, a list
+            of texts, of bags of words or of mappings word -> weight, or the path of a file
+            (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents).
+
+        Returns
+        -------
+        Sketches
         """
         (whole,) = self.transform_parts(X)
         return whole
 
     def transform_parts(self, X: Any, size: int | None = None) -> Iterator[Sketches]:
-        """What :meth:`transform` gives, ``size`` records after the other.
+        """Yield what :meth:`transform` returns in parts, to save memory.
 
-        All records are looked at and verified before the first part is made, but only the
-        components of one part are in memory.
+        All records are examined and verified before the first part is made, but only the components
+        of one part are in memory.
+
+        Parameters
+        ----------
+        X : records
+            As for :meth:`transform`.
+        size : int, optional
+            Records in a part.
+
+        Yields
+        ------
+        Sketches
         """
         check_is_fitted(self, "key_")
         self.check_parameters()
@@ -343,10 +373,20 @@ class Sketcher(TransformerMixin, BaseEstimator):
             yield Sketches(values, lengths[part], provenance)
 
     def reconstruct(self, sketches: Sketches, columns: Any = None) -> Any:
-        """Estimates of attributes, for the holder of the key: records x columns.
+        """Estimate attributes of the records; this needs the key.
 
-        ``columns`` are column numbers, or terms if the records were texts or baskets; None means
-        all columns that ``fit`` saw. Rows of suppressed records are NaN.
+        Parameters
+        ----------
+        sketches : Sketches
+            Sketches made with this key.
+        columns : sequence of int or str, optional
+            Column numbers, or terms if the records were texts or baskets; by default all columns
+            that ``fit`` saw.
+
+        Returns
+        -------
+        ndarray of shape (records, columns)
+            Rows of suppressed records are NaN.
         """
         check_is_fitted(self, "key_")
         if not isinstance(sketches, Sketches):
@@ -361,7 +401,19 @@ class Sketcher(TransformerMixin, BaseEstimator):
             return sums / np.where(sketches.suppressed, np.nan, sketches.lengths)[:, None]
 
     def signs(self, columns: Any, components: int) -> npt.NDArray[np.int8]:
-        """The secret signs of some columns, columns x components: as secret as the key."""
+        """Return the secret signs of some columns; they are as secret as the key.
+
+        Parameters
+        ----------
+        columns : sequence of int or str
+            As for :meth:`reconstruct`.
+        components : int
+            Number of components.
+
+        Returns
+        -------
+        ndarray of int8, shape (columns, components)
+        """
         check_is_fitted(self, "key_")
         if not hasattr(self, "n_features_in_"):
             terms: list[Any] = [columns] if isinstance(columns, str | int) else list(columns)
@@ -406,7 +458,12 @@ class Sketcher(TransformerMixin, BaseEstimator):
     # --- the rest -------------------------------------------------------------------------
 
     def check_parameters(self) -> None:
-        """Refuses wrong parameters; ``fit`` and ``transform`` do it too."""
+        """Refuse wrong parameters, as ``fit`` and ``transform`` do.
+
+        Raises
+        ------
+        ParameterError
+        """
         owner = type(self).__name__
         check_choice(owner, "model", self.model, MODELS)
         if self.delta is not None:

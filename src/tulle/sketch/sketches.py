@@ -159,7 +159,7 @@ def _read_parquet(path: FilePath) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sketches:
-    """Sketches of records, made by :class:`tulle.Sketcher`; row i is the sketch of record i.
+    """Hold the sketches of records, row i that of record i, as :class:`tulle.Sketcher` makes them.
 
     Parameters
     ----------
@@ -250,21 +250,53 @@ class Sketches:
     # --- asking ---------------------------------------------------------------------------
 
     def dot(self, other: Sketches | None = None) -> Floats:
-        """Estimated dot products of all records with all others; NaN where one is suppressed."""
+        """Estimate the dot products of all records with all others.
+
+        Parameters
+        ----------
+        other : Sketches, optional
+            Sketches made with the same key; these themselves by default.
+
+        Returns
+        -------
+        ndarray of shape (records, other records)
+            NaN where one of the two is suppressed.
+        """
         other = self._partner(other)
         return _per_component(_products(self, other), _common(self, other))
 
     def norms(self, *, squared: bool = False) -> Floats:
-        """Estimated lengths of the records; ``squared`` gives the unbiased estimate of |x|²."""
+        r"""Estimate the lengths of the records.
+
+        Parameters
+        ----------
+        squared : bool
+            Return the unbiased estimate of \|x\|² instead.
+
+        Returns
+        -------
+        ndarray
+        """
         sums = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
         estimates = _per_component(sums, self.lengths)
         return estimates if squared else np.sqrt(estimates)
 
     def distances(self, other: Sketches | None = None, *, squared: bool = False) -> Floats:
-        """Estimated Euclidean distances; ``squared`` gives the unbiased estimate of |x - y|².
+        r"""Estimate the Euclidean distances of all records to all others.
 
-        It is |x|² + |y|² - 2 x.y with all three estimated from the components that both records
-        have, so never negative; for equal lengths this is the formula of the paper.
+        The estimate is \|x\|² + \|y\|² - 2 x.y with all three taken from the components that both
+        records have, so it is never negative; for equal lengths this is the formula of the paper.
+
+        Parameters
+        ----------
+        other : Sketches, optional
+            Sketches made with the same key; these themselves by default.
+        squared : bool
+            Return the unbiased estimate of \|x - y\|² instead.
+
+        Returns
+        -------
+        ndarray of shape (records, other records)
         """
         other = self._partner(other)
         common = _common(self, other)
@@ -275,7 +307,17 @@ class Sketches:
         return estimates if squared else np.sqrt(estimates)
 
     def cosines(self, other: Sketches | None = None) -> Floats:
-        """Estimated cosines: the dot product over both lengths, from the shared components."""
+        """Estimate the cosines of all records with all others, from the shared components.
+
+        Parameters
+        ----------
+        other : Sketches, optional
+            Sketches made with the same key; these themselves by default.
+
+        Returns
+        -------
+        ndarray of shape (records, other records)
+        """
         other = self._partner(other)
         common = _common(self, other)
         mine = np.take_along_axis(_energy(self), common, axis=1)
@@ -287,9 +329,18 @@ class Sketches:
         return cosines
 
     def centroid(self, rows: Any = None) -> Sketches:
-        """The sketch of the mean record, over the components that all the rows have.
+        """Compute the sketch of the mean record, over the components that all the rows have.
 
         Nothing was promised for it, so it cannot be saved as a release.
+
+        Parameters
+        ----------
+        rows : index, optional
+            The records to average; all by default.
+
+        Returns
+        -------
+        Sketches
         """
         chosen = self if rows is None else self[rows]
         chosen = chosen[~chosen.suppressed]
@@ -314,20 +365,55 @@ class Sketches:
         sources: tuple[str | os.PathLike[str], ...] = (),
         force: bool = False,
     ) -> Manifest:
-        """Writes ``.parquet`` or ``.npz`` with a manifest beside it, or nothing at all."""
+        """Write the sketches with their manifest, or nothing at all.
+
+        Parameters
+        ----------
+        path : path-like
+            A ``.parquet`` or ``.npz`` file; the manifest is written next to it.
+        source : mapping, optional
+            What the manifest says of the source.
+        sources : tuple of path-like
+            Files that must not be overwritten.
+        force : bool
+            Replace a release that exists.
+
+        Returns
+        -------
+        Manifest
+        """
         return write_sketches([self], path, source=source, sources=sources, force=force)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Sketches:
-        """Reads what :meth:`save` wrote; the manifest may be missing."""
+        """Read sketches that :meth:`save` wrote; the manifest may be missing.
+
+        Parameters
+        ----------
+        path : path-like
+            The ``.parquet`` or ``.npz`` file.
+
+        Returns
+        -------
+        Sketches
+        """
         return cls(*read_sketches(path))
 
     @classmethod
     def stacked(cls, parts: Iterable[Sketches]) -> Sketches:
-        """Sketches made with one key, one below the other.
+        """Stack sketches made with one key, one below the other.
 
         What was promised for all of them alike, record by record, is promised for the whole.
         k-variance looks at pairs: parts that were sketched apart keep no promise together.
+
+        Parameters
+        ----------
+        parts : iterable of Sketches
+            The parts, in order.
+
+        Returns
+        -------
+        Sketches
         """
         parts = list(parts)
         if not parts:
@@ -341,7 +427,12 @@ class Sketches:
         return cls(np.concatenate(padded), lengths, _common_provenance(parts))
 
     def counts(self) -> dict[str, Any]:
-        """Records, suppressed ones, and the spread of the lengths of the others."""
+        """Count the records, the suppressed ones, and the spread of the lengths of the others.
+
+        Returns
+        -------
+        dict
+        """
         return counts_of(self.lengths)
 
 

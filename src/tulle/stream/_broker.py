@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from tulle.errors import DataError, TulleError, missing_extra
 from tulle.io._formats import display_name
 from tulle.io._text import TOO_LONG
-from tulle.stream.sources import BLOCK, LONGEST, NO_LINES, Lines, Position
+from tulle.stream._sources import BLOCK, LONGEST, NO_LINES, Lines, Position
 
 # Messages pulled from a NATS JetStream server, a block of bytes at a time. The client's own
 # ``fetch`` is bounded by number alone, so that large messages overrun its memory or the server's,

@@ -23,7 +23,7 @@ from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey
 from tulle.stream import StreamCondenser
 from tulle.stream._saved import state_from_bytes, state_to_bytes
-from tulle.stream.sources import Lines, Source
+from tulle.stream._sources import Lines, Source
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tulle.errors import DataError
-from tulle.stream.sources import (
+from tulle.stream._sources import (
     BLOCK,
     NO_LINES,
     PAUSE,

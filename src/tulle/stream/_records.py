@@ -75,7 +75,7 @@ class RecordReader:
         """
         plain = [None if text is None else text.decode("latin-1").encode() for text in texts]
         if self.kind == "csv":
-            if self._csv is None and (first := next(filter(None, plain), None)) is not None:
+            if self._csv is None and (first := _first(plain)) is not None:
                 self._csv = CsvReader(self.source, self.header.decode("latin-1").encode(), first)
             if self._csv is None:
                 return 0, {}  # blank lines only
@@ -111,7 +111,7 @@ class RecordReader:
         return found
 
     def _begin_csv(self, texts: Texts, declared: Mapping[str, Kind | None]) -> None:
-        reader = self._open_csv(next(filter(None, texts), None))
+        reader = self._open_csv(_first(texts))
         reader.judge(self._fields(texts)[0])
         guessed = {name: guess.result for name, guess in reader.guesses.items()}
         self._settle({n: declared_type(declared.get(n), found) for n, found in guessed.items()})
@@ -194,6 +194,11 @@ class RecordReader:
         if b"\r\n" in block:  # a return that belongs to a text must not be taken for a line end
             block = b"\r\n".join([*chosen, b""])
         return self._csv.fields(block), places, refused
+
+
+def _first(texts: Texts) -> bytes | None:
+    """The first text that is not blank."""
+    return next((text for text in texts if text and text.strip(b"\r")), None)
 
 
 def _present(texts: Texts) -> tuple[Sequence[int], Sequence[bytes]]:

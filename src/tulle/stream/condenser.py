@@ -46,7 +46,7 @@ _GROUPING, DRAWING = 0, 1  # what a derived generator is for
 
 
 class StreamCondenser(BaseEstimator):
-    """A look-alike of a stream, at any moment, from statistics of groups that follow it.
+    """Condense a stream, so that a look-alike of it can be drawn at any moment.
 
     The first ``init_size`` records are grouped as a table is. Every later record joins the
     nearest group that has at least its level minus one members; a group that has grown to twice
@@ -172,17 +172,22 @@ class StreamCondenser(BaseEstimator):
 
     @alone
     def partial_fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
-        """Takes more records; all of them, or none if one is refused.
+        """Take in more records: all of them, or none if one is refused.
 
         Parameters
         ----------
         X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The new records.
         y : array-like, optional
             A number to condense with the features or, with ``classwise``, the class; given in
             every batch or in none.
         levels : array-like of int >= 1, or the name of a column of ``X``, optional
             The smallest group that each record accepts, in place of ``k``. A column that was
             named once holds the levels of later batches too.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
@@ -212,9 +217,19 @@ class StreamCondenser(BaseEstimator):
         return self
 
     def refusals(self, X: Any) -> dict[int, str]:
-        """Return the records that ``partial_fit`` would refuse, by their row, and why.
+        """Return the records that ``partial_fit`` would refuse, by row, and why.
 
-        A reason holds no value of the record. The others may then come without these.
+        The other records may then be given without these.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The records.
+
+        Returns
+        -------
+        dict of int to str
+            A reason holds no value of the record.
         """
         self._require_groups()
         frame = enter(X)[0]
@@ -228,7 +243,21 @@ class StreamCondenser(BaseEstimator):
         return reasons | {int(fine[row]): reason for row, reason in far.items()}
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
-        """Forgets what was seen and takes these records as the whole stream so far."""
+        """Forget what was seen and take these records as the whole stream so far.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The records.
+        y : array-like, optional
+            As for :meth:`partial_fit`.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            As for :meth:`partial_fit`.
+
+        Returns
+        -------
+        self
+        """
         if hasattr(self, "n_seen_"):
             del self.n_seen_
         self.partial_fit(X, y, levels)
@@ -238,10 +267,17 @@ class StreamCondenser(BaseEstimator):
 
     @alone
     def sample(self, n_samples: int | None = None) -> Any:
-        """New records, in random order: as many as are condensed, or ``n_samples``.
+        """Draw new records, in random order.
 
-        Returns the kind of table that came in, and a pair ``(X_new, y_new)`` if there is a
-        target.
+        Parameters
+        ----------
+        n_samples : int, optional
+            How many; by default as many as are condensed.
+
+        Returns
+        -------
+        table, or pair of tables
+            The kind of table that came in; ``(X_new, y_new)`` if there is a target.
         """
         self._require_groups()
         _check_size("sample", n_samples)
@@ -250,14 +286,24 @@ class StreamCondenser(BaseEstimator):
 
     @alone
     def snapshot(self, n_samples: int | None = None) -> Any:
-        """New records that may leave beside earlier snapshots, as many as are shown or so many.
+        """Draw new records that may be released in addition to earlier snapshots.
 
-        A group's statistics are shown anew only when as many records have joined it, or what has
-        split off it, as the largest level in it asks for; then their sum is added to what was
-        shown, and the result is split anew. The difference between two snapshots speaks of a valid
-        group of newcomers, never of one of them. While records are held back, ranges of numbers
-        grow only as far as the means of groups shown anew. Where there is nothing new to show, the
-        records are the very ones of the snapshot before.
+        A group's statistics are updated only when as many records have joined it, or what has split
+        off it, as the largest level in it asks for; then their sum is added to what was shown, and
+        the result is split again. The difference between two snapshots describes a valid group of
+        newcomers, never one of them. While records are held back, ranges of numbers grow only as
+        far as the means of the updated groups. Where there is nothing new to show, the records are
+        exactly those of the snapshot before.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            How many; by default as many as are shown.
+
+        Returns
+        -------
+        table, or pair of tables
+            As for :meth:`sample`.
         """
         self._require_groups()
         _check_size("snapshot", n_samples)
@@ -278,10 +324,20 @@ class StreamCondenser(BaseEstimator):
         return self._drawn(shown, n_samples, ranges, self._shown_draw)
 
     def merge(self, other: StreamCondenser) -> StreamCondenser:
-        """A condenser that has seen both streams, which must have the same columns.
+        """Combine two streams that have the same columns.
 
         Scales are this stream's; categories and ranges hold both. What the snapshots of either
         have shown, ranges included, stays shown until enough newcomers have joined.
+
+        Parameters
+        ----------
+        other : StreamCondenser
+            The other stream.
+
+        Returns
+        -------
+        StreamCondenser
+            A new one that has seen both.
         """
         if not isinstance(other, type(self)):
             raise ParameterError(f"a stream merges with another, not with a {type(other).__name__}")
@@ -296,7 +352,22 @@ class StreamCondenser(BaseEstimator):
         return merged
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
-        """Fits and samples: ``X_new``, or ``(X_new, y_new)`` if there is a target."""
+        """Fit the records and draw a look-alike of the same size.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The records.
+        y : array-like, optional
+            As for :meth:`partial_fit`.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            As for :meth:`partial_fit`.
+
+        Returns
+        -------
+        table, or pair of tables
+            ``X_new``, or ``(X_new, y_new)`` if there is a target.
+        """
         return self.fit(X, y, levels).sample()
 
     @alone
@@ -308,10 +379,18 @@ class StreamCondenser(BaseEstimator):
         waiting: str = "seal",
         force: bool = False,
     ) -> None:
-        """Writes the state: a zip of NumPy arrays with a JSON header, a version and a digest.
+        """Write the state: a zip of NumPy arrays with a JSON header, a version and a digest.
 
-        Records that wait are sealed by ``key``. Without a key, saving is refused while records
-        wait, unless ``waiting="plain"`` allows to write them as they are.
+        Parameters
+        ----------
+        path : path-like
+            The file to create.
+        key : SecretKey, optional
+            Seals the records that wait. Without a key, saving is refused while records wait.
+        waiting : {"seal", "plain"}
+            ``"plain"`` allows waiting records to be written as they are, without a key.
+        force : bool
+            Replace a file that exists.
         """
         from tulle.stream._saved import state_to_bytes
 
@@ -328,9 +407,20 @@ class StreamCondenser(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, key: SecretKey | None = None) -> StreamCondenser:
-        """The condenser that was saved; it goes on as if it had never stopped.
+        """Read a saved condenser; it continues as if it had never stopped.
 
         Frames come back as polars until the next ``partial_fit`` shows another kind.
+
+        Parameters
+        ----------
+        path : path-like
+            The file that :meth:`save` wrote.
+        key : SecretKey, optional
+            The key that sealed it.
+
+        Returns
+        -------
+        StreamCondenser
         """
         from tulle.stream._saved import state_from_bytes
 
@@ -414,7 +504,12 @@ class StreamCondenser(BaseEstimator):
         return rows
 
     def waiting_numbers(self) -> list[int]:
-        """Which records wait, by their number in the stream: where to find them again."""
+        """Return the numbers in the stream of the records that wait, to find them again.
+
+        Returns
+        -------
+        list of int
+        """
         return waiting_numbers(self._states)
 
     def _kept(self) -> Fitted:

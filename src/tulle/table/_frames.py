@@ -24,7 +24,10 @@ _ACCEPTED = "a pandas or polars DataFrame, a pyarrow Table, a 2-D NumPy array or
 
 
 class Exit(Protocol):
-    """Remembers what kind of table came in, but none of its rows."""
+    """Remembers what kind of table came in, but none of its rows.
+
+    The types of categories hold values of the data: what leaves of an exit is what it makes.
+    """
 
     @property
     def plain(self) -> bool:
@@ -32,7 +35,11 @@ class Exit(Protocol):
         ...
 
     def leave(self, frame: pl.DataFrame) -> Any:
-        """Return a table of that kind, from a frame that has some of its columns."""
+        """Return a frame as a table of that kind.
+
+        Columns that came in get their type back; others, and those of another type, come in the
+        type that is natural for that kind of table.
+        """
         ...
 
 
@@ -52,7 +59,7 @@ def enter(X: Any) -> tuple[pl.DataFrame, Exit]:
     return frame, exit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ColumnExit:
     """Remembers what one column came in."""
 
@@ -107,7 +114,7 @@ def enter_column(y: Any, name: str = "target") -> tuple[pl.Series, ColumnExit]:
     return series if named else series.alias(name), way
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Border:
     """The way back of a table and, where there is one, of its target: the last column."""
 
@@ -193,6 +200,13 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
+def keep_index(table: Any, X: Any) -> Any:
+    """Return a table with the index of ``X``, where both have one: the rows are the same."""
+    if _family(X) == "pandas":
+        table.index = X.index
+    return table
+
+
 def to_polars(X: Any) -> pl.DataFrame:
     """Return any table as a polars DataFrame; one of polars as it is, whatever its types."""
     return X if isinstance(X, pl.DataFrame) else enter(X)[0]
@@ -245,7 +259,7 @@ def _enter(X: Any) -> tuple[pl.DataFrame, Exit]:
     raise DataError(f"cannot read a {kind} as a table: pass {_ACCEPTED}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _PolarsExit:
     plain = False
 
@@ -290,33 +304,32 @@ def _refuse_duplicates(names: Iterable[Any]) -> None:
 # NumPy arrays and lists of rows, whose columns have no names.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _ArrayExit:
     dtype: np.dtype[Any]
     plain = True
 
     def leave(self, frame: pl.DataFrame) -> NDArray[Any]:
-        if self.dtype == object:
-            columns: list[Any] = [series.to_list() for series in frame]
-        else:
-            columns = [series.to_numpy() for series in frame]
         # an array is kept by column or by row, as it comes: rows are what most readers want
-        array = np.empty(frame.shape, dtype=self._holding(frame, columns))
-        for place, values in enumerate(columns):
-            array[:, place] = values
+        array = np.empty(frame.shape, dtype=self._holding(frame))
+        for place, series in enumerate(frame):
+            array[:, place] = series.to_list() if array.dtype == object else series.to_numpy()
         return array
 
-    def _holding(self, frame: pl.DataFrame, columns: list[Any]) -> np.dtype[Any]:
+    def _holding(self, frame: pl.DataFrame) -> np.dtype[Any]:
         """The type of the array, wider if it came for part of the data only: a stream's begin."""
-        if self.dtype.kind == "U":
+        kind, types = self.dtype.kind, frame.dtypes
+        if kind == "U" and all(dtype == pl.String for dtype in types):
             longest: list[Any] = [series.str.len_chars().max() or 1 for series in frame]
             return np.dtype(f"U{max(self.dtype.itemsize // 4, *longest)}")
-        if self.dtype.kind in "biuf":
-            return np.result_type(self.dtype, *(values.dtype for values in columns))
-        return self.dtype
+        if kind in "biuf" and all(dtype.is_numeric() or dtype == pl.Boolean for dtype in types):
+            return np.result_type(self.dtype, *(series.to_numpy().dtype for series in frame))
+        if kind in "mM" and all(dtype.is_temporal() for dtype in types):
+            return self.dtype
+        return np.dtype(object)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _RowsExit:
     array: Exit
     plain = True
@@ -388,18 +401,24 @@ def _rows_to_array(X: Sequence[Any]) -> NDArray[Any]:
 # pyarrow tables and record batches, schema and all.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _ArrowExit:
     schema: Any
+    types: dict[str, pl.DataType]
     batch: bool
     plain = False
 
     def leave(self, frame: pl.DataFrame) -> Any:
         import pyarrow as pa
 
-        fields = [self.schema.field(name) for name in frame.columns]
-        arrays = [_cast_arrow(s.to_arrow(), field.type) for s, field in zip(frame, fields)]
-        fields = [field.with_type(array.type) for field, array in zip(fields, arrays)]
+        arrays, fields = [], []
+        for series in frame:
+            array, field = series.to_arrow(), pa.field(series.name, series.to_arrow().type)
+            if self.types.get(series.name) == series.dtype:
+                field = self.schema.field(series.name)
+                array = _cast_arrow(array, field.type)
+            arrays.append(array)
+            fields.append(field)
         table = pa.table(arrays, schema=pa.schema(fields, metadata=self.schema.metadata))
         return as_record_batch(table) if self.batch else table
 
@@ -426,7 +445,8 @@ def _enter_arrow(X: Any) -> tuple[pl.DataFrame, Exit]:
         series = pl.Series(field.name, array)
         _refuse_unsupported(field.name, series.dtype)
         columns.append(series)
-    return frame_of(columns), _ArrowExit(X.schema, type(X).__name__ == "RecordBatch")
+    frame = frame_of(columns)
+    return frame, _ArrowExit(X.schema, dict(frame.schema), type(X).__name__ == "RecordBatch")
 
 
 def _cast_arrow(array: Any, wanted: Any) -> Any:
@@ -438,10 +458,7 @@ def _cast_arrow(array: Any, wanted: Any) -> Any:
         return pa.DictionaryArray.from_arrays(
             encoded.indices.cast(wanted.index_type), encoded.dictionary, ordered=wanted.ordered
         )
-    try:
-        return array.cast(wanted)
-    except pa.ArrowInvalid:  # later records of a stream need a wider type; its words quote a value
-        return array
+    return array.cast(wanted)
 
 
 def _is_text(arrow_type: Any) -> bool:
@@ -466,10 +483,11 @@ _OBJECT_KINDS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _PandasExit:
     labels: dict[str, Any]  # text name -> the label as it came (perhaps a number or a tuple)
     dtypes: dict[str, Any]
+    types: dict[str, pl.DataType]
     nulls: dict[str, Any]  # what an object column writes for a missing value
     column_names: Any  # the names of the column index
     plain = False
@@ -479,15 +497,24 @@ class _PandasExit:
 
         columns = [
             _to_pandas(series, self.dtypes[series.name], self.nulls.get(series.name))
+            if self._holds(series)
+            else pd.Series(_natural_pandas(series))
             for series in frame
         ]
         table = pd.concat(columns, axis=1) if columns else pd.DataFrame()
-        labels = [self.labels[name] for name in frame.columns]
+        labels = [self.labels.get(name, name) for name in frame.columns]
         if all(isinstance(label, tuple) for label in labels) and labels:
             table.columns = pd.MultiIndex.from_tuples(labels, names=self.column_names)
         else:
             table.columns = pd.Index(labels, name=self.column_names[0])
         return table
+
+    def _holds(self, series: pl.Series) -> bool:
+        """Whether a column has the type that it came with, and no null that this cannot hold."""
+        dtype = self.dtypes.get(series.name)
+        simple = isinstance(dtype, np.dtype) and dtype.kind in "biu"
+        same = self.types.get(series.name) == series.dtype
+        return same and not (simple and series.null_count())
 
 
 def _enter_pandas(X: Any) -> tuple[pl.DataFrame, Exit]:
@@ -502,7 +529,8 @@ def _enter_pandas(X: Any) -> tuple[pl.DataFrame, Exit]:
             nulls[name] = _null_of(missing.iloc[0] if len(missing) else None)
     labels = {str(label): label for label in X.columns}
     dtypes = {str(label): X.dtypes.iloc[place] for place, label in enumerate(X.columns)}
-    return frame_of(columns), _PandasExit(labels, dtypes, nulls, list(X.columns.names))
+    frame = frame_of(columns)
+    return frame, _PandasExit(labels, dtypes, dict(frame.schema), nulls, list(X.columns.names))
 
 
 def _from_pandas(name: str, series: Any) -> pl.Series:
@@ -653,9 +681,8 @@ def _to_pandas(series: pl.Series, dtype: Any, null: Any) -> Any:
     if dtype == np.dtype(object):
         values = [null if value is None or value != value else value for value in series.to_list()]
         return pd.Series(values, dtype=object)
-    if isinstance(dtype, np.dtype):  # wider if later records of a stream did not fit it
-        array = series.to_numpy()
-        return pd.Series(array, dtype=np.result_type(dtype, array.dtype))
+    if isinstance(dtype, np.dtype):
+        return pd.Series(series.to_numpy(), dtype=dtype)
     return pd.Series(pd.array(series.to_list(), dtype=dtype))
 
 
@@ -669,3 +696,21 @@ def _to_times(series: pl.Series, dtype: Any) -> Any:
     if isinstance(dtype, pd.DatetimeTZDtype):
         times = times.dt.tz_localize("UTC")
     return times.astype(dtype)
+
+
+def _natural_pandas(series: pl.Series) -> Any:
+    """A column as pandas likes it; no pyarrow needed."""
+    import pandas as pd
+
+    if series.dtype == pl.String or isinstance(series.dtype, pl.Categorical | pl.Enum):
+        return np.array(series.cast(pl.String).to_list() or [], dtype=object)
+    if series.dtype.is_integer() and series.null_count():
+        return pd.array(series.to_list(), dtype="Int64")
+    if series.dtype == pl.Boolean and series.null_count():
+        return pd.array(series.to_list(), dtype="boolean")
+    if series.dtype in (pl.Date, pl.Time):
+        return np.array(series.to_list() or [], dtype=object)
+    if isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone:
+        naive = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+        return pd.Series(naive).dt.tz_localize("UTC").dt.tz_convert(series.dtype.time_zone)
+    return series.to_numpy()

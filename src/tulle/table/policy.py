@@ -40,12 +40,21 @@ Word = TypeVar("Word", bound=StrEnum)
 
 @dataclass(frozen=True)
 class Policy:
-    """Columns and parameters.
+    """Describe a table's columns and the options of commands, as a policy file does.
 
     Parameters
     ----------
-    columns : what is known of each column
-    parameters : for each command (``"condense"``, ...) its options by name
+    columns : tuple of Column
+        What is known of each column; empty if roles are to be inferred.
+    parameters : mapping
+        For each command (``"condense"``, ...) its options by name.
+
+    Examples
+    --------
+    >>> from tulle import Column, Kind, Policy, Role
+    >>> policy = Policy((Column("name", Kind.TEXT, Role.IDENTIFIER), Column("age", Kind.INTEGER)))
+    >>> policy.named(Role.IDENTIFIER)
+    ['name']
     """
 
     columns: tuple[Column, ...] = ()
@@ -54,11 +63,38 @@ class Policy:
     )
 
     def named(self, *roles: Role) -> list[str]:
-        """The names of the columns that have one of these roles."""
+        """Return the names of the columns that have one of these roles.
+
+        Parameters
+        ----------
+        *roles : Role
+            The roles.
+
+        Returns
+        -------
+        list of str
+        """
         return [column.name for column in self.columns if column.role in roles]
 
     def options(self, command: str, known: Iterable[str]) -> dict[str, Any]:
-        """The parameters of a command; one that it does not know is an error."""
+        """Return the parameters of a command.
+
+        Parameters
+        ----------
+        command : str
+            The command, such as ``"condense"``.
+        known : iterable of str
+            The parameters that it has; any other is an error.
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        PolicyError
+            If the policy gives the command a parameter that it does not have.
+        """
         names = list(known)
         given = dict(self.parameters.get(command, {}))
         for name in given:
@@ -68,10 +104,19 @@ class Policy:
         return given
 
     def resolve(self, table: Any) -> list[Column]:
-        """The columns of a table (a frame or its column names), in its order.
+        """Return the columns of a table, in its order.
 
-        All of them, and no others, must be known. A policy that says nothing of any column gives
-        an empty list: then roles are inferred.
+        All of them, and no others, must be known. A policy that describes no column gives an empty
+        list: then roles are inferred.
+
+        Parameters
+        ----------
+        table : frame or sequence of str
+            The table, or its column names.
+
+        Returns
+        -------
+        list of Column
         """
         there = [str(name) for name in getattr(table, "columns", table)]
         if not self.columns:
@@ -93,7 +138,33 @@ class Policy:
 
 
 def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None) -> Policy:
-    """Reads a policy; with ``names``, its columns must be those of the table."""
+    r"""Read a policy file.
+
+    Parameters
+    ----------
+    path : path-like
+        The TOML file.
+    names : iterable of str, optional
+        The columns of the table; the policy must name the same ones.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    PolicyError
+        If the file is not valid, or names columns, kinds or roles that do not exist.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tulle import load_policy
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "policy.toml"
+    >>> _ = path.write_text('[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\n')
+    >>> load_policy(path, ["age"]).columns[0].name
+    'age'
+    """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -231,7 +302,28 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
 def write_policy(
     policy: Policy, path: str | os.PathLike[str], *, made_for: str = "", force: bool = False
 ) -> None:
-    """Writes a policy file."""
+    """Write a policy file for a person to edit.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    path : path-like
+        The TOML file to create.
+    made_for : str
+        The name of the table, for the comment at the top.
+    force : bool
+        Replace a file that exists.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tulle import Column, Kind, Policy, load_policy, write_policy
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "policy.toml"
+    >>> write_policy(Policy((Column("age", Kind.INTEGER),)), path)
+    >>> len(load_policy(path).columns)
+    1
+    """
     from tulle._files import atomic_write
 
     with atomic_write(path, force=force) as file:

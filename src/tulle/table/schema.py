@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What the values of a column are."""
+    """Name what the values of a column are.
+
+    ``INTEGER``, ``DECIMAL``, ``CATEGORY``, ``BOOLEAN``, ``DATETIME`` (dates, times and time
+    stamps) and ``TEXT``. Each equals its lower-case name, so ``"integer"`` works wherever a kind
+    is expected.
+
+    Examples
+    --------
+    >>> from tulle import Kind
+    >>> Kind("integer") is Kind.INTEGER
+    True
+    """
 
     INTEGER = "integer"
     DECIMAL = "decimal"
@@ -26,7 +37,23 @@ class Kind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a column means for the people in the table."""
+    """Name what a column means for the people in the table.
+
+    ========================  ===============================================================
+    ``"identifier"``          names a person; never released
+    ``"quasi-identifier"``    others may know it; together such columns single people out
+    ``"sensitive"``           what an attacker wants to learn
+    ``"target"``              what a miner wants to predict
+    ``"level"``               the privacy level of each record; used, not released
+    ``"ignored"``             left out of the release
+    ========================  ===============================================================
+
+    Examples
+    --------
+    >>> from tulle import Role
+    >>> Role("quasi-identifier") is Role.QUASI
+    True
+    """
 
     IDENTIFIER = "identifier"  # names a person: never released
     QUASI = "quasi-identifier"  # others may know it: together they single people out
@@ -47,22 +74,29 @@ _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 
 @dataclass(frozen=True)
 class Column:
-    """What is known of one column.
+    """Describe one column of a table: what it holds and what it means for people.
 
     Parameters
     ----------
     name : str
-    kind : Kind
+        The column's name.
+    kind : Kind or str
         What its values are.
-    role : Role
-        What it means for the people in the table.
+    role : Role or str
+        What it means for people; quasi-identifier by default, the cautious choice.
     weight : float
-        How much it counts when records are compared.
-    bounds : (low, high), optional
+        How much the column counts when records are compared.
+    bounds : pair of float, optional
         Public bounds of numbers. Without them, released numbers lie between the smallest and the
         largest value of the data, which the release then shows.
     reason : str
         Why ``tulle inspect`` chose this kind and role.
+
+    Examples
+    --------
+    >>> from tulle import Column, Kind, Role
+    >>> Column("age", Kind.INTEGER, Role.QUASI, bounds=(0, 120)).role
+    <Role.QUASI: 'quasi-identifier'>
     """
 
     name: str
@@ -73,12 +107,27 @@ class Column:
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the column as plain JSON values, by name."""
+        """Return the column as plain JSON values, by name.
+
+        Returns
+        -------
+        dict
+        """
         return asdict(self) | {"kind": self.kind.value, "role": self.role.value}
 
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> Column:
-        """Return the column that :meth:`to_json` wrote."""
+        """Read the column that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        entries : mapping
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        Column
+        """
         bounds = entries.get("bounds")
         words = {"kind": Kind(entries["kind"]), "role": Role(entries["role"])}
         limits = None if bounds is None else (bounds[0], bounds[1])
@@ -91,9 +140,17 @@ ColumnsLike = Sequence[Column] | Mapping[str, "Column | str"]
 
 
 class Schema:
-    """The columns of a table: an ordered, immutable collection of :class:`Column`.
+    """Hold the columns of a table: an ordered, immutable collection of :class:`Column`.
 
+    Parameters
+    ----------
+    columns : iterable of Column
+        The columns, in order.
+
+    Examples
+    --------
     >>> import polars as pl
+    >>> from tulle import Schema
     >>> table = pl.DataFrame({"name": ["Ann", "Bob"], "zip": [8001, 3000], "age": [40, 31]})
     >>> schema = Schema.of({"name": "identifier", "zip": "category"}, table)
     >>> [(column.name, str(column.kind), str(column.role)) for column in schema][1:]
@@ -109,12 +166,29 @@ class Schema:
     def of(
         cls, given: ColumnsLike | Schema | None, frame: pl.DataFrame, *, complete: bool = True
     ) -> Schema:
-        """Return the schema of a frame, from what a user says of some of its columns.
+        """Complete the schema of a frame from what a user says of some of its columns.
 
-        The kinds of the others follow from their types. Text of which nearly every value is
-        different is free text; unless the frame is ``complete``, one cannot tell yet.
+        Parameters
+        ----------
+        given : sequence of Column, mapping, Schema or None
+            A mapping gives each name a :class:`Column`, a role or a kind: ``{"name": "identifier",
+            "zip": "category"}``. Columns that are not given follow from their types.
+        frame : polars.DataFrame
+            The table.
+        complete : bool
+            Whether the frame holds all records. Text of which nearly every value is different is
+            free text; as long as records are missing, that cannot be decided.
+
+        Returns
+        -------
+        Schema
+
+        Raises
+        ------
+        DataError
+            If ``given`` names a column that the frame does not have.
         """
-        declared = {} if given is None else _declared(given)
+        declared = {} if given is None else declared_columns(given)
         for name in declared:
             if name not in frame.columns:
                 raise DataError(
@@ -151,15 +225,45 @@ class Schema:
         return [column.name for column in self if column.role.released]
 
     def named(self, *roles: Role) -> list[str]:
-        """Return the names of the columns that have one of these roles."""
+        """Return the names of the columns that have one of these roles.
+
+        Parameters
+        ----------
+        *roles : Role
+            The roles.
+
+        Returns
+        -------
+        list of str
+        """
         return [column.name for column in self if column.role in roles]
 
     def with_column(self, column: Column) -> Schema:
-        """Return a schema with a column replaced, or added at the end."""
+        """Return a schema with a column replaced, or added at the end.
+
+        Parameters
+        ----------
+        column : Column
+            The column.
+
+        Returns
+        -------
+        Schema
+        """
         return Schema((self._columns | {column.name: column}).values())
 
     def weighted(self, weights: Mapping[str, float] | Sequence[float] | None) -> Schema:
-        """Return a schema with weights given by name, or one for each column in order."""
+        """Return a schema with other weights.
+
+        Parameters
+        ----------
+        weights : mapping of str to float, sequence of float, or None
+            By name, or one for each column in order; None changes nothing.
+
+        Returns
+        -------
+        Schema
+        """
         if weights is None:
             return self
         if not isinstance(weights, Mapping):
@@ -207,8 +311,8 @@ def natural_column(series: pl.Series, role: Role = Role.QUASI, *, complete: bool
     return Column(series.name, kind, role)
 
 
-def _declared(given: ColumnsLike | Schema) -> dict[str, Column | Kind | Role]:
-    """What a user says of columns, by name."""
+def declared_columns(given: ColumnsLike | Schema) -> dict[str, Column | Kind | Role]:
+    """Return what a user says of columns, by name: a Column, or only a role or a kind."""
     if isinstance(given, Mapping):
         return {str(name): _entry(str(name), entry) for name, entry in given.items()}
     declared: dict[str, Column | Kind | Role] = {}

@@ -23,7 +23,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Transactions:
-    """Baskets as compressed rows: ``items[indptr[t]:indptr[t + 1]]`` are the codes of basket t.
+    """Hold baskets as compressed rows, ``items[indptr[t]:indptr[t + 1]]`` being those of basket t.
 
     Codes rise strictly inside a row: a repeated item counts once.
 
@@ -57,7 +57,17 @@ class Transactions:
 
     @classmethod
     def from_lists(cls, baskets: Iterable[Iterable[Hashable]]) -> Transactions:
-        """From baskets of any hashable items; codes in the order of first appearance."""
+        """Build baskets of any hashable items, coded in the order of their first appearance.
+
+        Parameters
+        ----------
+        baskets : iterable of iterables
+            The items of each basket.
+
+        Returns
+        -------
+        Transactions
+        """
         codes: dict[Hashable, int] = {}
         flat: list[int] = []
         ends = [0]
@@ -84,7 +94,21 @@ class Transactions:
     def from_rows(
         cls, indptr: npt.NDArray[Any], items: npt.NDArray[Any], names: npt.NDArray[Any]
     ) -> Transactions:
-        """From rows whose codes may be unsorted or repeated."""
+        """Build baskets from compressed rows whose codes may be unsorted or repeated.
+
+        Parameters
+        ----------
+        indptr : ndarray
+            Where each row begins, and the end of the last one.
+        items : ndarray
+            Item codes, row after row.
+        names : ndarray
+            Name of each code.
+
+        Returns
+        -------
+        Transactions
+        """
         starts = np.asarray(indptr, dtype=np.int64)
         codes = np.asarray(items, dtype=np.int32)
         if not _rise_inside_rows(starts, codes):
@@ -95,7 +119,23 @@ class Transactions:
     def from_pairs(
         cls, rows: npt.NDArray[Any], items: npt.NDArray[Any], n_rows: int, names: npt.NDArray[Any]
     ) -> Transactions:
-        """From (row, code) pairs in any order."""
+        """Build baskets from (row, code) pairs in any order.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Row of each pair.
+        items : ndarray
+            Item code of each pair.
+        n_rows : int
+            Number of baskets.
+        names : ndarray
+            Name of each code.
+
+        Returns
+        -------
+        Transactions
+        """
         keys = np.unique(np.asarray(rows, dtype=np.int64) * len(names) + items)
         return cls._from_keys(keys, n_rows, names)
 
@@ -139,12 +179,32 @@ class Transactions:
         return np.concatenate(([0], np.cumsum(self.counts))), order
 
     def cells(self, item: int) -> Rows:
-        """Inverted file: positions in :attr:`items` of one item, in row order."""
+        """Return the positions in :attr:`items` of one item, in row order.
+
+        Parameters
+        ----------
+        item : int
+            The code of the item.
+
+        Returns
+        -------
+        ndarray of int
+        """
         starts, order = self._inverted
         return order[starts[item] : starts[item + 1]]
 
     def rows_with(self, itemset: Sequence[int] | Codes) -> Rows:
-        """The baskets that hold every item of a set, ascending."""
+        """Return the baskets that hold every item of a set, in ascending order.
+
+        Parameters
+        ----------
+        itemset : sequence of int
+            Item codes.
+
+        Returns
+        -------
+        ndarray of int
+        """
         lists = sorted((self.row_of[self.cells(int(item))] for item in itemset), key=len)
         found = lists[0]
         for other in lists[1:]:
@@ -152,7 +212,19 @@ class Transactions:
         return found
 
     def cells_at(self, rows: Rows, item: int) -> Rows:
-        """Positions in :attr:`items` of one item in rows that all hold it."""
+        """Return the positions in :attr:`items` of one item in rows that all hold it.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Ascending rows.
+        item : int
+            The code of the item.
+
+        Returns
+        -------
+        ndarray of int
+        """
         cells = self.cells(item)
         return cells[np.searchsorted(self.row_of[cells], rows)]
 
@@ -162,13 +234,28 @@ class Transactions:
         return {name: code for code, name in enumerate(self.names.tolist())}
 
     def is_part_of(self, others: Transactions) -> bool:
-        """Whether each basket holds only what its counterpart of the same names holds."""
+        """Tell whether each basket holds only items that its counterpart holds.
+
+        Parameters
+        ----------
+        others : Transactions
+            Baskets of the same names, row for row.
+
+        Returns
+        -------
+        bool
+        """
         width = max(len(self.names), 1)
         own, known = (b.row_of * width + b.items for b in (self, others))
         return bool(_among(own, known).all())
 
     def to_lists(self) -> list[list[Any]]:
-        """Baskets as lists of names."""
+        """Return the baskets as lists of item names.
+
+        Returns
+        -------
+        list of list
+        """
         names = self.names.tolist()
         flat = [names[code] for code in self.items.tolist()]
         ends = self.indptr.tolist()
@@ -177,18 +264,50 @@ class Transactions:
     # --- changing -------------------------------------------------------------------------
 
     def keeping(self, kept: Flags) -> Transactions:
-        """The same baskets with only the cells where ``kept`` is true."""
+        """Return the same baskets with only some of the cells.
+
+        Parameters
+        ----------
+        kept : ndarray of bool
+            For each entry of :attr:`items`, whether it stays.
+
+        Returns
+        -------
+        Transactions
+        """
         running = np.concatenate(([0], np.cumsum(kept)))
         return Transactions(running[self.indptr], self.items[kept], self.names)
 
     def adding(self, rows: Rows, items: Codes | Rows) -> Transactions:
-        """The same baskets with some cells more."""
+        """Return the same baskets with some cells added.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Row of each new cell.
+        items : ndarray of int
+            Item code of each new cell.
+
+        Returns
+        -------
+        Transactions
+        """
         width = max(len(self.names), 1)
         keys = np.concatenate((self.row_of * width + self.items, rows * width + items))
         return Transactions._from_keys(np.unique(keys), len(self), self.names)
 
     def take(self, rows: Rows) -> Transactions:
-        """The baskets of some rows, in the order given."""
+        """Return the baskets of some rows, in the order given.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            The rows.
+
+        Returns
+        -------
+        Transactions
+        """
         lengths = self.lengths[rows]
         indptr = np.concatenate(([0], np.cumsum(lengths)))
         shift = np.repeat(self.indptr[rows] - indptr[:-1], lengths)

@@ -28,7 +28,7 @@ from tulle.condense._statistics import refuse_beyond_floats
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Exit, enter, enter_column
-from tulle.table._inference import is_class
+from tulle.table.inference import is_class
 from tulle.table.schema import Schema
 
 # Records to train on and records held out, parted before anything is fitted. Scales come from the

@@ -334,7 +334,7 @@ _LEAST = 5  # the smallest size, unless one is given
 
 
 class GroupSizeSearch(BaseEstimator):
-    """Finds the group size: the most privacy that costs little utility.
+    """Find the group size with the most privacy that costs little utility.
 
     Each size is condensed ``repeats`` times from training records, a miner learns from the
     release and is scored on held-out originals, and the release is attacked.
@@ -436,17 +436,30 @@ class GroupSizeSearch(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, levels: Any = None) -> Self:
-        """Tries sizes on a part of the records, chooses one, and condenses all records with it.
+        """Try sizes on a part of the records, choose one, and condense all records with it.
 
-        Records whose ``levels`` (as in :class:`Condenser`) are above a size get the larger groups
-        that they ask for, with every size.
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            The table.
+        y : array-like
+            The class or the number to predict.
+        levels : array-like of int >= 1, or the name of a column of ``X``, optional
+            The smallest group that each record accepts: where it is above a size, the record gets
+            the larger group.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         validate_data(self, X, skip_check_array=True)
         template = ClassCondenser() if self.estimator is None else self.estimator
         check_condenser(template)
         if y is None:
-            raise DataError("the search needs a target y: utility is how well it can be predicted")
+            raise DataError(
+                "requires y to be passed, but the target y is None: utility is measured on it"
+            )
         classes = isinstance(template, ClassCondenser) or are_classes(y)
         small = getattr(template, "small_classes", "error") != "error"
 
@@ -495,14 +508,27 @@ class GroupSizeSearch(BaseEstimator):
         return self
 
     def sample(self, n_samples: int | None = None) -> Any:
-        """New records and targets from the condenser of the chosen size."""
+        """Draw new records and targets from the condenser of the chosen size.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            How many; by default as many as were condensed.
+
+        Returns
+        -------
+        pair of tables
+            ``(X_new, y_new)``.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.sample(n_samples)
 
     def chart(self) -> Any:
-        """The frontier of utility and privacy with the chosen size, and both over the size.
+        """Draw utility against privacy with the chosen size, and both over the size.
 
-        An Altair chart; ``class_curve`` has the rows for one of each class.
+        Returns
+        -------
+        altair.Chart
         """
         from tulle._charts import chart
 
@@ -510,12 +536,22 @@ class GroupSizeSearch(BaseEstimator):
         return chart("curve", self.curve())
 
     def curve(self) -> list[dict[str, Any]]:
-        """The same as rows: size, accuracy, privacy, chosen."""
+        """Return the results as plain rows: size, accuracy, privacy, chosen.
+
+        Returns
+        -------
+        list of dict
+        """
         names = {"k": "size", "utility": "accuracy", "privacy": "privacy", "chosen": "chosen"}
         return self.results_.select(list(names)).rename(names).to_dicts()
 
     def class_curve(self) -> list[dict[str, Any]]:
-        """The utility of each class as rows: class, size, accuracy."""
+        """Return the utility of each class as plain rows: class, size, accuracy.
+
+        Returns
+        -------
+        list of dict
+        """
         names = {"class": "class", "k": "size", "utility": "accuracy"}
         return self.class_results_.select(list(names)).rename(names).to_dicts()
 

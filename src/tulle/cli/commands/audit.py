@@ -6,7 +6,8 @@ from typing import Any
 
 import rich_click as click
 
-from tulle.cli import options, output
+from tulle.cli import _options as options
+from tulle.cli import _output as output
 
 _GATE = options.Share()
 

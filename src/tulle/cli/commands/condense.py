@@ -7,7 +7,8 @@ from typing import Any
 import rich_click as click
 
 from tulle._choices import DISTRIBUTIONS, GROUPINGS, ON_INFEASIBLE, SMALL_CLASSES
-from tulle.cli import options, output
+from tulle.cli import _options as options
+from tulle.cli import _output as output
 
 
 @click.command()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import rich_click as click
 
-from tulle.cli import options, output
+from tulle.cli import _options as options
+from tulle.cli import _output as output
 
 
 @click.command()

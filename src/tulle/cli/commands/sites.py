@@ -10,7 +10,8 @@ from typing import Any
 import rich_click as click
 
 from tulle._choices import CUTS, RESULTS
-from tulle.cli import options, output
+from tulle.cli import _options as options
+from tulle.cli import _output as output
 
 # Options of ``tulle sites``: what opens an agreement, and choices for single columns.
 
@@ -214,7 +215,7 @@ def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) ->
 def encode(source: str, output: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
     """Encode your table: the codes, and a manifest with the fingerprint."""
     from tulle._commands.site_tables import encode as make
-    from tulle.cli.output import command_line, where_to_look, working
+    from tulle.cli._output import command_line, where_to_look, working
 
     passphrase = ask_passphrase(key_file)
     with working():
@@ -241,7 +242,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
     twice. Needs no key.
     """
     from tulle._commands.site_union import join as make
-    from tulle.cli.output import where_to_look, working
+    from tulle.cli._output import where_to_look, working
 
     with working():
         made = make(tables, output, force=force)

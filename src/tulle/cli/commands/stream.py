@@ -7,7 +7,8 @@ from typing import Any
 import rich_click as click
 
 from tulle._choices import RESTARTS, SNAPSHOTS, SPLITS, STREAM_FORMATS
-from tulle.cli import options, output
+from tulle.cli import _options as options
+from tulle.cli import _output as output
 
 
 @click.command()

@@ -10,7 +10,7 @@ from tulle._checks import check_choice, check_int
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError
-from tulle.rules._containers import as_baskets
+from tulle.rules.containers import as_baskets
 from tulle.rules.mine import Implications, implications, mine
 from tulle.rules.rule import Rule, Share, confidence_share, support_count
 
@@ -27,24 +27,31 @@ def choose_rules(
     max_items: int = 4,
     random_state: RandomState = None,
 ) -> list[Rule]:
-    """Chooses rules to hide among those that can be mined, for trials and benchmarks.
+    """Choose rules to hide among those that can be mined, for trials and benchmarks.
 
     Parameters
     ----------
-    data, min_support, min_confidence
-        As for :func:`~tulle.rules.association_rules`; consequents have one item.
-    n_rules
-        How many.
-    scenario
+    data : baskets
+        As for :func:`frequent_itemsets`.
+    n_rules : int
+        How many rules to choose.
+    min_support, min_confidence : float or str
+        As for :func:`association_rules`; consequents have one item.
+    scenario : {"S1", "S2", "S3", "S4"}
         ``"S1"``: rules that share no item; ``"S2"``: at random; ``"S3"``: of highest support;
         ``"S4"``: of lowest support.
-    max_items
+    max_items : int
         Most items in a rule.
-    random_state
+    random_state : int, Generator, RandomState or None
         Seed of the choice (S1, S2).
+
+    Returns
+    -------
+    list of Rule
 
     Examples
     --------
+    >>> from tulle import choose_rules
     >>> baskets = [["bread", "milk"], ["bread", "milk", "beer"], ["milk"], ["beer"]]
     >>> choose_rules(baskets, 1, min_support=2, min_confidence=0.5, scenario="S3")
     [Rule('milk -> bread')]

@@ -23,13 +23,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
 from tulle.errors import DataError, nearest_name
+from tulle.table._frames import as_record_batch, enter, enter_column, keep_index
 from tulle.transactions import Transactions, read_fimi
-from tulle.transactions._fimi import refuse_marks_in_names
+from tulle.transactions.fimi import refuse_marks_in_names
 
 _KINDS = (
     "lists of items, a scipy sparse or NumPy 0/1 matrix, a wide 0/1 frame, a frame of two "
@@ -72,11 +72,8 @@ def shuffled(data: Any, order: Any) -> Any:
     if hasattr(data, "iloc") and getattr(data, "ndim", 0) == 1:
         return data.iloc[order].reset_index(drop=True)
     if _is_frame(data):
-        import narwhals as nw
-
-        frame = nw.from_native(data, eager_only=True)
-        rows = order if len(order) == len(frame) else np.argsort(_mixed(len(frame), order))
-        return nw.maybe_reset_index(frame[rows.tolist(), :]).to_native()
+        whole = len(order) == len(data)
+        return _taken(data, order if whole else np.argsort(_mixed(len(data), order)))
     return data.tocsr()[order].asformat(data.format) if hasattr(data, "tocsr") else data[order]
 
 
@@ -155,7 +152,7 @@ def _as_series(baskets: list[Any], like: Any, *, marked: bool) -> Any:
         return out
     if _is_pandas(like):
         return type(like)(baskets, index=like.index, name=like.name, dtype=object)
-    if type(like).__module__.partition(".")[0] == "polars":
+    if _library(like) == "polars":
         same = not marked and not hasattr(like.dtype, "size")  # arrays are all of one size
         return type(like)(like.name, list(map(list, baskets)), like.dtype if same else None)
     return baskets
@@ -241,13 +238,25 @@ def _refuse_other_values(values: Any) -> None:
 
 
 def _is_frame(data: Any) -> bool:
-    import narwhals as nw
-
-    return nw.dependencies.is_into_dataframe(data)
+    library, kind = _library(data), type(data).__name__
+    if library == "pyarrow":
+        return kind in ("Table", "RecordBatch")
+    return library in ("pandas", "polars") and kind == "DataFrame"
 
 
 def _is_pandas(data: Any) -> bool:
-    return type(data).__module__.partition(".")[0] == "pandas"
+    return _library(data) == "pandas"
+
+
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
+
+
+def _taken(data: Any, rows: Any) -> Any:
+    """Some rows of a frame or a column; an index would tell which, and is numbered again."""
+    if _is_pandas(data):
+        return data.iloc[rows].reset_index(drop=True)
+    return data.take(rows) if _library(data) == "pyarrow" else data[rows]
 
 
 # Baskets in data frames: wide (a 0/1 column for each item) or long (one item a row).
@@ -259,49 +268,46 @@ _PLAIN = (str, bytes, int, float, Decimal, datetime.date, datetime.time, datetim
 
 def open_frame(data: Any) -> tuple[Transactions, Restore]:
     """Baskets of a wide frame of 0/1 columns or of a frame of two columns, basket and item."""
-    frame = _opened(data)
-    labels = list(frame.columns)
-    if not labels or not len(frame):
+    columns = _columns(data)
+    if not columns or not len(data):
         raise DataError("there is no basket in the data")
-    names = [str(label) for label in labels]
-    if names != labels:  # only pandas has columns with other names than text
-        frame = _opened(data.set_axis(names, axis=1))
-    others = [name for name in names if not _is_indicator(frame[name])]
+    others = [name for name, column in columns.items() if not _is_indicator(column)]
     if not others:
-        baskets, restore = _open_wide(frame, labels)
-    elif len(names) == 2:
-        baskets, restore = _open_pairs(frame, *names)
-    else:
-        raise DataError(
-            "baskets are a 0/1 column for each item, or two columns (basket and item). "
-            f"{_listing(others)} not only 0 and 1: leave such columns out, or choose the two with "
-            "from_long(frame, basket, item), or --basket and --item"
-        )
-    if names == labels:
-        return baskets, restore
-    return baskets, lambda released: _relabelled(restore(released), data.columns)
+        return _open_wide(data)
+    if len(columns) == 2:
+        return _open_pairs(data, *columns)
+    raise DataError(
+        "baskets are a 0/1 column for each item, or two columns (basket and item). "
+        f"{_listing(others)} not only 0 and 1: leave such columns out, or choose the two with "
+        "baskets_from_long(frame, basket, item), or --basket and --item"
+    )
 
 
 def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]:
     """Baskets of a frame with one item a row."""
-    return _open_pairs(_opened(data), basket, item)
+    return _open_pairs(data, basket, item)
 
 
-def from_long(frame: Any, basket: str, item: str) -> Transactions:
-    """Baskets of a frame with one item a row.
+def baskets_from_long(frame: Any, basket: str, item: str) -> Transactions:
+    """Build baskets from a frame with one item per row.
 
     Parameters
     ----------
-    frame
-        A pandas, polars or pyarrow table.
-    basket, item
+    frame : DataFrame (pandas, polars) or pyarrow Table
+        The frame.
+    basket, item : str
         Its columns of basket numbers (or names) and of items.
+
+    Returns
+    -------
+    Transactions
 
     Examples
     --------
     >>> import polars as pl
+    >>> from tulle import baskets_from_long
     >>> sold = pl.DataFrame({"till": [1, 1, 2], "what": ["bread", "milk", "milk"]})
-    >>> from_long(sold, "till", "what").to_lists()
+    >>> baskets_from_long(sold, "till", "what").to_lists()
     [['bread', 'milk'], ['milk']]
     """
     return open_long(frame, basket, item)[0]
@@ -329,50 +335,63 @@ def _listing(names: list[str]) -> str:
     return f"The columns {shown}{more} hold"
 
 
-def _opened(data: Any) -> nw.DataFrame[Any]:
+def _columns(data: Any) -> dict[str, Any]:
+    """The columns of a frame as they are, by their names as text."""
+    if _is_pandas(data):
+        names = [str(label) for label in data.columns]
+        columns = [data.iloc[:, place] for place in range(len(names))]
+    else:
+        names = getattr(data, "column_names", None) or list(data.columns)
+        columns = [data.column(name) if hasattr(data, "column") else data[name] for name in names]
+    if len(set(names)) < len(names):
+        raise DataError("two columns of the frame have the same name: rename one")
+    return dict(zip(names, columns))
+
+
+def _is_indicator(column: Any) -> bool:
     try:
-        return nw.from_native(data, eager_only=True)
-    except nw.exceptions.DuplicateError:
-        raise DataError("two columns of the frame have the same name: rename one") from None
-
-
-def _relabelled(frame: Any, labels: Any) -> Any:
-    more = frame.columns[len(labels) :]
-    return frame.set_axis([*labels, *more] if len(more) else labels, axis=1)
-
-
-def _is_indicator(column: nw.Series[Any]) -> bool:
-    if column.dtype == nw.Boolean:
+        series, _ = enter_column(column)
+    except DataError:  # values of several types, or of odd ones
+        return False
+    present = series.drop_nulls()
+    if series.dtype == pl.Boolean:
         return True
-    present = column.drop_nulls()
-    return column.dtype.is_numeric() and bool(((present == 0) | (present == 1)).all())
+    return series.dtype.is_numeric() and bool(((present == 0) | (present == 1)).all())
 
 
-def _open_wide(frame: nw.DataFrame[Any], labels: list[Any]) -> tuple[Transactions, Restore]:
+def _open_wide(data: Any) -> tuple[Transactions, Restore]:
+    frame, exit = enter(data)
     rows, codes = [], []
-    for code, name in enumerate(frame.columns):
-        column = frame[name]
+    for code, column in enumerate(frame):
         missing = column.null_count()
         if missing:
-            raise DataError(f"the column '{name}' misses {missing} values: write 0 or 1")
+            raise DataError(f"the column '{column.name}' misses {missing} values: write 0 or 1")
         found = np.flatnonzero(column.to_numpy())
         rows.append(found)
         codes.append(np.full(len(found), code))
+    labels = list(data.columns) if _is_pandas(data) else frame.columns
     names = np.empty(len(labels), dtype=object)
     names[:] = labels
     baskets = Transactions.from_pairs(
-        np.concatenate(rows), np.concatenate(codes), len(frame), names
+        np.concatenate(rows), np.concatenate(codes), frame.height, names
     )
-    return baskets, lambda released: _restore_wide(frame, released)
+
+    def restore(released: Transactions) -> Any:
+        columns = [
+            _filled(released, code, name, dtype)
+            for code, (name, dtype) in enumerate(frame.schema.items())
+        ]
+        return keep_index(exit.leave(pl.DataFrame(columns)), data)
+
+    return baskets, restore
 
 
-def _restore_wide(frame: nw.DataFrame[Any], released: Transactions) -> Any:
-    columns = []
-    for code, name in enumerate(frame.columns):
-        cells = _held(released, code)
-        blank = None if released.unknown is None else _held(released.unknown, code)
-        columns.append(_column(frame[name], cells, blank))
-    return frame.with_columns(*columns).to_native()
+def _filled(released: Transactions, code: int, name: str, dtype: Any) -> pl.Series:
+    """A column of a release in its own type; where some cells are open, of booleans."""
+    column = pl.Series(name, _held(released, code))
+    if released.unknown is None:
+        return column.cast(pl.Int64).cast(dtype)
+    return column.set(pl.Series(_held(released.unknown, code)), None)
 
 
 def _held(baskets: Transactions, code: int) -> Any:
@@ -381,51 +400,28 @@ def _held(baskets: Transactions, code: int) -> Any:
     return cells
 
 
-def _column(old: nw.Series[Any], cells: Any, blank: Any) -> nw.Series[Any]:
-    """A column like an old one; where it has blanks, of truth values."""
-    marked: Any = None
-    if blank is not None:
-        marked = cells.astype(object)
-        marked[blank] = None
-    if old.implementation.is_pandas():
-        import pandas as pd
-
-        native = old.to_native()
-        dtype = native.dtype if marked is None else "boolean"
-        values = pd.Series(cells if marked is None else marked, native.index, name=old.name)
-        return nw.from_native(values.astype(dtype), series_only=True)
-    if marked is not None:
-        return nw.new_series(old.name, marked.tolist(), nw.Boolean, backend=old.implementation)
-    if old.dtype != nw.Boolean:
-        cells = cells.astype(np.int64)
-    return nw.new_series(old.name, cells, backend=old.implementation).cast(old.dtype)
-
-
-def _open_pairs(frame: nw.DataFrame[Any], basket: str, item: str) -> tuple[Transactions, Restore]:
+def _open_pairs(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]:
+    columns = _columns(data)
     for name in (basket, item):
-        if name not in frame.columns:
-            raise DataError(f"there is no column '{name}': {nearest_name(name, frame.columns)}")
-        missing = frame[name].null_count()
-        if missing:
-            raise DataError(f"the column '{name}' misses {missing} values: drop those rows")
-    rows, n_baskets, _ = _numbered(frame[basket])
-    codes, n_items, names = _numbered(frame[item])
+        if name not in columns:
+            raise DataError(f"there is no column '{name}': {nearest_name(name, columns)}")
+    rows, n_baskets, _ = _numbered(columns[basket], basket)
+    codes, n_items, names = _numbered(columns[item], item)
     baskets = Transactions.from_pairs(rows, codes, n_baskets, names)
     keys = rows * n_items + codes
 
     def restore(released: Transactions) -> Any:
         if released.unknown is None and released.is_part_of(baskets):
             left = released.row_of * n_items + released.items
-            kept = frame.filter(np.isin(keys, left).tolist())
-            return nw.maybe_reset_index(kept).to_native()  # its gaps would tell what went
-        return _listed(frame.select(basket, item), rows, codes, released).to_native()
+            return _taken(data, np.flatnonzero(np.isin(keys, left)))
+        return _listed(data, (basket, item), (rows, codes), released)
 
     return baskets, restore
 
 
 def _listed(
-    frame: nw.DataFrame[Any], rows: Any, codes: Any, released: Transactions
-) -> nw.DataFrame[Any]:
+    data: Any, pair: tuple[str, str], numbers: tuple[Any, Any], released: Transactions
+) -> Any:
     """All pairs in order of basket and item: what came into the table does not stand out.
 
     Labels are taken from the rows of the table where they stand first, in their own types.
@@ -433,27 +429,45 @@ def _listed(
     sure = released.row_of * len(released.names) + released.items
     keys, marks = sure, None
     if (open_ := released.unknown) is not None:
-        if "unknown" in frame.columns:
+        if "unknown" in pair:
             raise DataError("the column of open cells is called 'unknown': rename yours")
         keys = np.union1d(sure, open_.row_of * len(released.names) + open_.items)
         marks = ~np.isin(keys, sure)
-    basket, item = np.divmod(keys, len(released.names))
-    where = {
-        name: np.unique(numbers, return_index=True)[1][wanted].tolist()
-        for name, numbers, wanted in zip(frame.columns, (rows, codes), (basket, item))
-    }
-    columns = [nw.maybe_reset_index(frame[name][places]) for name, places in where.items()]
+    firsts = [np.unique(part, return_index=True)[1] for part in numbers]
+    places = [first[wanted] for first, wanted in zip(firsts, np.divmod(keys, len(released.names)))]
+    columns = _columns(data)
+    chosen = {name: _taken(columns[name], where) for name, where in zip(pair, places)}
     if marks is not None:
-        columns.append(nw.new_series("unknown", marks, backend=frame.implementation))
-    return columns[0].to_frame().with_columns(*columns)
+        chosen["unknown"] = marks
+    if not _is_pandas(data):
+        return _framed(data, chosen)
+    import pandas as pd
+
+    labels = dict(zip(columns, data.columns))
+    table = pd.concat([pd.Series(column) for column in chosen.values()], axis=1)
+    return table.set_axis([labels.get(name, name) for name in chosen], axis=1)
 
 
-def _numbered(column: nw.Series[Any]) -> tuple[Any, int, Any]:
+def _framed(data: Any, columns: dict[str, Any]) -> Any:
+    """Columns as a frame of polars or pyarrow, like another."""
+    if isinstance(data, pl.DataFrame):
+        return pl.DataFrame(columns)
+    import pyarrow as pa
+
+    table = pa.table(columns)
+    return as_record_batch(table) if isinstance(data, pa.RecordBatch) else table
+
+
+def _numbered(column: Any, name: str) -> tuple[Any, int, Any]:
     """Codes by first appearance, how many there are, and the value of each code."""
-    if column.dtype == nw.Object:
-        found = Transactions.from_lists([[value] for value in column.to_list()])
+    try:
+        values, _ = enter_column(column)
+    except DataError:  # objects of several types
+        found = Transactions.from_lists([[value] for value in list(column)])
         return found.items.astype(np.int64), len(found.names), found.names
-    values = column.to_polars()
+    missing = values.null_count() + (int(values.is_nan().sum()) if values.dtype.is_float() else 0)
+    if missing:
+        raise DataError(f"the column '{name}' misses {missing} values: drop those rows")
     known = values.unique(maintain_order=True)
     codes = values.replace_strict(known, pl.Series(range(len(known)), dtype=pl.Int64))
     names: Any = known.to_numpy() if known.dtype.is_integer() else np.empty(len(known), object)

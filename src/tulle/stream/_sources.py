@@ -142,7 +142,7 @@ class LineReader:
     def first(self) -> bytes | None:
         """One record that is not blank, waited for; None if there is none."""
         while (found := self.read(1)) is not None:
-            if len(found) and found.texts[0] != b"":
+            if len(found) and (found.texts[0] is None or found.texts[0].strip(b"\r")):
                 return found.texts[0]
         return None
 

@@ -53,15 +53,30 @@ def singling_out(
     largest: int = 3,
     budget: int = 300,
 ) -> SinglingOut:
-    """The share of records that each combination of 1 to ``largest`` columns makes unique.
+    """Find the combinations of columns that make records unique.
 
-    At most ``budget`` combinations are looked at; if there are more, those of the columns with
-    the most different values come first. A combination is reported if it singles out more than
-    its parts do.
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The table.
+    names : sequence of str, optional
+        The columns that others may know; all by default.
+    largest : int
+        Most columns in a combination.
+    budget : int
+        Most combinations to examine; if there are more, those of the columns with the most
+        distinct values come first.
+
+    Returns
+    -------
+    SinglingOut
+        ``together`` (all columns at once) and ``combinations`` (each with ``columns``, ``unique``
+        records and their ``share``): those that single out more people than their parts do.
 
     Examples
     --------
     >>> import polars as pl
+    >>> from tulle import singling_out
     >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": [40, 41, 40, 41]})
     >>> [(found.columns, found.unique) for found in singling_out(people).combinations]
     [(('sex', 'age'), 4)]

@@ -59,11 +59,22 @@ _ACTIONS = {
 
 
 def infer_columns(frame: pl.DataFrame) -> list[Column]:
-    """Kind and role of every column of a table, each with its reason.
+    """Infer the kind and role of every column of a table, each with its reason.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The table.
+
+    Returns
+    -------
+    list of Column
+        A guess for a person to check, in the order of the table.
 
     Examples
     --------
     >>> import polars as pl
+    >>> from tulle import infer_columns
     >>> people = pl.DataFrame({"email": ["a@x.org", "b@y.org"], "age": [40, 41]})
     >>> [(c.name, str(c.kind), str(c.role)) for c in infer_columns(people)]
     [('email', 'text', 'identifier'), ('age', 'integer', 'quasi-identifier')]

@@ -37,10 +37,31 @@ class _Parsed(NamedTuple):
 
 
 def read_fimi(path: str | os.PathLike[str]) -> Transactions:
-    """All baskets of a FIMI file.
+    r"""Read all baskets of a FIMI file (``.dat``, ``.dat.gz``; one basket per line).
 
-    Raises :class:`~tulle.errors.DataError` for an empty file, empty lines, negative or too large
-    numbers, and tokens that are no numbers in a file of numbers.
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    Transactions
+
+    Raises
+    ------
+    DataError
+        For an empty file, empty lines, negative or too large numbers, and words in a file of
+        numbers.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tulle import read_fimi
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "shop.dat"
+    >>> _ = path.write_text("1 2 3\n2 3\n")
+    >>> read_fimi(path)
+    Transactions(2 baskets, 3 items)
     """
     with _open(path) as file:
         data = file.read()
@@ -80,7 +101,24 @@ def fimi_blocks(path: str | os.PathLike[str], size: int) -> Iterator[Transaction
 
 
 def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
-    """Writes baskets as lines of item names, numbers or words."""
+    r"""Write baskets as lines of item names, numbers or words.
+
+    Parameters
+    ----------
+    baskets : Transactions
+        The baskets.
+    file : binary file
+        An open file to write to.
+
+    Examples
+    --------
+    >>> import io
+    >>> from tulle import Transactions, write_fimi
+    >>> file = io.BytesIO()
+    >>> write_fimi(Transactions.from_lists([[1, 2], [2]]), file)
+    >>> file.getvalue()
+    b'1 2\n2\n'
+    """
     refuse_unwritable_names(baskets)
     if baskets.unknown is not None:
         file.write(_with_marks(baskets, baskets.unknown).encode())

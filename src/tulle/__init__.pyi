@@ -1,0 +1,55 @@
+# What each public name is, for type checkers and editors; a test compares it with __init__.py.
+
+from .auditing.audit import Audit as Audit
+from .auditing.audit import audit as audit
+from .condense import approximate_gcd as approximate_gcd
+from .condense.class_condenser import ClassCondenser as ClassCondenser
+from .condense.condenser import Condenser as Condenser
+from .datasets import quest as quest
+from .errors import DataError as DataError
+from .errors import GateError as GateError
+from .errors import KeyMaterialError as KeyMaterialError
+from .errors import ParameterError as ParameterError
+from .errors import PolicyError as PolicyError
+from .errors import PrivacyError as PrivacyError
+from .errors import PrivacyWarning as PrivacyWarning
+from .errors import TulleError as TulleError
+from .io.read import read_batches as read_batches
+from .io.read import read_table as read_table
+from .io.write import write_batches as write_batches
+from .io.write import write_table as write_table
+from .keys import SecretKey as SecretKey
+from .releases.manifest import Manifest as Manifest
+from .releases.release import read_manifest as read_manifest
+from .releases.release import verify_release as verify_release
+from .rules.containers import baskets_from_long as baskets_from_long
+from .rules.hider import RuleHider as RuleHider
+from .rules.mine import association_rules as association_rules
+from .rules.mine import frequent_itemsets as frequent_itemsets
+from .rules.patterns import PatternSanitizer as PatternSanitizer
+from .rules.rule import Rule as Rule
+from .rules.rule import read_rules as read_rules
+from .rules.scenarios import choose_rules as choose_rules
+from .sites.agreement import SiteAgreement as SiteAgreement
+from .sites.codec import SiteCodec as SiteCodec
+from .sites.summary import SiteSummary as SiteSummary
+from .sketch.miners import SketchKMeans as SketchKMeans
+from .sketch.miners import SketchKNeighborsClassifier as SketchKNeighborsClassifier
+from .sketch.sketcher import Sketcher as Sketcher
+from .sketch.sketches import Sketches as Sketches
+from .stream.condenser import StreamCondenser as StreamCondenser
+from .table.inference import infer_columns as infer_columns
+from .table.policy import Policy as Policy
+from .table.policy import load_policy as load_policy
+from .table.policy import write_policy as write_policy
+from .table.schema import Column as Column
+from .table.schema import Kind as Kind
+from .table.schema import Role as Role
+from .table.schema import Schema as Schema
+from .table.uniqueness import singling_out as singling_out
+from .transactions.baskets import Transactions as Transactions
+from .transactions.fimi import read_fimi as read_fimi
+from .transactions.fimi import write_fimi as write_fimi
+from .tuning.search import GroupSizeSearch as GroupSizeSearch
+
+__version__: str

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core import event
 from numba.extending import is_jitted
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+int64: Any = np.int64  # in kernels: an index of this type, and not a part compiled for a literal
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -35,15 +37,15 @@ def kernel(function: Kernel) -> Kernel:
     return cast(Kernel, compiled)
 
 
-def part(function: Callable[..., Any]) -> Callable[..., Any]:
+def part(function: Kernel) -> Kernel:
     """Compile a function that only kernels call: without a wrapper for Python, in less time.
 
-    Call it with ``np.int64(0)`` rather than ``0``: numba compiles it again for a literal.
+    Call it with ``int64(0)`` rather than ``0``: numba compiles it again for a literal.
     """
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+def inlined(function: Kernel) -> Kernel:
     """Compile a short part that becomes a piece of each kernel that calls it.
 
     A call copies address, shape and strides of every array and counts its holders, which for a

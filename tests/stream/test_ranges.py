@@ -11,8 +11,6 @@ import polars as pl
 import pytest
 
 from tulle import SecretKey, StreamCondenser
-from tulle.errors import DataError
-from tulle.stream import _saved as archive
 from tulle.stream._ranges import Range, next_ranges, seen_ranges
 from tulle.stream._snapshots import Arrivals, Means
 from tulle.table._encoder import TableEncoder
@@ -255,16 +253,6 @@ def test_merged_streams_have_shown_the_ranges_of_both(shift: int, rng: np.random
     whole = parts[0].merge(silent).snapshot()  # one without a snapshot is shown whole
     assert within(whole, pl.concat([records[0], records[2]]))
     assert whole["x"].max() > records[2]["x"].min()
-
-
-def test_states_of_other_versions_are_refused(rng: np.random.Generator, tmp_path: Path) -> None:
-    _, stream = cut_at_both_ends(as_floats, rng)
-    stream.save(tmp_path / "state")
-    header, arrays = archive.from_bytes((tmp_path / "state").read_bytes(), origin="state")
-    header["version"] = 2
-    (tmp_path / "late").write_bytes(archive.to_bytes(header, arrays))
-    with pytest.raises(DataError, match="late has format 2: this Tulle reads 1"):
-        StreamCondenser.load(tmp_path / "late")
 
 
 # -- records that wait ----------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from tests.reference.kernels import callable_part
 from tulle.stream import _tree
 from tulle.stream._tree import LANES
 
-measure_points = callable_part(_tree._measure_points)
-measure_boxes = callable_part(_tree._measure_boxes)
+measure = callable_part(_tree._measure)
 nearest = callable_part(_tree._nearest)
 
 
@@ -24,10 +23,10 @@ def test_distances_are_those_of_numpy(seed: int, dimensions: int) -> None:
     record = rng.normal(size=dimensions).astype(np.float32)
     out = np.zeros(LANES, dtype=np.float32)
     for row in range(3):
-        measure_points(low, row, record, out)
+        measure(low, low, row, record, out)
         offsets = low[row].astype(float) - record[:, None]
         np.testing.assert_allclose(out, (offsets**2).sum(axis=0), rtol=1e-5)
-        measure_boxes(low, high, row, record, out)
+        measure(low, high, row, record, out)
         gaps = np.maximum(low[row].astype(float) - record[:, None], record[:, None] - high[row])
         np.testing.assert_allclose(
             out, (np.maximum(gaps, 0.0) ** 2).sum(axis=0), rtol=1e-5, atol=1e-12

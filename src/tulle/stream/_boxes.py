@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import inlined, kernel, part
+from tulle._jit import inlined, int64, kernel, part
 from tulle.stream._groups import GroupArrays
 from tulle.stream._tree import LANES, LEAVES, Tree
 
@@ -39,7 +39,7 @@ def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
     Both are still to be moved. But the lane is filled at once: the boxes may be tightened before.
     """
     leaf = tree.home[sibling] // LANES
-    lane = np.int64(tree.used[leaf])
+    lane = int64(tree.used[leaf])
     tree.used[leaf] += 1
     _write(tree, groups, group, leaf, lane)
     tree.ids[leaf, lane] = group
@@ -111,11 +111,11 @@ def _widen(tree: Tree, leaf: int, lane: int) -> None:
 def _tighten(tree: Tree, leaf: int) -> None:
     """Shrinks the boxes above a leaf to what they hold."""
     tree.touched[leaf] = 0
-    node, slot = np.int64(tree.leaf_parent[leaf, 0]), tree.leaf_parent[leaf, 1]
+    node, slot = int64(tree.leaf_parent[leaf, 0]), tree.leaf_parent[leaf, 1]
     inside = tree.points, tree.points, tree.sizes, tree.ids
     _enclose(tree, node, slot, inside, leaf, tree.used[leaf])
     while tree.node_parent[node, 0] >= 0:
-        above, slot = np.int64(tree.node_parent[node, 0]), tree.node_parent[node, 1]
+        above, slot = int64(tree.node_parent[node, 0]), tree.node_parent[node, 1]
         boxes = tree.low, tree.high, tree.largest, tree.oldest
         _enclose(tree, above, slot, boxes, node, tree.fill[node])
         node = above

@@ -1,38 +1,41 @@
-"""A stream's state to bytes and back: statistics, schema, seed words, and who waits."""
+"""The file of a stream's state: a zip of NumPy arrays and one JSON header, with a digest.
+
+``numpy.load`` and any zip reader open it. ``header.json`` names the format and its version and
+holds the SHA-256 over everything else, so that a damaged file is refused. Statistics only: records
+that still wait are in it as they are, sealed by a key, or not at all, as the caller says.
+
+Whoever reads such a file may not have written it. Members are stored, not compressed, so that no
+file unfolds into more than its own size; every value is checked before a condenser takes it; and
+whatever goes wrong is one line that holds no value of the file.
+"""
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import io
 import json
-import lzma
-import os
-import struct
+import math
 import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from tulle._checks import check_choice
-from tulle._files import atomic_write
 from tulle._json import plain, series_from_text, series_to_text
 from tulle._types import Floats
-from tulle.condense._classes import labels_of
-from tulle.errors import DataError, KeyMaterialError, ParameterError
+from tulle.condense._classes import LabelSchema, labels_of
+from tulle.errors import DataError, KeyMaterialError
 from tulle.keys import SecretKey
 from tulle.stream._batches import Aside, Batch
-from tulle.stream._exclusive import check_whole
-from tulle.stream._groups import GroupArrays, Groups
-from tulle.stream._ranges import Range, united_ranges
+from tulle.stream._fitted import Fitted
+from tulle.stream._groups import UNPUBLISHED, GroupArrays, Groups
+from tulle.stream._ranges import Range, confined, draw, seen_ranges
 from tulle.stream._snapshots import Published
-from tulle.stream._state import History, StreamState
-from tulle.table._codecs import Affine
+from tulle.stream._state import History, StreamState, check_reach
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter_column
 from tulle.table.schema import Column, ColumnsLike
@@ -40,146 +43,16 @@ from tulle.table.schema import Column, ColumnsLike
 if TYPE_CHECKING:
     from tulle.stream.condenser import StreamCondenser
 
-
-# The file of a stream's state: a zip of NumPy arrays and one JSON header, with a digest.
-# ``numpy.load`` and any zip reader open it. ``header.json`` names the format and its version and
-# holds the SHA-256 over everything else, so that a damaged file is refused. Statistics only:
-# records that still wait are in it as they are, sealed by a key, or not at all, as the caller
-# says.
-
 FORMAT = "tulle-stream-state"
 VERSION = 1
+PARAMETERS = ("k", "init_size", "split", "grouping", "classwise", "synthesis", "weights", "scales")
+MOST = 2**31 - 1  # members of a group: the index counts no further
 _HEADER = "header.json"
 _USE = "stream/waiting"
 _BOUND = b"tulle-stream-waiting-v1"  # what a sealed part is bound to
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same state is the same bytes
-# what zipfile raises where a bit was flipped: an unknown compression, a password, and so on
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    OSError,
-    ArithmeticError,
-    RuntimeError,
-    LookupError,
-    ValueError,
-    TypeError,
-)
 Arrays = dict[str, NDArray[Any]]
-
-
-def to_bytes(header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """One file from a header of JSON values and named arrays."""
-    members = {f"{name}.npy": _as_npy(array) for name, array in sorted(arrays.items())}
-    entries = {"format": FORMAT, "version": VERSION, **header}
-    entries["sha256"] = _digest(entries, members)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in [(_HEADER, json.dumps(entries).encode()), *members.items()]:
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
-    return buffer.getvalue()
-
-
-def from_bytes(content: bytes, *, origin: str) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays, after the format, the version and the digest were checked."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = {name: archive.read(name) for name in sorted(archive.namelist())}
-        header: dict[str, Any] = json.loads(members.pop(_HEADER))
-        if header["format"] != FORMAT:
-            raise KeyError
-        if header["version"] != VERSION:
-            raise DataError(f"{origin} has format {header['version']}: this Tulle reads {VERSION}")
-        expected = header.pop("sha256")
-    except _DAMAGE as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{origin} is not the state of a stream, or it is damaged") from None
-    if _digest(header, members) != expected:
-        raise DataError(f"{origin} is damaged: its digest does not match its content")
-    arrays = {
-        name.removesuffix(".npy"): np.load(io.BytesIO(member), allow_pickle=False)
-        for name, member in members.items()
-    }
-    return header, arrays
-
-
-def seal(arrays: Arrays, key: SecretKey) -> NDArray[np.uint8]:
-    """Arrays that only the key opens, as bytes."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    return np.frombuffer(key.seal(buffer.getvalue(), _USE, _BOUND), dtype=np.uint8)
-
-
-def unseal(sealed: NDArray[np.uint8], key: SecretKey) -> Arrays:
-    """The arrays again."""
-    try:
-        opened = key.unseal(sealed.tobytes(), _USE, _BOUND)
-    except KeyMaterialError:
-        raise KeyMaterialError("the waiting records were sealed with another key") from None
-    with np.load(io.BytesIO(opened), allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
-def _as_npy(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _digest(header: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
-    total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name, content in sorted(members.items()):
-        total.update(name.encode() + b"\0" + content)
-    return total.hexdigest()
-
-
-_PARAMETERS = ("k", "init_size", "split", "grouping", "classwise", "synthesis", "weights", "scales")
-_STATE = (
-    "n_seen_",
-    "n_features_in_",
-    "_names",
-    "_has_target",
-    "_level_column",
-    "_seed",
-    "_draws",
-    "_shown_draw",
-)
-
-
-def save(
-    condenser: StreamCondenser,
-    path: str | os.PathLike[str],
-    *,
-    key: SecretKey | None,
-    waiting: str,
-    force: bool,
-) -> None:
-    """Writes a state file, readable by its owner only."""
-    check_choice("save", "waiting", waiting, ("seal", "plain"))
-    condenser._require_groups()
-    if waiting == "seal" and key is None and condenser.n_waiting_:
-        raise KeyMaterialError(
-            f"{condenser.n_waiting_} records wait: pass a key to seal them, or waiting='plain' to "
-            "write them as they are"
-        )
-    content = state_to_bytes(condenser, waiting=waiting, key=key)
-    with atomic_write(path, force=force, mode=0o600) as file:
-        file.write(content)
-
-
-def load(
-    cls: type[StreamCondenser], path: str | os.PathLike[str], *, key: SecretKey | None
-) -> StreamCondenser:
-    """Reads a state file."""
-    condenser, _, owed = state_from_bytes(cls, Path(path).read_bytes(), key=key, origin=str(path))
-    if owed:
-        raise KeyMaterialError(
-            f"{len(owed)} records wait in {path}, sealed or left out: pass the key that sealed them"
-        )
-    return condenser
+Entries = dict[str, Any]
 
 
 def state_to_bytes(
@@ -187,117 +60,264 @@ def state_to_bytes(
     *,
     waiting: str,
     key: SecretKey | None = None,
-    extra: dict[str, Any] | None = None,
+    extra: Entries | None = None,
 ) -> bytes:
-    """The state; ``waiting`` records are "seal"ed, written "plain", or "omit"ted.
+    """Return the state; ``waiting`` records are "seal"ed, written "plain", or "omit"ted.
 
     Omitted or sealed, they are still counted, by their numbers in the stream and their levels.
     """
-    check_whole(condenser)
-    arrays: Arrays = {}
-    for place, state in enumerate(condenser._states.values()):
-        _put(arrays, f"{place}.groups", state.groups)
-        if state.published is not None:
-            _put(arrays, f"{place}.published", state.published.shown)
-            _put(arrays, f"{place}.behind", state.published.behind)
-    records = _waiting_arrays(condenser)
+    fitted = condenser._kept()
+    header, arrays = fitted_to_parts(fitted)
+    records = _waiting_arrays(fitted)
     if records and waiting == "plain":
         arrays |= records
     elif records and waiting == "seal" and key is not None:
-        arrays["sealed"] = seal(records, key)
-    return to_bytes(_header(condenser) | {"extra": extra or {}}, arrays)
+        arrays["sealed"] = _seal(records, key)
+    header |= {
+        "parameters": {name: plain(getattr(condenser, name)) for name in PARAMETERS},
+        "columns": _columns_to_json(condenser.columns),
+        "n_features": condenser.n_features_in_,
+        "feature_names": plain(getattr(condenser, "feature_names_in_", None)),
+        "extra": extra or {},
+    }
+    return to_bytes(header, arrays)
 
 
 def state_from_bytes(
     cls: type[StreamCondenser], content: bytes, *, key: SecretKey | None, origin: str
-) -> tuple[StreamCondenser, dict[str, Any], list[dict[str, Any]]]:
-    """The condenser, what was saved beside it, and the waiting records that are owed to it.
+) -> tuple[StreamCondenser, Entries, list[Entries]]:
+    """Return the condenser, what was saved with it, and the waiting records owed to it.
 
     Each owed record is ``{"state": place, "number": ..., "level": ...}``; hand them to
     :func:`resupply` in this order.
     """
     header, arrays = from_bytes(content, origin=origin)
-    condenser = _restored(cls, header)
-    records = arrays
-    if "sealed" in arrays and key is not None:
-        records = unseal(arrays["sealed"], key)
-    owed = []
-    for place, (entries, label) in enumerate(zip(header["states"], _labels(header))):
-        state = _state(entries, arrays, place, len(condenser._encoder.scales_))
-        waiting = [{"state": place, **waiter} for waiter in entries["waiting"]]
-        condenser._states[label] = state
-        if f"{place}.waiting" in records:
-            _give_back(condenser, state, waiting, records[f"{place}.waiting"])
-        else:
-            owed += waiting
-    condenser._shown_ranges = _shown_ranges(header)
+    with _refusing(origin):
+        fitted, owed = _with_waiting(header, arrays, key)
+        condenser = cls(**header["parameters"], columns=_columns_from_json(header["columns"]))
+        condenser._restore(fitted)
+        condenser._fresh_container = True  # which kind of table comes is not known yet
+        condenser.n_features_in_ = _whole(header["n_features"], 1)
+        if header["feature_names"] is not None:
+            names = _texts(header["feature_names"])
+            _require(names == fitted.names[: condenser.n_features_in_])
+            condenser.feature_names_in_ = np.array(names, dtype=object)
+        _require(isinstance(header["extra"], dict))
+        _try_out(fitted)
     return condenser, header["extra"], owed
 
 
-def resupply(condenser: StreamCondenser, owed: list[dict[str, Any]], X: Any) -> None:
-    """Gives back waiting records that the saved state left out, read again by their owner."""
-    batch = Batch.of(X, None, classwise=False, names=condenser._names)
-    matrix = condenser._encoder.encode(batch.frame)
-    for place, state in enumerate(condenser._states.values()):
-        rows = [row for row, waiter in enumerate(owed) if waiter["state"] == place]
-        if rows:
-            _give_back(condenser, state, [owed[row] for row in rows], matrix[rows])
+def resupply(condenser: StreamCondenser, owed: list[Entries], X: Any) -> None:
+    """Give back waiting records that the saved state left out, read again by their owner."""
+    fitted = condenser._kept()
+    frame = Batch.of(X, None, classwise=False, names=fitted.names).frame
+    fitted.give_back(owed, fitted.encoder.encode(frame))
 
 
-def _give_back(
-    condenser: StreamCondenser, state: StreamState, waiting: list[dict[str, Any]], rows: Floats
-) -> None:
-    """Puts waiting records (encoded, in natural units) back where they were."""
-    for waiter, row, record in zip(waiting, rows, condenser._standardised(rows), strict=True):
-        state.waiting.add(record, waiter["level"], waiter["number"])
-        condenser._aside.rows[int(waiter["number"])] = np.array(row)
+def _try_out(fitted: Fitted) -> None:
+    """Draw one record and encode it again: what codecs cannot use is found now, not later."""
+    rng = np.random.default_rng(0)
+    first = [state.groups.taken(np.arange(1)) for state in fitted.states.values() if state.groups]
+    if not first:
+        return
+    encoder = fitted.encoder
+    frame, _ = draw(encoder, fitted.location, first, rng, distribution="uniform", n_samples=1)
+    if fitted.shown_ranges is not None:
+        confined(encoder, fitted.shown_ranges)
+    fitted.border.leave(frame)
+    if not encoder.problems(frame):
+        encoder.encode(frame)
 
 
-def _header(condenser: StreamCondenser) -> dict[str, Any]:
-    labels = condenser._labels
+def _with_waiting(
+    header: Entries, arrays: Arrays, key: SecretKey | None
+) -> tuple[Fitted, list[Entries]]:
+    """What was fitted, with the waiting records that the file holds; and those it does not."""
+    fitted, waiting = fitted_from_parts(header, arrays)
+    records = arrays
+    if "sealed" in arrays and key is not None:
+        records = _unseal(arrays["sealed"], key)
+    owed: list[Entries] = []
+    for place, waiters in enumerate(waiting):
+        if f"{place}.waiting" not in records:
+            owed += waiters
+            continue
+        rows = records[f"{place}.waiting"]
+        _require(rows.shape == (len(waiters), len(fitted.location)))
+        check_reach(fitted.standardised(rows))
+        fitted.give_back(waiters, rows)
+    return fitted, owed
+
+
+# What was fitted as JSON values and arrays, and back.
+
+
+def fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
+    """Return everything but the waiting records themselves."""
+    arrays: Arrays = {}
+    for place, state in enumerate(fitted.states.values()):
+        _put(arrays, f"{place}.groups", state.groups)
+        if state.published is not None:
+            _put(arrays, f"{place}.published", state.published.shown)
+            _put(arrays, f"{place}.behind", state.published.behind)
+    labels = fitted.labels
+    header = {
+        "seen": fitted.seen,
+        "names": fitted.names,
+        "level_column": fitted.level_column,
+        "has_target": fitted.has_target,
+        "classes": None if labels is None else series_to_text(labels.of([*fitted.states]).domain),
+        "border": fitted.border.to_json(),
+        "encoder": fitted.encoder.to_json(),
+        "location": fitted.location.tolist(),
+        "seed": fitted.seed,
+        "draws": fitted.draws,
+        "shown_draw": fitted.shown_draw,
+        "shown_ranges": fitted.shown_ranges,
+        "states": [_state_to_json(state) for state in fitted.states.values()],
+    }
+    return header, arrays
+
+
+def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[list[Entries]]]:
+    """Return what was fitted, and for each class who waits in it."""
+    encoder = TableEncoder.from_json(header["encoder"])
+    location = _numbers(header["location"], len(encoder.scales_))
+    _require(bool(np.isfinite(encoder.scales_).all() and (encoder.scales_ > 0).all()))
+    for low, high, _ in seen_ranges(encoder):
+        _pair([low, high])
+    labels, classes = _classes(header["classes"])
+    seen = _whole(header["seen"], 1)
+    states, waiting = {}, []
+    for place, (label, entries) in enumerate(zip(classes, header["states"], strict=True)):
+        states[label] = _state_from_json(entries, arrays, place, len(location))
+        waiting.append([_waiter(place, waiter, seen) for waiter in entries["waiting"]])
+        condensed = states[label].condensed + len(waiting[-1])
+        _require(states[label].seen == condensed)
+    _require(sum(state.seen for state in states.values()) == seen)
+    level_column = header["level_column"]
+    _require(level_column is None or isinstance(level_column, str))
+    _require(type(header["has_target"]) is bool)
+    fitted = Fitted(
+        seen=seen,
+        names=_texts(header["names"]),
+        level_column=level_column,
+        has_target=header["has_target"],
+        labels=labels,
+        border=Border.from_json(header["border"]),
+        encoder=encoder,
+        location=location,
+        states=states,
+        aside=Aside(),
+        seed=[_whole(word) for word in header["seed"]],
+        draws=_whole(header["draws"]),
+        shown_draw=_whole(header["shown_draw"]),
+        shown_ranges=_ranges(header["shown_ranges"], len(seen_ranges(encoder))),
+    )
+    return fitted, waiting
+
+
+def _state_to_json(state: StreamState) -> Entries:
+    waiters = state.waiting.waiters
     return {
-        "parameters": {name: plain(getattr(condenser, name)) for name in _PARAMETERS},
-        "columns": _columns_to_json(condenser.columns),
-        "fitted": {name: getattr(condenser, name) for name in _STATE},
-        "feature_names": plain(getattr(condenser, "feature_names_in_", None)),
-        "location": condenser._location.tolist(),
-        "encoder": condenser._encoder.to_json(),
-        "border": condenser._border.to_json(),
-        "shown_ranges": condenser._shown_ranges,
-        "classes": None if labels is None else series_to_text(labels.of(condenser.classes_).domain),
-        "states": [
-            {
-                "seen": state.seen,
-                "strict": state.strict,
-                "history": asdict(state.history),
-                "waiting": [
-                    {"number": waiter.number, "level": waiter.level}
-                    for waiter in state.waiting.waiters
-                ],
-            }
-            for state in condenser._states.values()
-        ],
+        "seen": state.seen,
+        "strict": state.strict,
+        "history": asdict(state.history),
+        "waiting": [{"number": waiter.number, "level": waiter.level} for waiter in waiters],
     }
 
 
-def _restored(cls: type[StreamCondenser], header: dict[str, Any]) -> StreamCondenser:
-    condenser = cls(**header["parameters"], columns=_columns_from_json(header["columns"]))
-    for name, value in header["fitted"].items():
-        setattr(condenser, name, value)
-    if header["feature_names"] is not None:
-        condenser.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    condenser._encoder = TableEncoder.from_json(header["encoder"])
-    condenser._border = Border.from_json(header["border"])
-    condenser._location = np.array(header["location"])
-    condenser._pending, condenser._example = None, []
-    condenser._aside = Aside()
-    condenser._states = {}
-    condenser._fresh_container = True
-    condenser._fixed = condenser.split, condenser.classwise
-    condenser._labels = None
-    if header["classes"] is not None:
-        condenser._labels = labels_of(*enter_column(series_from_text(header["classes"]))).schema
-    return condenser
+def _state_from_json(entries: Entries, arrays: Arrays, place: int, wide: int) -> StreamState:
+    _require(type(entries["strict"]) is bool)
+    state = StreamState(wide, strict=entries["strict"])
+    families = 0
+    if f"{place}.published.counts" in arrays:
+        shown, behind = (_get(arrays, f"{place}.{name}", wide) for name in ("published", "behind"))
+        _require(len(shown) == len(behind))
+        state.published, families = Published(shown, behind), len(shown)
+    state.groups = _get(arrays, f"{place}.groups", wide)
+    _require(bool((state.groups.view().families < max(families, UNPUBLISHED + 1)).all()))
+    state.history = _history(entries["history"], wide)
+    state.seen = _whole(entries["seen"])
+    return state
+
+
+def _history(entries: Entries, wide: int) -> History:
+    history = History(**entries)
+    _whole(history.interval, 1)
+    _whole(history.condensed)
+    if history.total != []:
+        _numbers(history.total, wide)
+    for row in history.rows:
+        _require(set(row) == {"seen", "groups", "waiting", "drift", "mean"})
+        for name in ("seen", "groups", "waiting"):
+            _whole(row[name])
+        _numbers([row["drift"]], 1)
+        _numbers(row["mean"], wide)
+    return history
+
+
+def _put(arrays: Arrays, prefix: str, groups: Groups) -> None:
+    for name, array in groups.view()._asdict().items():
+        arrays[f"{prefix}.{name}"] = array
+
+
+def _get(arrays: Arrays, prefix: str, wide: int) -> Groups:
+    saved = GroupArrays._make(arrays[f"{prefix}.{name}"] for name in GroupArrays._fields)
+    size = len(saved.counts)
+    groups = Groups(wide, capacity=max(64, size))
+    groups.size = size
+    for target, array in zip(groups.view(), saved, strict=True):
+        _require(array.dtype == target.dtype and array.shape == target.shape)
+        target[...] = array
+    used = groups.view()
+    check_reach(used.means)
+    _require(bool(np.isfinite(used.scatters).all()))
+    for whole, least in ((used.counts, 1), (used.levels, 1), (used.level_sums, 1)):
+        _require(bool((whole >= least).all() and (whole <= MOST**2).all()))
+    _require(bool((used.counts <= MOST).all() and (used.families >= UNPUBLISHED).all()))
+    return groups
+
+
+def _classes(text: str | None) -> tuple[LabelSchema | None, list[Any]]:
+    if text is None:
+        return None, [None]
+    domain = series_from_text(text)
+    classes = domain.to_list()
+    _require(domain.null_count() == 0 and len(set(classes)) == len(classes) > 0)
+    return labels_of(*enter_column(domain)).schema, classes
+
+
+def _ranges(saved: Any, wanted: int) -> list[Range] | None:
+    if saved is None:
+        return None
+    ranges = [
+        Range(*_pair([low, high]), None if pair is None else _pair(pair))
+        for low, high, pair in saved
+    ]
+    _require(len(ranges) == wanted)
+    return ranges
+
+
+def _pair(values: Any) -> tuple[float, float]:
+    low, high = _numbers(values, 2).tolist()
+    return low, high
+
+
+def _waiter(place: int, entries: Entries, seen: int) -> Entries:
+    _require(entries["number"] < seen)
+    number, level = _whole(entries["number"]), _whole(entries["level"], 1)
+    return {"state": place, "number": number, "level": level}
+
+
+def _waiting_arrays(fitted: Fitted) -> Arrays:
+    """The waiting records of each class, in natural units."""
+    aside = fitted.aside.rows
+    return {
+        f"{place}.waiting": np.array([aside[waiter.number] for waiter in state.waiting.waiters])
+        for place, state in enumerate(fitted.states.values())
+        if len(state.waiting)
+    }
 
 
 def _columns_to_json(columns: ColumnsLike | None) -> Any:
@@ -316,114 +336,118 @@ def _columns_from_json(entries: Any) -> ColumnsLike | None:
     return None if entries is None else [Column.from_json(entry) for entry in entries]
 
 
-def _state(entries: dict[str, Any], arrays: Arrays, place: int, dimensions: int) -> StreamState:
-    state = StreamState(dimensions, strict=entries["strict"])
-    state.groups = _get(arrays, f"{place}.groups", dimensions)
-    if f"{place}.published.counts" in arrays:
-        state.published = Published(
-            _get(arrays, f"{place}.published", dimensions),
-            _get(arrays, f"{place}.behind", dimensions),
-        )
-    state.history = History(**entries["history"])
-    state.seen = entries["seen"]
-    return state
+# Values that a file claims to be something.
 
 
-def _shown_ranges(header: dict[str, Any]) -> list[Range] | None:
-    """The ranges of the last snapshot."""
-    saved = header["shown_ranges"]
-    if saved is None:
-        return None
-    return [
-        Range(low, high, None if pair is None else (pair[0], pair[1])) for low, high, pair in saved
-    ]
+def _require(fits: bool) -> None:
+    if not fits:
+        raise ValueError
 
 
-def _put(arrays: Arrays, prefix: str, groups: Groups) -> None:
-    for name, array in groups.view()._asdict().items():
-        arrays[f"{prefix}.{name}"] = array
+def _whole(value: Any, least: int = 0) -> int:
+    _require(type(value) is int and least <= value < 2**63)
+    return int(value)
 
 
-def _get(arrays: Arrays, prefix: str, dimensions: int) -> Groups:
-    parts = GroupArrays._make(arrays[f"{prefix}.{name}"] for name in GroupArrays._fields)
-    if parts.means.shape != (len(parts.counts), dimensions):
-        raise DataError("the saved groups do not fit the saved columns")
-    groups = Groups(dimensions, capacity=max(64, len(parts.counts)))
-    groups.size = len(parts.counts)
-    for target, saved in zip(groups.arrays, parts, strict=True):
-        target[: groups.size] = saved
-    return groups
+def _numbers(values: Any, count: int) -> Floats:
+    _require(isinstance(values, list) and len(values) == count)
+    _require(all(type(value) in (int, float) and math.isfinite(value) for value in values))
+    return np.array(values, dtype=float)
 
 
-def _waiting_arrays(condenser: StreamCondenser) -> Arrays:
-    """The waiting records of each state, in natural units."""
-    aside = condenser._aside.rows
-    return {
-        f"{place}.waiting": np.array([aside[waiter.number] for waiter in state.waiting.waiters])
-        for place, state in enumerate(condenser._states.values())
-        if len(state.waiting)
-    }
+def _texts(values: Any) -> list[str]:
+    _require(isinstance(values, list) and all(isinstance(value, str) for value in values))
+    return list(values)
 
 
-def _labels(header: dict[str, Any]) -> list[Any]:
-    return [None] if header["classes"] is None else series_from_text(header["classes"]).to_list()
+@contextmanager
+def _refusing(origin: str) -> Iterator[None]:
+    """Turn whatever a damaged or crafted file raises into one line without its values."""
+    try:
+        yield
+    except (DataError, KeyMaterialError):
+        raise
+    except (Exception, pl.exceptions.PanicException):
+        raise DataError(f"{origin} is not the state of a stream, or it is damaged") from None
 
 
-# Two streams as one: groups, waiting records, history and what snapshots have shown.
+# The container: members of a zip that are stored as they are.
 
 
-def merge(first: StreamCondenser, second: StreamCondenser) -> StreamCondenser:
-    """A condenser that has seen both, on the scales of the first; both stay as they are."""
-    if not isinstance(second, type(first)):
-        raise ParameterError(f"a stream merges with another, not with a {type(second).__name__}")
-    if second is first:
-        raise ParameterError("a stream does not merge with itself: every record would count twice")
-    for part in (first, second):
-        part._require_groups()
-    if first._has_target != second._has_target:
-        raise DataError("one stream has a target and the other has none")
-    if (first._labels is None) != (second._labels is None):
-        raise DataError("one stream is condensed class by class and the other is not")
-    if first.split != second.split:
-        raise DataError("one stream splits strictly and the other as in the paper")
-    merged = copy.deepcopy(first)
-    merged._encoder, *ways = first._encoder.merge(second._encoder)
-    merged._shown_ranges = united_ranges(
-        first._encoder, first._shown_ranges, second._encoder, second._shown_ranges
-    )
-    merged._location = first._location @ ways[0].linear + ways[0].shift
-    mine, theirs = (_standardised(way, part, merged) for way, part in zip(ways, (first, second)))
-    merged._states = {label: state.moved(mine, 0) for label, state in first._states.items()}
-    for label, state in zip(_labels_of(second, first), second._states.values(), strict=True):
-        merged._state_of(label).take_over(state.moved(theirs, first.n_seen_))
-    merged.n_seen_ = first.n_seen_ + second.n_seen_
-    merged._seed = _seed_of_both(first, second)
-    merged._shown_draw = merged._next_draw()
-    merged._aside = first._aside.moved(ways[0], 0)
-    merged._aside.rows |= second._aside.moved(ways[1], first.n_seen_).rows
-    merged._note_joined(np.zeros((0, len(merged._location))), merged.n_seen_)
-    return merged
+def to_bytes(header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Return one file from a header of JSON values and named arrays."""
+    members = {f"{name}.npy": _as_npy(array) for name, array in sorted(arrays.items())}
+    entries = {"format": FORMAT, "version": VERSION, **header}
+    entries["sha256"] = _digest(entries, members)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in [(_HEADER, json.dumps(entries).encode()), *members.items()]:
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
+    return buffer.getvalue()
 
 
-def _seed_of_both(first: StreamCondenser, second: StreamCondenser) -> list[int]:
-    """A seed of its own: what one of them draws, the other must not draw again."""
-    both: list[int] = (
-        np.random.default_rng([*first._seed, *second._seed])
-        .integers(0, 2**63, size=len(first._seed))
-        .tolist()
-    )
-    return both
+def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
+    """Return header and arrays, after the format, the version and the digest were checked."""
+    with _refusing(origin):
+        members = _members(content)
+        header: Entries = json.loads(members.pop(_HEADER))
+        _require(header["format"] == FORMAT)
+        if header["version"] != VERSION:
+            raise DataError(
+                f"{origin} was saved in another version of the format; this Tulle reads version "
+                f"{VERSION}"
+            )
+        expected = header.pop("sha256")
+        if _digest(header, members) != expected:
+            raise DataError(f"{origin} is damaged: its digest does not match its content")
+        return header, {
+            name.removesuffix(".npy"): _from_npy(member) for name, member in members.items()
+        }
 
 
-def _labels_of(part: StreamCondenser, whole: StreamCondenser) -> list[Any]:
-    """The classes of a stream in the type that they have in another."""
-    if part._labels is None or whole._labels is None:
-        return [None]
-    return whole._labels.converted(part._labels.of(part.classes_).domain).to_list()
+def _members(content: bytes) -> dict[str, bytes]:
+    """All members of a zip that is no larger inside than outside."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = archive.infolist()
+        _require(all(entry.compress_type == zipfile.ZIP_STORED for entry in entries))
+        _require(sum(entry.file_size for entry in entries) <= len(content))
+        return {entry.filename: archive.read(entry) for entry in entries}
 
 
-def _standardised(way: Affine, part: StreamCondenser, whole: StreamCondenser) -> Affine:
-    """A way between natural units as one between the standardised units of two streams."""
-    scales = whole._encoder.scales_
-    shift = part._location @ way.linear + way.shift - whole._location
-    return Affine(part._encoder.scales_[:, None] * way.linear / scales, shift / scales)
+def _as_npy(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _from_npy(member: bytes) -> NDArray[Any]:
+    """The array of a member, if it is as long as it says: no more memory is asked for."""
+    file = io.BytesIO(member)
+    _require(np.lib.format.read_magic(file) == (1, 0))
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    _require(dtype.kind in "iuf")
+    _require(math.prod(shape) * dtype.itemsize == len(member) - file.tell())
+    flat = np.frombuffer(member, dtype=dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def _digest(header: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
+    total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, content in sorted(members.items()):
+        total.update(name.encode() + b"\0" + content)
+    return total.hexdigest()
+
+
+def _seal(arrays: Arrays, key: SecretKey) -> NDArray[np.uint8]:
+    """Arrays that only the key opens, as bytes."""
+    content = to_bytes({}, arrays)
+    return np.frombuffer(key.seal(content, _USE, _BOUND), dtype=np.uint8)
+
+
+def _unseal(sealed: NDArray[np.uint8], key: SecretKey) -> Arrays:
+    """The arrays again."""
+    try:
+        opened = key.unseal(sealed.tobytes(), _USE, _BOUND)
+    except KeyMaterialError:
+        raise KeyMaterialError("the waiting records were sealed with another key") from None
+    return from_bytes(opened, origin="what was sealed")[1]

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._jit import inlined
+from tulle._jit import inlined, int64
 from tulle.stream._groups import GroupArrays
 
 ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
@@ -94,13 +94,13 @@ def search(
         return -1
     best = Best(-1, np.float32(np.inf), np.inf, np.float32(np.inf))
     best = _look(tree, groups, work, record, leaf, need, best, rounding)
-    depth = np.int64(0)
+    depth = int64(0)
     for level in range(levels):
-        node, slot = np.int64(work.path[level, 0]), np.int64(work.path[level, 1])
+        node, slot = int64(work.path[level, 0]), int64(work.path[level, 1])
         depth = _push(tree, work, node, slot, best.limit, need, level, depth)
     while depth > 0:
         depth -= 1
-        child = np.int64(work.stack[depth, 0])
+        child = int64(work.stack[depth, 0])
         if work.bounds[depth] > best.limit:
             continue
         if best.distance == 0.0 and work.stack[depth, 1] > best.group:
@@ -108,8 +108,8 @@ def search(
         if child < 0:
             best = _look(tree, groups, work, record, ~child, need, best, rounding)
         else:
-            _measure_boxes(tree.low, tree.high, child, work.y, work.distances[levels])
-            depth = _push(tree, work, child, np.int64(-1), best.limit, need, levels, depth)
+            _measure(tree.low, tree.high, child, work.y, work.distances[levels])
+            depth = _push(tree, work, child, int64(-1), best.limit, need, levels, depth)
     return best.group
 
 
@@ -154,14 +154,14 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
     level = 0
     while node >= 0:
         distances = work.distances[level]
-        _measure_boxes(tree.low, tree.high, node, work.y, distances)
+        _measure(tree.low, tree.high, node, work.y, distances)
         first = _nearest(distances, coincident, tree.largest, tree.oldest, node, need)
         if first < 0:
             return -1, 0
         work.path[level, 0] = node
         work.path[level, 1] = first
         level += 1
-        node = np.int64(tree.children[node, first])
+        node = int64(tree.children[node, first])
     return ~node, level
 
 
@@ -198,7 +198,7 @@ def _look(
     """The better of the best so far and the groups of a leaf."""
     slack, tie, coincident = rounding
     distances = work.distances[-1]
-    _measure_points(tree.points, leaf, work.y, distances)
+    _measure(tree.points, tree.points, leaf, work.y, distances)
     first = _nearest(distances, np.float32(0.0), tree.sizes, tree.ids, leaf, need)
     if first < 0 or distances[first] > best.limit:
         return best
@@ -209,13 +209,13 @@ def _look(
         if distances[lane] <= limit and tree.sizes[leaf, lane] >= need:
             rivals += 1
     if rivals == 1 and limit < best.shown and shown > coincident:
-        return Best(np.int64(tree.ids[leaf, first]), shown, UNKNOWN, limit)
+        return Best(int64(tree.ids[leaf, first]), shown, UNKNOWN, limit)
     if best.distance == UNKNOWN:
         best = Best(best.group, best.shown, _exact(groups, record, best.group, tie), best.limit)
     for lane in range(LANES):
         if distances[lane] > limit or tree.sizes[leaf, lane] < need:
             continue
-        group = np.int64(tree.ids[leaf, lane])
+        group = int64(tree.ids[leaf, lane])
         distance = _exact(groups, record, group, tie)
         if distance < best.distance or (distance == best.distance and group < best.group):
             bound = _threshold(max(distance, tie), slack, len(record))
@@ -238,27 +238,18 @@ def _exact(groups: GroupArrays, record: Any, group: Any, tie: float) -> float:
 
 
 @inlined
-def _measure_points(points: Any, leaf: int, record: Any, out: Any) -> None:
-    """Write the squared distances to ``points[leaf, :, lane]`` into ``out``."""
-    for lane in range(LANES):
-        out[lane] = np.float32(0.0)
-    for k in range(len(record)):
-        at = record[k]
-        for lane in range(LANES):
-            offset = points[leaf, k, lane] - at
-            out[lane] += offset * offset
+def _measure(low: Any, high: Any, row: int, record: Any, out: Any) -> None:
+    """Write the squared distances to the boxes ``low[row, :, lane]`` to ``high`` into ``out``.
 
-
-@inlined
-def _measure_boxes(low: Any, high: Any, node: int, record: Any, out: Any) -> None:
-    """Write the squared distances to the boxes ``low[node, :, lane]`` to ``high`` into ``out``."""
+    A mean is a box whose ends are equal, so that both are measured by the same operations.
+    """
     zero = np.float32(0.0)
     for lane in range(LANES):
         out[lane] = zero
     for k in range(len(record)):
         at = record[k]
         for lane in range(LANES):
-            gap = max(max(low[node, k, lane] - at, at - high[node, k, lane]), zero)
+            gap = max(max(low[row, k, lane] - at, at - high[row, k, lane]), zero)
             out[lane] += gap * gap
 
 
@@ -268,11 +259,14 @@ def _nearest(distances: Any, floor: Any, sizes: Any, ages: Any, row: int, need: 
 
     Distances up to ``floor`` are equal, and of equal ones the oldest lane is the nearest.
     """
-    best, least = -1, np.float32(np.inf)
+    least = np.float32(np.inf)
     for lane in range(LANES):
-        if sizes[row, lane] >= need:
-            shown = max(distances[lane], floor)
-            older = best < 0 or ages[row, lane] < ages[row, best]
-            if shown < least or (shown == least and older):
-                best, least = lane, shown
+        if sizes[row, lane] >= need and distances[lane] < least:
+            least = distances[lane]
+    least = max(least, floor)
+    best = -1
+    for lane in range(LANES):
+        near = distances[lane] <= least and sizes[row, lane] >= need
+        if near and (best < 0 or ages[row, lane] < ages[row, best]):
+            best = lane
     return best

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import DISTRIBUTIONS, GROUPINGS, SPLITS
+from tulle._files import atomic_write
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats, Ints
@@ -24,10 +27,11 @@ from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
 from tulle.condense._notes import privacy_notes
 from tulle.condense._synthesis import count_degenerate
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
 from tulle.stream._batches import Aside, Batch, fix_scales
 from tulle.stream._exclusive import alone, changing, check_whole
+from tulle.stream._fitted import Fitted, waiting_numbers
 from tulle.stream._groups import Groups
 from tulle.stream._ranges import Range, confined, draw, next_ranges, stacked
 from tulle.stream._snapshots import Change
@@ -137,6 +141,9 @@ class StreamCondenser(BaseEstimator):
     _location: Floats  # the mean of the initial records
     _encoder: TableEncoder
     _border: Border
+    _states: dict[Any, StreamState]
+    _pending: list[Batch] | None  # the initial records, until they are complete
+    _example: list[Batch]  # a record, in the types that hold all pending ones
 
     def __init__(
         self,
@@ -186,6 +193,8 @@ class StreamCondenser(BaseEstimator):
         first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
         if not first:
             check_whole(self)
+            if (y is not None) != self._has_target:
+                raise DataError("y must be given in every batch of a stream or in none")
         names = None if first else self._names
         batch = Batch.of(X, y, classwise=self.classwise, names=names)
         if first:
@@ -332,9 +341,17 @@ class StreamCondenser(BaseEstimator):
         StreamCondenser
             A new one that has seen both.
         """
-        from tulle.stream._saved import merge
-
-        return merge(self, other)
+        if not isinstance(other, type(self)):
+            raise ParameterError(f"a stream merges with another, not with a {type(other).__name__}")
+        if other is self:
+            raise ParameterError(
+                "a stream does not merge with itself: every record would count twice"
+            )
+        for part in (self, other):
+            part._require_groups()
+        merged = copy.deepcopy(self)
+        merged._restore(self._kept().merged(other._kept()))
+        return merged
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fit the records and draw a look-alike of the same size.
@@ -377,9 +394,18 @@ class StreamCondenser(BaseEstimator):
         force : bool
             Replace a file that exists.
         """
-        from tulle.stream._saved import save
+        from tulle.stream._saved import state_to_bytes
 
-        save(self, path, key=key, waiting=waiting, force=force)
+        check_choice("save", "waiting", waiting, ("seal", "plain"))
+        self._require_groups()
+        if waiting == "seal" and key is None and self.n_waiting_:
+            raise KeyMaterialError(
+                f"{self.n_waiting_} records wait: pass a key to seal them, or waiting='plain' to "
+                "write them as they are"
+            )
+        content = state_to_bytes(self, waiting=waiting, key=key)
+        with atomic_write(path, force=force, mode=0o600) as file:
+            file.write(content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, key: SecretKey | None = None) -> StreamCondenser:
@@ -398,9 +424,16 @@ class StreamCondenser(BaseEstimator):
         -------
         StreamCondenser
         """
-        from tulle.stream._saved import load
+        from tulle.stream._saved import state_from_bytes
 
-        return load(cls, path, key=key)
+        content = Path(path).read_bytes()
+        condenser, _, owed = state_from_bytes(cls, content, key=key, origin=str(path))
+        if owed:
+            raise KeyMaterialError(
+                f"{len(owed)} records wait in {path}, sealed or left out: pass the key that sealed "
+                "them"
+            )
+        return condenser
 
     @property
     def counts_(self) -> Ints:
@@ -479,8 +512,49 @@ class StreamCondenser(BaseEstimator):
         -------
         list of int
         """
-        states = self._states.values()
-        return sorted(waiter.number for state in states for waiter in state.waiting.waiters)
+        return waiting_numbers(self._states)
+
+    def _kept(self) -> Fitted:
+        """What a save, a merge or a resupply of waiting records needs to know."""
+        check_whole(self)
+        return Fitted(
+            seen=self.n_seen_,
+            names=self._names,
+            level_column=self._level_column,
+            has_target=self._has_target,
+            labels=self._labels,
+            border=self._border,
+            encoder=self._encoder,
+            location=self._location,
+            states=self._states,
+            aside=self._aside,
+            seed=self._seed,
+            draws=self._draws,
+            shown_draw=self._shown_draw,
+            shown_ranges=self._shown_ranges,
+        )
+
+    def _restore(self, fitted: Fitted) -> None:
+        """Goes on from what another condenser has kept."""
+        self._check_parameters()
+        if (fitted.strict, fitted.labels is not None) != (self.split == "strict", self.classwise):
+            raise DataError("the state of the stream does not fit its parameters")
+        self.n_seen_ = fitted.seen
+        self._names = fitted.names
+        self._level_column = fitted.level_column
+        self._has_target = fitted.has_target
+        self._labels = fitted.labels
+        self._border = fitted.border
+        self._encoder = fitted.encoder
+        self._location = fitted.location
+        self._states = fitted.states
+        self._aside = fitted.aside
+        self._seed = fitted.seed
+        self._draws = fitted.draws
+        self._shown_draw = fitted.shown_draw
+        self._shown_ranges = fitted.shown_ranges
+        self._fixed = self.split, self.classwise
+        self._pending, self._example = None, []
 
     def _check_parameters(self) -> None:
         check_int("StreamCondenser", "k", self.k, 2, EXACT)
@@ -493,8 +567,6 @@ class StreamCondenser(BaseEstimator):
 
     def _check_goes_on(self, batch: Batch) -> None:
         """Refuses a batch that is of another kind than the first."""
-        if not self.classwise and (batch.border.target is not None) != self._has_target:
-            raise DataError("y must be given in every batch of a stream or in none")
         if (self.split, self.classwise) != self._fixed:
             raise ParameterError(
                 "'split' and 'classwise' cannot change while a stream goes on: begin a new one"
@@ -513,9 +585,8 @@ class StreamCondenser(BaseEstimator):
         self._fixed = self.split, self.classwise
         self._labels = batch.labels(None).schema if self.classwise else None
         self._border = batch.border
-        self._states: dict[Any, StreamState] = {}
-        self._pending: list[Batch] | None = []
-        self._example: list[Batch] = []  # a record, in the types that hold all pending ones
+        self._states = {}
+        self._pending, self._example = [], []
         self._aside = Aside()
         self._shown_ranges = None
         self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()

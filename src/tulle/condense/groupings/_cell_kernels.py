@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tulle._jit import inlined, part
+from tulle._jit import inlined, int64, part
 from tulle._types import Floats, Ints
 
 
@@ -63,7 +63,7 @@ def measure_from(
 @inlined
 def measure(cells: Cells, g: int, centre: int, out: Floats) -> None:
     """Squared distances of the members of a group to the centroid of a group."""
-    measure_from(cells, g, cells.centres[centre], np.int64(0), np.int64(1), out)
+    measure_from(cells, g, cells.centres[centre], int64(0), int64(1), out)
 
 
 @inlined

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from tulle._jit import kernel, part
+from tulle._jit import int64, kernel, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import (
     Cells,
@@ -107,13 +107,13 @@ def trade(cells: Cells, a: int, b: int, least: float) -> float:
         lean(cells, b, a, from_b)
         gain = 0.0
         while True:
-            x, y = np.int64(0), np.int64(0)
+            x, y = int64(0), int64(0)
             for i in range(1, cells.size[a]):
                 if from_a[i] > from_a[x]:
-                    x = np.int64(i)
+                    x = i
             for i in range(1, cells.size[b]):
                 if from_b[i] > from_b[y]:
-                    y = np.int64(i)
+                    y = i
             more = from_a[x] + from_b[y]
             if more <= least:
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._jit import inlined, kernel, part
+from tulle._jit import inlined, int64, kernel, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import Cells, measure_member, move
 
@@ -91,10 +91,10 @@ def split(cells: Cells, a: int, b: int) -> float:
     """
     count = cells.size[a]
     away = cells.scratch[0]
-    seed = np.int64(0)
+    seed = int64(0)
     for i in range(count):
         if cells.own[cells.start[a] + i] > cells.own[cells.start[a] + seed]:
-            seed = np.int64(i)
+            seed = i
     measure_member(cells, a, seed, a, away)
     need, size = 1, 0
     while size < need and size < count:

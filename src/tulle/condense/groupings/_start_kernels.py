@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import inlined, kernel, part
+from tulle._jit import inlined, int64, kernel, part
 from tulle._types import Floats, Ints
 
 SAMPLE = 256  # records of a block that show its principal direction
@@ -96,7 +96,7 @@ def cut_blocks(
     axis, turned = np.empty(d), np.empty(d)
     pending = np.empty(64, dtype=np.int64)
     pending[0] = n
-    waiting, low, found = 1, np.int64(0), 0
+    waiting, low, found = 1, int64(0), 0
     while waiting > 0:
         high = pending[waiting - 1]
         middle = low + (high - low) // (2 * unit) * unit
@@ -181,7 +181,7 @@ def take(
 
     When the rest could not stand alone it joins the group. Returns how many are left.
     """
-    distances(columns, seed, np.int64(0), count, away)
+    distances(columns, seed, int64(0), count, away)
     for i in range(size):
         heap[i] = np.inf
     for i in range(count):
@@ -232,7 +232,7 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
             for i in range(count):
                 total += columns[j, i]
             point[j] = total / count
-        distances(columns, point, np.int64(0), count, away)
+        distances(columns, point, int64(0), count, away)
         seed = farthest_of_top(away, levels, count)
         size = levels[seed]
         for j in range(d):
@@ -241,7 +241,7 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
         count = take(columns, levels, rows, count, point, size, number, groups, heap, places, away)
         number += 1
         if twice and count > 0:
-            distances(columns, point, np.int64(0), count, away)
+            distances(columns, point, int64(0), count, away)
             seed = farthest_of_top(away, levels, count)
             size = levels[seed]
             for j in range(d):

@@ -1,0 +1,128 @@
+"""What a fitted stream keeps between two batches, and two streams as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tulle._types import Floats
+from tulle.condense._classes import LabelSchema
+from tulle.errors import DataError
+from tulle.stream._batches import Aside
+from tulle.stream._ranges import Range, united_ranges
+from tulle.stream._state import StreamState
+from tulle.table._codecs import Affine
+from tulle.table._encoder import TableEncoder
+from tulle.table._frames import Border
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Everything that saving, loading and merging carry from one condenser to another.
+
+    It exists once the initial records are in groups. Parameters are not part of it.
+    """
+
+    seen: int
+    names: list[str]  # of the columns, a condensed target last
+    level_column: str | None
+    has_target: bool
+    labels: LabelSchema | None  # of the classes, where they are condensed one by one
+    border: Border
+    encoder: TableEncoder
+    location: Floats  # the mean of the initial records
+    states: dict[Any, StreamState]  # by class
+    aside: Aside
+    seed: list[int]
+    draws: int  # how many there were
+    shown_draw: int  # that of the last snapshot
+    shown_ranges: list[Range] | None  # of the last snapshot
+
+    @property
+    def strict(self) -> bool:
+        """Whether groups split only into halves that hold their largest level."""
+        return any(state.strict for state in self.states.values())
+
+    def classes(self, of: LabelSchema) -> list[Any]:
+        """Return the classes in the type that they have in a schema."""
+        if self.labels is None:
+            return [None]
+        return of.converted(self.labels.of(list(self.states)).domain).to_list()
+
+    def standardised(self, matrix: Floats) -> Floats:
+        """Return encoded records as the groups see them."""
+        standard: Floats = (matrix - self.location) / self.encoder.scales_
+        return standard
+
+    def give_back(self, waiting: Sequence[dict[str, Any]], matrix: Floats) -> None:
+        """Put waiting records back where they were.
+
+        Each is ``{"state": place, "number": ..., "level": ...}`` with a row of the matrix.
+        """
+        states = list(self.states.values())
+        standard = self.standardised(matrix)
+        for waiter, row, record in zip(waiting, matrix, standard, strict=True):
+            states[waiter["state"]].waiting.add(record, waiter["level"], waiter["number"])
+            self.aside.rows[waiter["number"]] = np.array(row)
+
+    def merged(self, other: Fitted) -> Fitted:
+        """Return what a condenser keeps that has seen both, on the scales of this one."""
+        self._check_mergeable(other)
+        encoder, mine, theirs = self.encoder.merge(other.encoder)
+        location = self.location @ mine.linear + mine.shift
+        ways = [
+            _standardised(way, part, encoder.scales_, location)
+            for way, part in ((mine, self), (theirs, other))
+        ]
+        states = {label: state.moved(ways[0], 0) for label, state in self.states.items()}
+        labels = [None] if self.labels is None else other.classes(self.labels)
+        for label, state in zip(labels, other.states.values(), strict=True):
+            if label not in states:
+                states[label] = StreamState(len(location), strict=state.strict)
+            states[label].take_over(state.moved(ways[1], self.seen))
+        aside = self.aside.moved(mine, 0)
+        aside.rows |= other.aside.moved(theirs, self.seen).rows
+        seen = self.seen + other.seen
+        numbers = waiting_numbers(states)
+        encoder.widen(aside.exchange(numbers, np.zeros((0, len(location))), seen))
+        ranges = united_ranges(self.encoder, self.shown_ranges, other.encoder, other.shown_ranges)
+        return replace(
+            self,
+            seen=seen,
+            encoder=encoder,
+            location=location,
+            states=states,
+            aside=aside,
+            seed=self._seed_of_both(other),
+            draws=self.draws + 1,
+            shown_draw=self.draws,
+            shown_ranges=ranges,
+        )
+
+    def _check_mergeable(self, other: Fitted) -> None:
+        if self.has_target != other.has_target:
+            raise DataError("one stream has a target and the other has none")
+        if (self.labels is None) != (other.labels is None):
+            raise DataError("one stream is condensed class by class and the other is not")
+        if self.strict != other.strict:
+            raise DataError("one stream splits strictly and the other as in the paper")
+
+    def _seed_of_both(self, other: Fitted) -> list[int]:
+        """A seed of its own: what one of them draws, the other must not draw again."""
+        words = np.random.default_rng([*self.seed, *other.seed])
+        both: list[int] = words.integers(0, 2**63, size=len(self.seed)).tolist()
+        return both
+
+
+def waiting_numbers(states: dict[Any, StreamState]) -> list[int]:
+    """Return the records that wait, by their numbers in the stream."""
+    return sorted(waiter.number for state in states.values() for waiter in state.waiting.waiters)
+
+
+def _standardised(way: Affine, part: Fitted, scales: Floats, location: Floats) -> Affine:
+    """A way between natural units as one between the standardised units of two streams."""
+    shift = part.location @ way.linear + way.shift - location
+    return Affine(part.encoder.scales_[:, None] * way.linear / scales, shift / scales)

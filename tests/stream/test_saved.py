@@ -1,0 +1,144 @@
+"""State files that somebody else wrote: every one is refused in one line, or is sound."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import random
+import zipfile
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tulle import StreamCondenser
+from tulle.errors import DataError, TulleError
+from tulle.stream import _saved
+
+STRANGE = [None, True, -1, 0, 2**70, 0.5, 1e308, float("nan"), "", "x", [], [1], {}, {"x": 1}]
+
+
+@cache
+def parts() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of a state with classes, a snapshot and somebody who waits."""
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"x": rng.normal(size=300), "c": rng.choice(["a", "b"], size=300)})
+    stream = StreamCondenser(k=5, classwise=True, random_state=0)
+    stream.partial_fit(frame, rng.integers(2, size=300))
+    stream.snapshot()
+    stream.partial_fit(frame[:1], [1], levels=[200])
+    content = _saved.state_to_bytes(stream, waiting="plain")
+    return _saved.from_bytes(content, origin="state")
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The ways to all values of a JSON document, those inside of others included."""
+    found = [path]
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value[:3])
+    for name, entry in items:
+        found += leaves(entry, (*path, name))
+    return found
+
+
+def load(content: bytes) -> StreamCondenser:
+    return _saved.state_from_bytes(StreamCondenser, content, key=None, origin="state")[0]
+
+
+def check(content: bytes) -> None:
+    """A state is refused in one line, or goes on without an unexpected error."""
+    try:
+        stream = load(content)
+        stream.snapshot()
+        stream.partial_fit(pl.DataFrame({"x": [0.5], "c": ["a"]}), [1])
+    except TulleError as error:
+        message = str(error)
+    else:
+        message = ""
+    assert "\n" not in message
+
+
+def test_a_sound_state_is_read() -> None:
+    header, arrays = parts()
+    assert load(_saved.to_bytes(header, arrays)).n_waiting_ == 1
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.integers(0, 10**9))
+def test_a_crafted_header_is_refused_in_one_line(seed: int) -> None:
+    dice = random.Random(seed)
+    header = copy.deepcopy(parts()[0])
+    *way, last = dice.choice([path for path in leaves(header) if path])
+    place = header
+    for name in way:
+        place = place[name]
+    if dice.random() < 0.2 and isinstance(place, dict):
+        del place[last]
+    else:
+        place[last] = dice.choice(STRANGE)
+    check(_saved.to_bytes(header, parts()[1]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9))
+def test_crafted_arrays_are_refused_in_one_line(seed: int) -> None:
+    dice = random.Random(seed)
+    arrays = dict(parts()[1])
+    name = dice.choice(sorted(arrays))
+    array = arrays[name].copy()
+    change = dice.choice(["gone", "short", "flat", "type", "value"])
+    if change == "gone":
+        del arrays[name]
+    elif change == "short":
+        arrays[name] = array[:-1]
+    elif change == "flat":
+        arrays[name] = array.ravel()
+    elif change == "type":
+        arrays[name] = array.astype(np.float32)
+    else:
+        extremes = [-1, 2**62] if array.dtype.kind == "i" else [np.nan, np.inf, 1e200]
+        array.flat[dice.randrange(array.size)] = dice.choice(extremes)
+        arrays[name] = array
+    check(_saved.to_bytes(parts()[0], arrays))
+
+
+@pytest.mark.parametrize("name", ["header.json", "0.groups.counts.npy"])
+def test_no_member_unfolds(name: str) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, bytes(50_000_000), zipfile.ZIP_DEFLATED)
+    with pytest.raises(DataError, match="not the state of a stream"):
+        load(buffer.getvalue())
+
+
+def test_an_array_is_as_long_as_it_says() -> None:
+    member = _saved._as_npy(np.zeros(4))
+    for wrong in (member[:-8], member.replace(b"(4,)", b"(9,)")):
+        with pytest.raises(ValueError):
+            _saved._from_npy(wrong)
+
+
+def test_other_versions_and_deep_headers_are_refused() -> None:
+    header, arrays = parts()
+    with pytest.raises(DataError, match="another version"):
+        load(_saved.to_bytes(header | {"version": 2}, arrays))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("header.json", "[" * 200_000)
+    with pytest.raises(DataError, match="not the state of a stream"):
+        load(buffer.getvalue())
+
+
+def test_names_that_are_no_part_of_a_state_are_not_taken() -> None:
+    header, arrays = parts()
+    stream = load(_saved.to_bytes(header | {"_drawn": "x", "sample": "x"}, arrays))
+    assert callable(stream.sample)
+    assert json.dumps(header)

@@ -1,0 +1,110 @@
+"""Trees: every leaf holds enough people, and the best split is the best one."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tulle._shape._kernels import grow
+from tulle._shape.cells import fit_cells
+from tulle._shape.columns import CategoryColumn, NumberColumn
+from tulle._shape.trees import fit_tree
+
+
+def made(seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    features = rng.integers(0, 6, (n, 3)).astype(np.uint8)
+    target = (features[:, 0] // 2 + (rng.random(n) < 0.3) * rng.integers(0, 3, n)) % 3
+    return features, target.astype(np.int64), rng.choice([1.0, 0.5, 0.25], n)
+
+
+def best_first_split(
+    features: np.ndarray, states: np.ndarray, people: np.ndarray, least: float
+) -> float:
+    """Return the Gini gain of the best threshold, by trying all of them."""
+    best = 0.0
+    n = len(states)
+
+    def purity(rows: np.ndarray) -> float:
+        return float((np.bincount(states[rows], minlength=3) ** 2).sum() / rows.sum())
+
+    for column in features.T:
+        for cut in range(5):
+            left = column <= cut
+            if min(people[left].sum(), people[~left].sum()) >= least - 1e-9:
+                best = max(best, purity(left) + purity(~left) - purity(np.ones(n, bool)))
+    return best
+
+
+@given(st.integers(0, 2**16), st.sampled_from([5, 20, 60]))
+@settings(max_examples=25, deadline=None)
+def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: int) -> None:
+    features, states, people = made(seed)
+    split, goes_left, _left, _, leaf = grow(
+        features, np.full(3, 6), np.ones(3, bool), states, 3, np.zeros(400), people, float(least)
+    )
+    held = np.bincount(leaf, weights=people)
+    assert held[held > 0].min() >= least - 1e-9
+    wanted = best_first_split(features, states, people, least)
+    if split[0] >= 0:
+        rows = goes_left[0][features[:, split[0]]]
+        found = sum(
+            (np.bincount(states[part], minlength=3) ** 2).sum() / part.sum()
+            for part in (rows, ~rows)
+        ) - (np.bincount(states) ** 2).sum() / len(states)
+        assert np.isclose(found, wanted)
+    else:
+        assert wanted < 1e-3
+
+
+@given(st.integers(0, 2**16))
+@settings(max_examples=15, deadline=None)
+def test_leaves_hold_different_people_not_rows(seed: int) -> None:
+    features, target, _ = made(seed)
+    person = np.random.default_rng(seed).integers(0, 80, 400)
+    people = 1 / np.bincount(person)[person]
+    column = CategoryColumn("a", target, 3)
+    cells, codes = fit_cells(column, 5, people, np.random.default_rng(0), exact=True)
+    tree = fit_tree(features, np.full(3, 6), np.ones(3, bool), cells, codes, people, 10)
+    leaves = tree.leaves(features)
+    for leaf in np.unique(leaves):
+        assert len(np.unique(person[leaves == leaf])) >= 10
+
+
+def test_unordered_columns_are_split_by_what_they_say() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.integers(0, 8, (800, 1)).astype(np.uint8)
+    target = np.isin(features[:, 0], [1, 4, 6]).astype(np.int64)
+    cells, codes = fit_cells(CategoryColumn("a", target, 2), 5, np.ones(800), rng, exact=True)
+    tree = fit_tree(features, np.array([8]), np.zeros(1, bool), cells, codes, np.ones(800), 20)
+    assert (tree.split < 0).sum() == 2
+    assert (tree.draw(tree.leaves(features), rng) == target).all()
+
+
+def test_draws_follow_the_leaf_and_exact_ones_its_proportions() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.integers(0, 4, (1000, 1)).astype(np.uint8)
+    values = np.round(features[:, 0] * 100 + rng.normal(0, 20, 1000))
+    column = NumberColumn("x", values, 0)
+    cells, codes = fit_cells(column, 10, np.ones(1000), rng, exact=True)
+    tree = fit_tree(features, np.array([4]), np.ones(1, bool), cells, codes, np.ones(1000), 20)
+    leaves = tree.leaves(features)
+    assert set(tree.draw(leaves, rng)) <= set(codes)
+    drawn = tree.draw(leaves, rng, exact=True)
+    for leaf in np.unique(leaves):
+        before = np.bincount(codes[leaves == leaf], minlength=cells.size)
+        after = np.bincount(drawn[leaves == leaf], minlength=cells.size)
+        assert (before == after).all()
+
+
+def test_one_column_is_one_leaf() -> None:
+    rng = np.random.default_rng(0)
+    cells, codes = fit_cells(
+        CategoryColumn("a", rng.integers(0, 3, 100), 3), 5, np.ones(100), rng, exact=True
+    )
+    none = np.zeros((100, 0), np.uint8)
+    nothing = np.zeros(0, np.int64)
+    tree = fit_tree(none, nothing, nothing.astype(bool), cells, codes, np.ones(100), 5)
+    assert len(tree.split) == 1
+    assert set(tree.draw(np.zeros(1000, np.int64), rng)) == {0, 1, 2}

@@ -71,6 +71,37 @@ def test_a_sound_state_is_read() -> None:
     assert load(_saved.to_bytes(header, arrays)).n_waiting_ == 1
 
 
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from(["paper", "strict"]),
+    st.lists(st.sampled_from(["records", "snapshot", "merge"]), max_size=6),
+)
+def test_every_state_of_a_stream_is_read(seed: int, split: str, steps: list[str]) -> None:
+    """With groups shown behind which nobody is, for example: every step leads to a sound one."""
+    rng = np.random.default_rng(seed)
+
+    def more(count: int) -> dict[str, Any]:
+        missing = np.where(rng.random(count) < 0.2, np.nan, rng.normal(size=count))
+        frame = pl.DataFrame({"x": missing, "c": rng.choice(["a", "b"], size=count)})
+        return {"X": frame, "y": rng.normal(size=count), "levels": rng.integers(1, 12, size=count)}
+
+    stream, other = (
+        StreamCondenser(k=3, split=split, init_size=60, random_state=seed).partial_fit(**more(100))
+        for _ in range(2)
+    )
+    for step in steps:
+        if step == "records":
+            stream.partial_fit(**more(150))
+        elif step == "snapshot":
+            stream.snapshot()
+        else:
+            stream = stream.merge(other)
+        loaded = load(_saved.state_to_bytes(stream, waiting="plain"))
+        np.testing.assert_array_equal(loaded.means_, stream.means_)
+        assert loaded.n_waiting_ == stream.n_waiting_
+
+
 @settings(max_examples=250, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_crafted_header_is_refused_in_one_line(seed: int) -> None:

@@ -8,6 +8,7 @@ import json
 import random
 import zipfile
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle import StreamCondenser
+from tulle._commands.stream import stream
 from tulle.errors import DataError, TulleError
 from tulle.stream import _saved
+from tulle.stream._checkpoints import Checkpoint
 
 STRANGE = [None, True, -1, 0, 2**70, 0.5, 1e308, float("nan"), "", "x", [], [1], {}, {"x": 1}]
 
@@ -173,3 +176,18 @@ def test_names_that_are_no_part_of_a_state_are_not_taken() -> None:
     stream = load(_saved.to_bytes(header | {"_drawn": "x", "sample": "x"}, arrays))
     assert callable(stream.sample)
     assert json.dumps(header)
+
+
+@pytest.mark.parametrize("name", ["read", "snapshots", "reader", "owes_snapshot", "waiting"])
+def test_a_checkpoint_without_a_part_is_refused(tmp_path: Path, name: str) -> None:
+    source = tmp_path / "in.ndjson"
+    source.write_text("".join(json.dumps({"x": row % 7, "z": row}) + "\n" for row in range(60)))
+    state = tmp_path / "state"
+    stream(str(source), tmp_path / "out", state=state, k=3)
+    header, arrays = _saved.from_bytes(state.read_bytes(), origin="state")
+    checkpoint = Checkpoint(state, key=None, plain_waiting=False)
+    checkpoint.read()
+    header["extra"][name] = "x"
+    state.write_bytes(_saved.to_bytes(header, arrays))
+    with pytest.raises(DataError, match="damaged"):
+        checkpoint.read()

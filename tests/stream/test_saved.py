@@ -8,6 +8,7 @@ import json
 import random
 import zipfile
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle import StreamCondenser
+from tulle._commands.stream import stream
 from tulle.errors import DataError, TulleError
 from tulle.stream import _saved
+from tulle.stream._checkpoints import Checkpoint
 
 STRANGE = [None, True, -1, 0, 2**70, 0.5, 1e308, float("nan"), "", "x", [], [1], {}, {"x": 1}]
 
@@ -69,6 +72,37 @@ def check(content: bytes) -> None:
 def test_a_sound_state_is_read() -> None:
     header, arrays = parts()
     assert load(_saved.to_bytes(header, arrays)).n_waiting_ == 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from(["paper", "strict"]),
+    st.lists(st.sampled_from(["records", "snapshot", "merge"]), max_size=6),
+)
+def test_every_state_of_a_stream_is_read(seed: int, split: str, steps: list[str]) -> None:
+    """With groups shown behind which nobody is, for example: every step leads to a sound one."""
+    rng = np.random.default_rng(seed)
+
+    def more(count: int) -> dict[str, Any]:
+        missing = np.where(rng.random(count) < 0.2, np.nan, rng.normal(size=count))
+        frame = pl.DataFrame({"x": missing, "c": rng.choice(["a", "b"], size=count)})
+        return {"X": frame, "y": rng.normal(size=count), "levels": rng.integers(1, 12, size=count)}
+
+    stream, other = (
+        StreamCondenser(k=3, split=split, init_size=60, random_state=seed).partial_fit(**more(100))
+        for _ in range(2)
+    )
+    for step in steps:
+        if step == "records":
+            stream.partial_fit(**more(150))
+        elif step == "snapshot":
+            stream.snapshot()
+        else:
+            stream = stream.merge(other)
+        loaded = load(_saved.state_to_bytes(stream, waiting="plain"))
+        np.testing.assert_array_equal(loaded.means_, stream.means_)
+        assert loaded.n_waiting_ == stream.n_waiting_
 
 
 @settings(max_examples=250, deadline=None)
@@ -142,3 +176,18 @@ def test_names_that_are_no_part_of_a_state_are_not_taken() -> None:
     stream = load(_saved.to_bytes(header | {"_drawn": "x", "sample": "x"}, arrays))
     assert callable(stream.sample)
     assert json.dumps(header)
+
+
+@pytest.mark.parametrize("name", ["read", "snapshots", "reader", "owes_snapshot", "waiting"])
+def test_a_checkpoint_without_a_part_is_refused(tmp_path: Path, name: str) -> None:
+    source = tmp_path / "in.ndjson"
+    source.write_text("".join(json.dumps({"x": row % 7, "z": row}) + "\n" for row in range(60)))
+    state = tmp_path / "state"
+    stream(str(source), tmp_path / "out", state=state, k=3)
+    header, arrays = _saved.from_bytes(state.read_bytes(), origin="state")
+    checkpoint = Checkpoint(state, key=None, plain_waiting=False)
+    checkpoint.read()
+    header["extra"][name] = "x"
+    state.write_bytes(_saved.to_bytes(header, arrays))
+    with pytest.raises(DataError, match="damaged"):
+        checkpoint.read()

@@ -300,7 +300,7 @@ class _Run:
             return
         condenser, extra, owed = self.checkpoint.read()
         self.made, self.shown = extra["snapshots"], extra["shown"]
-        self.owes_snapshot = extra.get("owes_snapshot", False)
+        self.owes_snapshot = extra["owes_snapshot"]
         check_folder(self.output, made=self.made + self.owes_snapshot, force=self.force)
         kind = kind or str(extra["reader"]["kind"])
         self.settings.restore(extra["settings"])
@@ -314,13 +314,13 @@ class _Run:
                 rejects,
                 count=extra["rejected"],
                 length=extra["reject_bytes"],
-                pending=extra.get("pending_rejects", ()),
+                pending=extra["pending_rejects"],
             )
         self.intake = Intake(reader, refused, self.settings)
         self.intake.waiting.restore(extra)
         self.intake.resume(condenser, owed, self.source)
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
-        self.intake.surplus = extra.get("surplus_keys", 0)
+        self.intake.surplus = extra["surplus_keys"]
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
         """Reads, condenses, saves and releases until the source ends or somebody says stop."""

@@ -25,6 +25,8 @@ from tulle.stream import StreamCondenser
 from tulle.stream._saved import state_from_bytes, state_to_bytes
 from tulle.stream._sources import Lines, Source
 
+_COUNTS = ("read", "surplus_keys", "snapshots", "shown", "rejected", "reject_bytes")
+
 
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
@@ -84,7 +86,23 @@ class Checkpoint:
                 f"{self.path} was saved by a program, without a place in a source: tulle stream "
                 "goes on from its own states only"
             )
+        if not _is_sound(extra):
+            raise DataError(
+                f"{self.path} is damaged: restore an earlier copy, or begin a new state"
+            )
         return condenser, extra, owed
+
+
+def _is_sound(extra: Mapping[str, Any]) -> bool:
+    """Whether what was saved with the groups has the parts that a run goes on from."""
+    counts = [extra.get(name) for name in _COUNTS]
+    parts = [extra.get(name) for name in ("reader", "settings", "waiting")]
+    return (
+        all(type(count) is int and count >= 0 for count in counts)
+        and all(isinstance(part, dict) for part in parts)
+        and isinstance(extra.get("pending_rejects"), list)
+        and type(extra.get("owes_snapshot")) is bool
+    )
 
 
 # Where the records are that wait, and whether they still read as they did.

@@ -103,10 +103,10 @@ class Fitted:
         )
 
     def _check_mergeable(self, other: Fitted) -> None:
-        if self.has_target != other.has_target:
-            raise DataError("one stream has a target and the other has none")
         if (self.labels is None) != (other.labels is None):
             raise DataError("one stream is condensed class by class and the other is not")
+        if self.has_target != other.has_target:
+            raise DataError("one stream has a target and the other has none")
         if self.strict != other.strict:
             raise DataError("one stream splits strictly and the other as in the paper")
 

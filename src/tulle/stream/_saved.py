@@ -232,7 +232,8 @@ def _state_from_json(entries: Entries, arrays: Arrays, place: int, wide: int) ->
     state = StreamState(wide, strict=entries["strict"])
     families = 0
     if f"{place}.published.counts" in arrays:
-        shown, behind = (_get(arrays, f"{place}.{name}", wide) for name in ("published", "behind"))
+        shown = _get(arrays, f"{place}.published", wide)
+        behind = _get(arrays, f"{place}.behind", wide, least=0)  # nobody may be behind one shown
         _require(len(shown) == len(behind))
         state.published, families = Published(shown, behind), len(shown)
     state.groups = _get(arrays, f"{place}.groups", wide)
@@ -262,7 +263,7 @@ def _put(arrays: Arrays, prefix: str, groups: Groups) -> None:
         arrays[f"{prefix}.{name}"] = array
 
 
-def _get(arrays: Arrays, prefix: str, wide: int) -> Groups:
+def _get(arrays: Arrays, prefix: str, wide: int, *, least: int = 1) -> Groups:
     saved = GroupArrays._make(arrays[f"{prefix}.{name}"] for name in GroupArrays._fields)
     size = len(saved.counts)
     groups = Groups(wide, capacity=max(64, size))
@@ -273,7 +274,7 @@ def _get(arrays: Arrays, prefix: str, wide: int) -> Groups:
     used = groups.view()
     check_reach(used.means)
     _require(bool(np.isfinite(used.scatters).all()))
-    for whole, least in ((used.counts, 1), (used.levels, 1), (used.level_sums, 1)):
+    for whole in (used.counts, used.levels, used.level_sums):
         _require(bool((whole >= least).all() and (whole <= MOST**2).all()))
     _require(bool((used.counts <= MOST).all() and (used.families >= UNPUBLISHED).all()))
     return groups

@@ -195,8 +195,8 @@ def test_digests_tell_records_apart() -> None:
 CHILD = """
 import sys
 import polars as pl
-from tulle.releases import (Manifest, write_release)
-from tulle.tables.writing import (put_table)
+from tulle.io.write import put_table
+from tulle.releases import Manifest, write_release
 
 made = Manifest("test", {}, {"k": 3}, {"smallest group": 3})
 for i in range(1000):

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -288,7 +289,8 @@ def test_large_tables_go_through_in_batches(folder: Path, monkeypatch: pytest.Mo
 
     whole = pl.concat([ONE, TWO] * 20)
     whole.write_parquet("big.parquet")
-    monkeypatch.setattr(site_tables, "read_batches", lambda s: reading.read_batches(s, rows=7))
+    small = partial(reading.read_batches, rows=7)
+    monkeypatch.setattr(reading, "read_batches", small)
     encode("big.parquet", "codes.parquet")
     decode("codes.parquet", "plain.parquet", values=["big.parquet"])
     assert pl.read_parquet("plain.parquet").equals(whole.drop("email"))
@@ -385,7 +387,8 @@ def test_batches_of_a_split_column_do_not_draw_alike(
         '[columns.sex]\nkind = "category"\nrole = "target"\n[sites]\nsplit = {sex = 0.1}\n'
     )
     sites.agree("split", policy="policy.toml", key_file="key")
-    monkeypatch.setattr(site_tables, "read_batches", lambda s: reading.read_batches(s, rows=200))
+    small = partial(reading.read_batches, rows=200)
+    monkeypatch.setattr(reading, "read_batches", small)
     encode("sex.csv", "codes.parquet", agreement="split", seed=1)
     codes = pl.read_parquet("codes.parquet")["sex"].to_list()
     assert codes[:200] != codes[200:]

@@ -31,7 +31,7 @@ base, start, records = peak(), time.process_time(), 0
 print(json.dumps([records, time.process_time() - start, peak(), base]))
 """
 _TULLE = (
-    "import tulle.io._text, tulle.io._json_lines\n"
+    "import tulle.io._csv, tulle.io._json_lines\n"
     "from tulle.io.read import read_batches, read_table",
     "for batch in read_batches(path): records += batch.height",
 )

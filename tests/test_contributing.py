@@ -1,15 +1,25 @@
-"""The walk of CONTRIBUTING.md leads through files and names that exist."""
+"""CONTRIBUTING.md describes the house as it is: its layers, and places that exist."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROWS = re.findall(r"(?m)^\| \d+ \| (.+?) \|", (ROOT / "CONTRIBUTING.md").read_text())
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+ROWS = re.findall(r"(?m)^\| \d+ \| (.+?) \|", PAGE)
+
+
+def test_the_layers_are_those_of_the_contract() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    drawn = PAGE.split("```\ncli ")[1].split("```")[0]
+    lines = [re.split(r" {2,}", line)[0] for line in f"cli {drawn}".strip().split("\n")]
+    assert lines == contract["layers"]
 
 
 def names_in(file: Path) -> set[str]:

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tulle.errors import DataError, ParameterError
+from tulle.io import _csv as csv_reader
 from tulle.io import _text as blocks
-from tulle.io import _text as csv_reader
 from tulle.io._formats import display_name, format_of
 from tulle.io.read import read_batches, read_schema, read_table, rebatched
 

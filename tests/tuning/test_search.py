@@ -116,7 +116,7 @@ def test_too_small_classes_and_wrong_options_get_a_clear_answer() -> None:
         search(accuracy_gap=2)
     with pytest.raises(DataError, match="between 5 and 45"):
         search(strategy="grid", sizes=[60])
-    with pytest.raises(DataError, match="needs a target"):
+    with pytest.raises(DataError, match="requires y"):
         GroupSizeSearch().fit(X, None)
     with pytest.raises(PrivacyError, match="none of the"):
         search(min_accuracy_ratio=3.0)

@@ -9,6 +9,7 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.io._csv import csv_frames, plan_csv
 from tulle.io._formats import (
     BATCH_ROWS,
     Format,
@@ -19,7 +20,6 @@ from tulle.io._formats import (
     readable_as,
 )
 from tulle.io._json_lines import NdjsonPlan, ndjson_frames
-from tulle.io._text import csv_frames, plan_csv
 from tulle.io._text_types import TEMPORAL, ColumnGuess, TextType
 from tulle.table._frames import refuse_patterns
 

@@ -12,10 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from tulle.errors import DataError
+from tulle.io._csv import CsvReader, Fields
 from tulle.io._formats import Format, readable_as
 from tulle.io._headers import separator_of
 from tulle.io._json_lines import JsonGuess, JsonReader, parse_json
-from tulle.io._text import CsvReader, Encoding, Fields, Reasons, Records
+from tulle.io._text import WRONG_QUOTES, Encoding, Reasons, Records
 from tulle.io._text_types import TextType, declared_type, restored_type, saved_type
 from tulle.table._frames import refuse_patterns
 from tulle.table.schema import Column, Kind
@@ -187,7 +188,7 @@ class RecordReader:
         block = b"\n".join([*chosen, b""])
         if b'"' in block:
             odd = {at for at, text in zip(places, chosen) if text.count(b'"') % 2}
-            refused = dict.fromkeys(odd, "quotes do not match")
+            refused = dict.fromkeys(odd, WRONG_QUOTES)
             if odd:
                 places, chosen = _present([None if at in odd else t for at, t in enumerate(texts)])
                 block = b"\n".join([*chosen, b""])

@@ -193,6 +193,8 @@ class StreamCondenser(BaseEstimator):
         first = not getattr(self, "n_seen_", 0)  # nothing taken yet: any columns may come
         if not first:
             check_whole(self)
+            if (y is not None) != self._has_target:
+                raise DataError("y must be given in every batch of a stream or in none")
         names = None if first else self._names
         batch = Batch.of(X, y, classwise=self.classwise, names=names)
         if first:
@@ -565,8 +567,6 @@ class StreamCondenser(BaseEstimator):
 
     def _check_goes_on(self, batch: Batch) -> None:
         """Refuses a batch that is of another kind than the first."""
-        if not self.classwise and (batch.border.target is not None) != self._has_target:
-            raise DataError("y must be given in every batch of a stream or in none")
         if (self.split, self.classwise) != self._fixed:
             raise ParameterError(
                 "'split' and 'classwise' cannot change while a stream goes on: begin a new one"

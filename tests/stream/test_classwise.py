@@ -81,7 +81,7 @@ def test_a_bad_record_of_any_class_leaves_everything_as_it_was() -> None:
         ({"X": X[200:], "y": [*labels[200:299], None]}, "y is missing .* in 1 records"),
         ({"X": X[200:], "y": labels[200:299]}, "y has 99 entries"),
         ({"X": X[200:], "y": labels[200:], "levels": [5] * 99 + [0]}, "below 1 .1 of 100"),
-        ({"X": X[200:], "y": None}, "y .* None"),
+        ({"X": X[200:], "y": None}, "y must be given"),
         ({"X": X[200:], "y": X[200:, 0]}, "classes of another type"),
     ):
         with pytest.raises(DataError, match=message):

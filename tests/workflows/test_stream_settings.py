@@ -207,7 +207,8 @@ def test_roles_that_options_replaced_may_stay_in_the_policy(tmp_path: Path) -> N
 def test_a_state_without_weights_and_bounds_is_compared_by_what_it_holds(tmp_path: Path) -> None:
     fixed = {"k": 5, "split": "paper", "synthesis": "uniform", "snapshots": "all"}
     columns = [[name, kind, "quasi-identifier"] for name, kind in ROLES.items()]
-    entries = {"fixed": fixed, "columns": [*columns, ["kind", "category", "quasi-identifier"]]}
+    columns.append(["kind", "category", "quasi-identifier"])
+    entries = {"fixed": fixed, "columns": columns, "classes": None}
     age = 'kind = "integer"\nrole = "quasi-identifier"\nbounds = [0, 120]'
     settings = Settings(write_policy(tmp_path / "p.toml", age=age), None, None, {})
     settings.restore(entries)

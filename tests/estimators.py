@@ -117,7 +117,8 @@ KEY = SecretKey(b"a key for tests, never for data!")
 _PICKLED = Excuse(KeyMaterialError, "the secret key is never pickled, and this check pickles")
 _WIDTH = Excuse(
     ValueError,
-    "the array of a call is as wide as its longest record; the rows agree (test_sketcher.py)",
+    "a call is as wide as its longest record, and k-variance refuses a batch of one record; "
+    "rows of one call agree (test_sketcher.py)",
 )
 _LONE = Excuse(
     DataError, "the check draws a class of one record, which cannot be trained on and held out"

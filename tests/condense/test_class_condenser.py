@@ -40,13 +40,23 @@ def test_approximate_gcd_fits_every_class(sizes, t):
 
 def test_no_group_mixes_classes():
     X, y = _labelled()
-    condenser = ClassCondenser(k=8, random_state=0)
+    condenser = ClassCondenser(Condenser(synthesis="uniform"), k=8, random_state=0)
     X_new, y_new = condenser.fit_resample(X, y)
     assert condenser.counts_.min() >= 8
     assert condenser.class_counts_.tolist() == [60, 40]
     assert np.bincount(y_new).tolist() == [60, 40]
     # classes lie far apart: a label that does not belong to its record would show
     np.testing.assert_array_equal(X_new.mean(axis=1) > 5, y_new == 1)
+
+
+def test_classes_keep_their_shape_and_about_their_number():
+    X, y = _labelled((600, 400))
+    condenser = ClassCondenser(k=8, random_state=0)
+    X_new, y_new = condenser.fit_resample(X, y)
+    assert condenser.counts_.min() >= 8
+    assert ((X_new.mean(axis=1) > 5) == (y_new == 1)).mean() > 0.99
+    assert abs(int((y_new == 0).sum()) - 600) < 80
+    assert (y_new == 0).sum() != 600  # not exactly: two releases must not tell who came
 
 
 def test_scales_are_those_of_the_whole_table():
@@ -122,9 +132,12 @@ def test_labels_of_any_type_come_back(labels):
     given_labels = labels.take(y) if isinstance(labels, np.ndarray) else labels[y.tolist()]
     if isinstance(labels, pd.Series):
         given_labels = given_labels.reset_index(drop=True)
-    _, y_new = ClassCondenser(k=10, random_state=0).fit_resample(X, given_labels)
-    assert type(y_new) is type(labels)
-    assert y_new.dtype == labels.dtype
+    papers = Condenser(synthesis="uniform")
+    _, y_new = ClassCondenser(papers, k=10, random_state=0).fit_resample(X, given_labels)
+    _, drawn = ClassCondenser(k=10, random_state=0).fit_resample(X, given_labels)
+    assert type(drawn) is type(y_new) is type(labels)
+    assert drawn.dtype == y_new.dtype == labels.dtype
+    assert set(np.asarray(drawn).tolist()) == set(np.asarray(given_labels).tolist())
     assert sorted(np.asarray(y_new).tolist()) == sorted(np.asarray(given_labels).tolist())
 
 
@@ -212,7 +225,7 @@ def test_a_pool_that_is_too_small_takes_the_next_class():
 
 def test_sample_takes_a_number_of_records_in_proportion():
     X, y = _labelled((75, 25))
-    condenser = ClassCondenser(k=5, random_state=0).fit(X, y)
+    condenser = ClassCondenser(Condenser(synthesis="uniform"), k=5, random_state=0).fit(X, y)
     _, y_new = condenser.sample(40)
     assert np.bincount(y_new).tolist() == [30, 10]
     assert len(condenser.sample(1)[1]) == 1

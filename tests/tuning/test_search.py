@@ -194,6 +194,7 @@ def test_a_class_of_which_nobody_is_held_out_has_no_utility() -> None:
     assert rows["utility"].is_nan().to_list() == [False, True]
 
 
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_the_condensers_own_smallest_group_is_the_smallest_size() -> None:
     found = search(estimator=ClassCondenser(min_group=15), min_group=None, strategy="grid", sizes=2)
     assert found.results_["k"].to_list() == [15, 45]

@@ -89,7 +89,6 @@ def test_one_value_throughout_leaves_nothing_to_condense(tmp_path: Path) -> None
     [
         (table(country=["CH"] * N), [], "'country' is left out (its role)"),
         (table(faxes=pl.Series([None] * N, dtype=pl.Int64)), [], "'faxes' is left out (its role)"),
-        (table(**{f"c{i}": np.arange(N) % (i + 3) for i in range(8)}), ["--k", "5"], "singular"),
     ],
 )
 def test_odd_tables_are_released_with_a_word(

@@ -127,7 +127,7 @@ def fit_shape(
 
     trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k)
     groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
-    if members is not None:
+    if members is not None and len(kept) > int(label is not None):
         labels = _labels(members, cells[0]) if label is not None else None
         coordinates = [model.coordinates() for model in models]
         first = int(labels is not None)  # a class that is known from the group needs no point

@@ -54,7 +54,8 @@ class ClassCondenser(BaseEstimator):
     small_classes : {"error", "suppress", "pool"}
         What to do with classes that have fewer records than a group needs: stop, withhold them,
         or condense them together (joined by the next smallest class if they are still too few);
-        the labels of a pool come out at each group's own rates.
+        the labels of a pool come out at each group's own rates, and records are then drawn as
+        with ``synthesis="uniform"``.
     random_state : int, Generator, RandomState or None
         None takes that of the condenser, else the operating system's entropy.
 
@@ -166,7 +167,7 @@ class ClassCondenser(BaseEstimator):
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         self._withheld = frame.height - int(self.class_counts_.sum())
         self._shape = None
-        if template._keeps_shape:
+        if template._keeps_shape and all(len(unit.classes) == 1 for unit in units):
             self._shape = self._fit_shape(frame, labels, members, encoder)
             self._encoder = encoder
 

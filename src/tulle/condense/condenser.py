@@ -104,7 +104,8 @@ class Condenser(BaseEstimator):
     n_suppressed_ : int
         Records withheld.
     n_verbatim_ : int
-        Records alone in a group (they asked for level 1): released as they are.
+        Records alone in a group (they asked for level 1), which the papers' synthesis releases as
+        they are.
     n_degenerate_ : int
         Groups whose records are all alike: they disclose what their members share.
     n_singular_ : int
@@ -370,7 +371,7 @@ class Condenser(BaseEstimator):
         self.counts_ = moments.counts
         self.levels_ = moments.levels
         self.information_loss_ = information_loss(moments)
-        self.n_verbatim_ = int((moments.counts == 1).sum())
+        self.n_verbatim_ = 0 if self._keeps_shape else int((moments.counts == 1).sum())
         self.n_degenerate_ = count_degenerate(moments)
         singular = int((moments.counts <= moments.means.shape[1]).sum())
         self.n_singular_ = 0 if self._keeps_shape else singular

@@ -121,6 +121,25 @@ class TableEncoder:
         """Return the rows that :meth:`encode` refuses, and why, column by column."""
         return [problem for codec in self._codecs for problem in codec.problems(frame[codec.name])]
 
+    def encode_release(self, frame: pl.DataFrame) -> Floats:
+        """Return the matrix of a release of the fitted table, in natural units.
+
+        A release may hold what the table does not: merged values, or missing ones. Such cells
+        have no category, or are as an average number is.
+        """
+        matrix = np.zeros((frame.height, len(self.feature_names_)))
+        for codec, place in zip(self._codecs, self.slices_.values()):
+            series = frame[codec.name]
+            known = np.ones(frame.height, dtype=bool)
+            for problem in codec.problems(series):
+                known &= ~problem.rows
+            part = np.empty((int(known.sum()), codec.width))
+            codec.encode(series.filter(known), part)
+            matrix[known, place] = part
+            if isinstance(codec, NumberCodec):
+                matrix[~known, place.start] = codec.fill
+        return matrix
+
     def encode(self, frame: pl.DataFrame) -> Floats:
         """Return the matrix of a frame, (n, d), in natural units."""
         if not hasattr(self, "_codecs"):

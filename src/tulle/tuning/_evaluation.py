@@ -189,7 +189,7 @@ def evaluate(
     condenser = clone(condenser).set_params(k=k, random_state=rng)
     pairs = fit_paired(condenser, table, target, levels, rng)
     X_new, y_new = condenser.sample()
-    released, labels = split.encoder.encode(enter(X_new)[0]), np.asarray(y_new)
+    released, labels = split.encoder.encode_release(enter(X_new)[0]), np.asarray(y_new)
 
     model = clone(miner).fit(released, labels)
     held, truth = split.matrix[split.test], split.target[split.test]

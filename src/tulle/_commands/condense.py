@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import SMALL_CLASSES
-from tulle._commands._columns import class_column, column_of, plan_columns, without_opaque, words_of
+from tulle._commands._columns import (
+    class_column,
+    column_entries,
+    column_of,
+    left_out_rows,
+    plan_columns,
+    without_opaque,
+    words_of,
+)
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
 from tulle.errors import DataError, ParameterError
@@ -51,6 +59,7 @@ class Condensed(NamedTuple):
 
     summary: dict[str, Any]
     levels: list[dict[str, Any]]
+    left_out: list[dict[str, str]]
     notes: list[str]
     audit: Audit | None  # if there is a report
 
@@ -97,7 +106,7 @@ def condense(
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     manifest = _manifest(condenser, entry, original, release, columns, options, levels_table)
     tables = _compared(original.select(release.columns), release, source, control, columns)
-    found = None if report is None else _audited(condenser, tables, options, command)
+    found = None if report is None else _audited(condenser, tables, columns, options, command)
     summary = _summary(condenser, tables, found)
     write_release(
         output,
@@ -109,7 +118,7 @@ def condense(
     if found is not None and report is not None:
         with writing_beside(f"the release {display_name(output)} is there", report):
             found.save(report, force=force)
-    return Condensed(summary, levels_table, list(condenser.notes_), found)
+    return Condensed(summary, levels_table, left_out_rows(columns), list(condenser.notes_), found)
 
 
 def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
@@ -243,7 +252,7 @@ def _manifest(
             "verbatim": int(condenser.n_verbatim_),
             "degenerate groups": int(condenser.n_degenerate_),
         },
-        columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
+        columns=column_entries(columns),
         source=source,
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),
@@ -271,10 +280,12 @@ def _compared(
     return align(original, release, strangers, policy)
 
 
-def _audited(condenser: Any, tables: Aligned, options: Condensing, command: str) -> Audit:
+def _audited(
+    condenser: Any, tables: Aligned, columns: list[Column], options: Condensing, command: str
+) -> Audit:
     """The audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
-    from tulle.auditing._pictures import group_section, notes_section
+    from tulle.auditing._pictures import group_section, left_out_section, notes_section
     from tulle.auditing.audit import audited
 
     smallest = int(condenser.levels_.min())
@@ -297,6 +308,7 @@ def _audited(condenser: Any, tables: Aligned, options: Condensing, command: str)
         sections=[
             group_section(condenser.counts_, condenser.levels_),
             *notes_section(condenser.notes_),
+            *left_out_section(left_out_rows(columns)),
         ],
         limits=list(LIMITS),
         command=command,

@@ -118,8 +118,7 @@ def test_mostly_rare_categories_need_a_decision():
 def test_an_identifier_that_repeats_is_the_person(name):
     ids = np.repeat(rng.choice(10**6, 300, replace=False), 3)
     found = guess(ids, name, sex=["m", "f", "m"] * 300)
-    assert found.column.role is Role.IDENTIFIER
-    assert found.repeats
+    assert found.column.role is Role.PERSON
     assert not found.needs_decision
 
 
@@ -127,9 +126,8 @@ def test_a_nested_unit_gives_way_to_the_person():
     person = np.repeat(np.arange(400), 2)
     frame = pl.DataFrame({"household_id": person // 3, "person_id": person})
     found = guess_columns(frame)
-    assert [g.column.role for g in found] == [Role.IDENTIFIER] * 2
-    assert [g.repeats for g in found] == [False, True]
-    assert guess_columns(frame.select("household_id"))[0].repeats
+    assert [g.column.role for g in found] == [Role.IDENTIFIER, Role.PERSON]
+    assert guess_columns(frame.select("household_id"))[0].column.role is Role.PERSON
 
 
 def test_a_person_without_a_name_is_found_by_what_does_not_change():
@@ -144,7 +142,7 @@ def test_a_person_without_a_name_is_found_by_what_does_not_change():
         }
     )
     found = guess_columns(frame)[0]
-    assert found.repeats
+    assert found.column.role is Role.IDENTIFIER
     assert found.needs_decision
 
 
@@ -153,7 +151,8 @@ def test_numbers_of_a_person_are_found_although_they_repeat_with_the_visits():
     phone = rng.integers(10**10, 2 * 10**10, 400)[who]
     policy = np.array([f"K{v}" for v in rng.integers(10**8, 10**9, 400)])[who]
     frame = pl.DataFrame({"patient_id": who + 7000, "x1": phone, "x2": policy})
-    assert all(g.column.role is Role.IDENTIFIER for g in guess_columns(frame))
+    roles = [g.column.role for g in guess_columns(frame)]
+    assert roles == [Role.PERSON, Role.IDENTIFIER, Role.IDENTIFIER]
 
 
 def test_numbers_that_repeat_like_people_need_a_decision():
@@ -214,7 +213,12 @@ def test_nothing_of_the_hospital_export_that_names_people_is_released():
     wrong = []
     for found in guess_columns(frame):
         wanted = LABELS[found.column.name].split()[1].split("/")
-        roles = {Role.IDENTIFIER: {"id", "p"}, Role.QUASI: {"q"}, Role.SENSITIVE: {"s"}}
+        roles = {
+            Role.IDENTIFIER: {"id"},
+            Role.PERSON: {"p"},
+            Role.QUASI: {"q"},
+            Role.SENSITIVE: {"s"},
+        }
         if not roles.get(found.column.role, {"n"}) & {*wanted} and not found.needs_decision:
             wrong.append((found.column.name, found.column.role))
     assert wrong == []

@@ -99,8 +99,8 @@ def one(name: str, values: list[object] | pl.Series) -> Column:
 @pytest.mark.parametrize(
     ("name", "values", "role"),
     [
-        ("patient_id", list(range(50)) * 4, ID),  # some visits each
-        ("store_id", list(range(30)) * 40, ID),
+        ("patient_id", list(range(50)) * 4, Role.PERSON),  # some visits each
+        ("store_id", list(range(30)) * 40, Role.PERSON),
         ("store_id", list(range(30)) * 80, QUASI),  # too many rows each for a person
         ("student_score", [i * i for i in range(40)], ID),  # to be decided
         ("anything", list(range(100, 140)), ID),  # a running number

@@ -164,14 +164,21 @@ def test_columns_without_evidence_share_a_line_and_each_has_a_row_in_json(
     assert [row["column"] for row in shown["left_out"]] == ["case", "x17"]
 
 
-def test_a_person_with_several_rows_is_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_of_a_release_count_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    pl.DataFrame({"patient_id": list(range(50)) * 4, "age": [40, 50] * 100}).write_csv("v.csv")
-    found = inspect("v.csv")
-    assert found.columns[0]["role"] == "identifier"
+    rng = np.random.default_rng(4)
+    who = np.repeat(np.arange(60), rng.integers(1, 12, 60))
+    town, score = rng.integers(0, 3, 60)[who], rng.normal(size=len(who)).round(2)
+    pl.DataFrame({"patient_id": who + 5000, "town": town, "score": score}).write_csv("v.csv")
+    found = inspect("v.csv", "policy.toml")
+    assert found.columns[0]["role"] == "person"
     assert sum("'patient_id'" in note for note in found.notes) == 1
+    made = condense("v.csv", "release.csv", policy="policy.toml", k=7, seed=1)
+    assert read_table("release.csv").columns == ["town", "score"]
+    assert any("'patient_id'" in note for note in made.notes)
+    manifest = read_manifest("release.csv")
+    assert "patient_id" in manifest.parameters["unit"]
+    assert manifest.verified["fewest people in a group"] >= 7
 
 
 def test_nothing_is_released_before_somebody_decides(

@@ -84,7 +84,7 @@ def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
             "to_keep_it": to_keep(column),
         }
         for column in columns
-        if column.role in (Role.IDENTIFIER, Role.IGNORED)
+        if column.role in (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
     ]
 
 
@@ -97,6 +97,15 @@ def column_entries(columns: Iterable[Column]) -> dict[str, dict[str, str]]:
         | {key: text for key, text in left_out.get(column.name, {}).items() if key != "column"}
         for column in columns
     }
+
+
+def unit_notes(columns: Iterable[Column]) -> list[str]:
+    """Say what is protected where it is not the single row."""
+    return [
+        f"k and levels count the different people that column '{column.name}' names, not rows"
+        for column in columns
+        if column.role is Role.PERSON
+    ]
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
+    unit_notes,
     without_opaque,
     words_of,
 )
@@ -118,7 +119,8 @@ def condense(
     if found is not None and report is not None:
         with writing_beside(f"the release {display_name(output)} is there", report):
             found.save(report, force=force)
-    return Condensed(summary, levels_table, left_out_rows(columns), list(condenser.notes_), found)
+    notes = [*unit_notes(columns), *condenser.notes_]
+    return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
 def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
@@ -233,15 +235,20 @@ def _manifest(
 
     by_class = hasattr(condenser, "condensers_")
     sizes = condenser.counts_
+    person = column_of(columns, Role.PERSON)
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(
         method="class-wise condensation" if by_class else "condensation",
-        parameters={n: v for n, v in options.values().items() if n != "seed"} | {"k": k},
+        parameters={n: v for n, v in options.values().items() if n != "seed"}
+        | {"k": k, "unit": "record" if person is None else f"person (column '{person.name}')"},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
-            "groups at least as large as their levels": bool((sizes >= condenser.levels_).all()),
+            "groups at least as large as their levels": bool(
+                (condenser.people_ >= condenser.levels_).all()
+            ),
             "smallest group": int(sizes.min()),
+            "fewest people in a group": int(condenser.people_.min()),
             "smallest group for each level": levels,
         },
         counts={
@@ -307,7 +314,7 @@ def _audited(
         metrics={"information_loss": float(condenser.information_loss_)},
         sections=[
             group_section(condenser.counts_, condenser.levels_),
-            *notes_section(condenser.notes_),
+            *notes_section([*unit_notes(columns), *condenser.notes_]),
             *left_out_section(left_out_rows(columns)),
         ],
         limits=list(LIMITS),

@@ -129,12 +129,12 @@ def _column_notes(guesses: list[Guess]) -> list[str]:
             f"To be decided ({len(undecided)}): {quoted(undecided)}. The policy leaves them out; "
             "commands without a policy refuse the table."
         )
-    for guess in guesses:
-        if guess.repeats:
-            notes.append(
-                f"Column '{guess.column.name}' names people who have several rows, but k counts "
-                "rows: keep one row of each person, or choose a larger k."
-            )
+    notes += [
+        f"Column '{guess.column.name}' names people who have several rows: with the role "
+        f"'{Role.PERSON}', k counts people and not rows."
+        for guess in guesses
+        if guess.column.role is Role.PERSON
+    ]
     return notes
 
 

@@ -47,6 +47,7 @@ _TELEPHONE = r"^(?:\+|00|\(0?|0)[0-9][0-9 ()/.-]{6,}$"
 
 _ACTIONS = {
     Role.IDENTIFIER: "drop",
+    Role.PERSON: "count people by it, then drop",
     Role.QUASI: "condense",
     Role.SENSITIVE: "condense",
     Role.TARGET: "condense class by class",
@@ -72,8 +73,6 @@ class Guess:
         How many texts among numbers or dates were not understood.
     needs_decision : bool
         Whether nothing may be released before somebody states a role.
-    repeats : bool
-        Whether the column names people who have several rows.
     """
 
     column: Column
@@ -83,7 +82,6 @@ class Guess:
     special: tuple[str | float, ...] = ()
     unread: int = 0
     needs_decision: bool = False
-    repeats: bool = False
 
     @property
     def action(self) -> str:
@@ -172,15 +170,15 @@ def _look_per_person(column: pl.Series, people: pl.Series, k: int) -> Look | Non
 def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
     kind, why_kind = _kind(look)
     special = _special(look, kind)
-    repeats = person is not None and look.name == person.name
-    if person is not None and repeats:
-        found = _Found(Role.IDENTIFIER, person.reason, decide=not person.sure)
+    if person is not None and look.name == person.name:
+        role = Role.PERSON if person.sure else Role.IDENTIFIER
+        found = _Found(role, person.reason, decide=not person.sure)
     else:
         found = next(f for rule in _RULES if (f := rule(look, kind)) is not None)
         if own is not None and own is not look and _is_kept(found):
             found = _tells_apart(own, kind) or found
     reasons = [found.reason, why_kind, *(_reading(look, kind) if _is_kept(found) else [])]
-    if found.role is Role.IDENTIFIER and look.numbers is None:
+    if found.role in (Role.IDENTIFIER, Role.PERSON) and look.numbers is None:
         kind, reasons = Kind.TEXT, [found.reason]
     elif _is_kept(found) and look.written_otherwise:
         kind, rare = Kind.CATEGORY, _mostly_rare(look, Kind.CATEGORY)
@@ -189,11 +187,11 @@ def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
     reason = "; ".join(part for part in reasons if part)
     column = Column(look.name, kind, found.role, bounds=_public_bounds(look, kind), reason=reason)
     counts = (look.records, look.absent, look.distinct)
-    return Guess(column, *counts, special, look.unread, found.decide, repeats)
+    return Guess(column, *counts, special, look.unread, found.decide)
 
 
 def _is_kept(found: _Found) -> bool:
-    return found.role not in (Role.IDENTIFIER, Role.IGNORED)
+    return found.role not in (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
 
 
 # -- kinds ------------------------------------------------------------------------------------
@@ -502,7 +500,8 @@ def _public_bounds(look: Look, kind: Kind) -> tuple[float, float] | None:
 
 def _with_references(frame: pl.DataFrame, guesses: list[Guess]) -> list[Guess]:
     """Take columns for identifiers whose values are identifiers of other rows: mother, manager."""
-    names = [guess.column.name for guess in guesses if guess.column.role is Role.IDENTIFIER]
+    naming = (Role.IDENTIFIER, Role.PERSON)
+    names = [guess.column.name for guess in guesses if guess.column.role in naming]
     keys = [frame[name].drop_nulls().unique() for name in names]
     keys = [key for key in keys if len(key) > _FEW and _is_far_apart(key)]
     found = []

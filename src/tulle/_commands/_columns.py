@@ -59,8 +59,8 @@ def _refuse_undecided(guesses: list[Guess]) -> None:
     more = f" and {len(guesses) - _SHOWN} more" if len(guesses) > _SHOWN else ""
     example = guesses[0].column
     raise DataError(
-        f"{', '.join(shown)}{more} may name people: state a role in a policy, which `tulle "
-        f"inspect` writes, and pass it with --policy. To leave '{example.name}' out: role = "
+        f"{', '.join(shown)}{more} may name or single out people: state a role in a policy, which "
+        f"`tulle inspect` writes, and pass it with --policy. To leave '{example.name}' out: role = "
         f'"identifier"; to keep it: {to_keep(example)}'
     )
 

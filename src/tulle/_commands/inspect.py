@@ -72,7 +72,7 @@ def inspect(
     return Inspection(
         summary,
         [_column_row(guess) for guess in guesses],
-        [_column_row(guess) for guess in guesses if guess.column.reason],
+        [_short_row(guess) for guess in guesses if guess.column.reason],
         left_out_rows(guess.column for guess in guesses),
         _combination_rows(found),
         [*_column_notes(guesses), *_notes(found, target, keep)],
@@ -112,6 +112,12 @@ def _column_row(guess: Guess) -> dict[str, Any]:
         "action": guess.action,
         "reason": column.reason or "nothing speaks for another role",
     }
+
+
+def _short_row(guess: Guess) -> dict[str, Any]:
+    """Return what fits a line of a terminal."""
+    row = _column_row(guess)
+    return {key: row[key] for key in ("name", "kind", "role", "distinct", "action", "reason")}
 
 
 def _column_notes(guesses: list[Guess]) -> list[str]:

@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
+from tulle._plurals import counted
 from tulle.table._look import Look, look_at
 from tulle.table._person import PersonColumn, find_person
 from tulle.table._whole_numbers import Nature, Whole, is_wandering, nature_of
@@ -181,9 +182,13 @@ def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
     if found.role in (Role.IDENTIFIER, Role.PERSON) and look.numbers is None:
         kind, reasons = Kind.TEXT, [found.reason]
     elif _is_kept(found) and look.written_otherwise:
-        kind, rare = Kind.CATEGORY, _mostly_rare(look, Kind.CATEGORY)
-        found = found if rare is None else rare
-        reasons = [*reasons, *([] if rare is None else [rare.reason])]
+        rare = _mostly_rare(look, Kind.CATEGORY)
+        if kind is not Kind.CATEGORY:
+            reasons.append(
+                f"looks like {kind}, but is read as text: write it plainly to keep it so"
+            )
+        kind, found = Kind.CATEGORY, found if rare is None else rare
+        reasons += [] if rare is None else [rare.reason]
     reason = "; ".join(part for part in reasons if part)
     column = Column(look.name, kind, found.role, bounds=_public_bounds(look, kind), reason=reason)
     counts = (look.records, look.absent, look.distinct)
@@ -407,7 +412,7 @@ def _mostly_rare(look: Look, kind: Kind) -> _Found | None:
         return None
     if look.rare_rows < _RARE * look.present:
         return None
-    why = f"{look.rare_values:,} of {look.distinct:,} values are held by fewer than {look.k} people"
+    why = f"{look.rare_values:,} values are held by fewer than {look.k} people each"
     return _Found(Role.IDENTIFIER, why, decide=True)
 
 
@@ -473,10 +478,10 @@ def _reading(look: Look, kind: Kind) -> list[str]:
             notes.append(f"{look.ambiguous:,} may have day and month in either order")
     if look.numbers is not None or kind is Kind.DATETIME:
         if look.codes:
-            notes.append(f"{len(look.codes)} texts among numbers, each a state of its own")
+            notes.append(f"{counted(len(look.codes), 'text')} among numbers that many people share")
         notes += sorted({code.reason for code in look.number_codes})
         if look.unread:
-            notes.append(f"{look.unread:,} values were not understood: a state of their own")
+            notes.append(f"{counted(look.unread, 'value')} not understood")
     return notes
 
 

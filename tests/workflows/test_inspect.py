@@ -3,14 +3,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
+from tulle._commands.condense import condense
 from tulle._commands.inspect import inspect, policy_path
 from tulle.cli import tulle
 from tulle.errors import DataError, TulleError
+from tulle.io.read import read_table
 from tulle.io.write import write_table
+from tulle.releases import read_manifest
 from tulle.table.policy import load_policy
 from tulle.table.schema import Kind, Role
 
@@ -43,7 +47,7 @@ def cells() -> list[str]:
 
 def test_finds_kinds_roles_and_who_stands_out(people: str) -> None:
     found = inspect(people, "policy.toml")
-    rows = {row["column"]: row for row in found.columns}
+    rows = {row["name"]: row for row in found.columns}
     assert rows["surname"]["role"] == "identifier"
     assert rows["surname"]["action"] == "drop"
     assert (rows["zip"]["kind"], rows["zip"]["distinct"]) == ("category", 3)
@@ -74,7 +78,7 @@ def test_json(people: str) -> None:
     found = json.loads(run(people, "--json").output)
     assert found["records"] == 60
     assert found["policy"] == "people.policy.toml"
-    assert [row["column"] for row in found["columns"]] == PEOPLE.columns
+    assert [row["name"] for row in found["columns"]] == PEOPLE.columns
     assert found["singled_out_by"][0]["columns"] == "weight"
 
 
@@ -113,7 +117,7 @@ def test_database_tables(people: str) -> None:
     write_table(PEOPLE, "sqlite:///clinic.db#people")
     found = inspect("sqlite:///clinic.db#people", "policy.toml")
     assert found.summary["table"] == "sqlite:///clinic.db#people"
-    assert [row["column"] for row in found.columns] == PEOPLE.columns
+    assert [row["name"] for row in found.columns] == PEOPLE.columns
 
 
 def test_counts_and_working_hours_are_not_called_dates(
@@ -127,5 +131,84 @@ def test_counts_and_working_hours_are_not_called_dates(
             "Year hired": [2019] * 39 + [2021],
         }
     ).write_csv("staff.csv")
-    reasons = {row["column"]: row["reason"] for row in inspect("staff.csv").columns}
+    reasons = {row["name"]: row["reason"] for row in inspect("staff.csv").columns}
     assert {name for name, reason in reasons.items() if "date" in reason} == {"Year hired"}
+
+
+def visits(records: int = 300) -> pl.DataFrame:
+    """A table with a case number that has gaps, and an account nobody can judge by its name."""
+    rng = np.random.default_rng(16)
+    return pl.DataFrame(
+        {
+            "case": rng.permutation(np.arange(70_000, 70_000 + records + 9))[:records],
+            "x17": rng.integers(10**9, 2 * 10**9, records),
+            "age": rng.integers(18, 90, records),
+            "score": rng.normal(size=records).round(2),
+        }
+    )
+
+
+def test_columns_without_evidence_share_a_line_and_each_has_a_row_in_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    visits().with_columns(a=pl.col("score") * 2, b=pl.col("score") * 3).write_csv("visits.csv")
+    found = inspect("visits.csv")
+    assert [row["name"] for row in found.telling] == ["case", "x17", "age", "score"]
+    assert sum("'a', 'b'" in note for note in found.notes) == 1
+    shown = json.loads(run("visits.csv", "--json").output)
+    rows = {row["name"]: row for row in shown["columns"]}
+    assert list(rows) == ["case", "x17", "age", "score", "a", "b"]
+    assert all(row.keys() >= {"kind", "role", "action", "reason"} for row in rows.values())
+    assert rows["x17"]["action"] == "refuse until a role is stated"
+    assert [row["column"] for row in shown["left_out"]] == ["case", "x17"]
+
+
+def test_groups_of_a_release_count_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(4)
+    who = np.repeat(np.arange(60), rng.integers(1, 12, 60))
+    town, score = rng.integers(0, 3, 60)[who], rng.normal(size=len(who)).round(2)
+    pl.DataFrame({"patient_id": who + 5000, "town": town, "score": score}).write_csv("v.csv")
+    found = inspect("v.csv", "policy.toml")
+    assert found.columns[0]["role"] == "person"
+    assert sum("'patient_id'" in note for note in found.notes) == 1
+    made = condense("v.csv", "release.csv", policy="policy.toml", k=7, seed=1)
+    assert read_table("release.csv").columns == ["town", "score"]
+    assert any("'patient_id'" in note for note in made.notes)
+    manifest = read_manifest("release.csv")
+    assert "patient_id" in manifest.parameters["unit"]
+    assert manifest.verified["fewest people in a group"] >= 7
+
+
+def test_nothing_is_released_before_somebody_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    visits().write_csv("visits.csv")
+    with pytest.raises(DataError, match="'x17'") as refused:
+        condense("visits.csv", "release.csv")
+    assert 'role = "quasi-identifier"' in str(refused.value)
+    assert "'case'" not in str(refused.value)  # no doubt about that
+    assert not Path("release.csv").exists()
+    inspect("visits.csv", "policy.toml")
+    made = condense("visits.csv", "release.csv", policy="policy.toml", seed=1)
+    assert read_table("release.csv").columns == ["age", "score"]
+    assert [row["column"] for row in made.left_out] == ["case", "x17"]
+    text = Path("policy.toml").read_text().replace('kind = "integer"\nrole = "identifier"', "{}", 2)
+    kept = 'kind = "integer"\nrole = "quasi-identifier"'
+    Path("edited.toml").write_text(text.format(kept.replace("quasi-", ""), kept))
+    condense("visits.csv", "wider.csv", policy="edited.toml", seed=1)
+    assert read_table("wider.csv").columns == ["x17", "age", "score"]
+
+
+def test_the_manifest_says_what_is_left_out_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    visits().drop("x17").write_csv("visits.csv")
+    condense("visits.csv", "release.csv", seed=1)
+    entries = read_manifest("release.csv").columns
+    assert entries["case"]["reason"]
+    assert entries["case"]["to_keep_it"] == 'kind = "integer", role = "quasi-identifier"'
+    assert entries["age"].keys() == {"kind", "role"}

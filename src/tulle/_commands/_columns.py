@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tulle._types import FilePath
+    from tulle.table.inference import Guess
+
+_SHOWN = 5  # columns in a message
 
 
 def plan_columns(
@@ -28,15 +31,86 @@ def plan_columns(
     Without a policy, kinds, identifiers and useless columns are inferred; a target and levels are
     used only if they are asked for.
     """
-    from tulle.table.inference import infer_columns
-
     refuse_two_roles(target, levels)
     loaded = Policy() if policy is None else load_policy(policy, table.columns)
-    columns = loaded.resolve(table.columns) or [
-        replace(column, role=Role.QUASI) if column.role in (Role.TARGET, Role.LEVEL) else column
-        for column in infer_columns(table)
-    ]
+    columns = loaded.resolve(table.columns) or _guessed(table, decided=(target, levels))
     return with_roles(columns, target, levels)
+
+
+def _guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:
+    """Return the guesses, if no column is left that a person has to decide about."""
+    from tulle.table.inference import guess_columns
+
+    guesses = guess_columns(table)
+    _refuse_undecided([g for g in guesses if g.needs_decision and g.column.name not in decided])
+    return [
+        replace(g.column, role=Role.QUASI)
+        if g.column.role in (Role.TARGET, Role.LEVEL)
+        else g.column
+        for g in guesses
+    ]
+
+
+def _refuse_undecided(guesses: list[Guess]) -> None:
+    """Refuse columns that may name people: nobody has said yet that they may be released."""
+    if not guesses:
+        return
+    shown = [f"column '{g.column.name}' ({g.column.reason})" for g in guesses[:_SHOWN]]
+    more = f" and {len(guesses) - _SHOWN} more" if len(guesses) > _SHOWN else ""
+    example = guesses[0].column
+    raise DataError(
+        f"{', '.join(shown)}{more} may name or single out people: state a role in a policy, which "
+        f"`tulle inspect` writes, and pass it with --policy. To leave '{example.name}' out: role = "
+        f'"identifier"; to keep it: {to_keep(example)}'
+    )
+
+
+def to_keep(column: Column) -> str:
+    """Return what to write into a policy to keep a column that is left out.
+
+    >>> to_keep(Column("town", Kind.TEXT, Role.IDENTIFIER))
+    'kind = "category", role = "quasi-identifier"'
+    """
+    kind = Kind.CATEGORY if column.kind is Kind.TEXT else column.kind
+    return f'kind = "{kind}", role = "{Role.QUASI}"'
+
+
+def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
+    """Return the columns that are not released: why, and what to write to keep each."""
+    return [
+        {
+            "column": column.name,
+            "reason": column.reason or f"its role is '{column.role}'",
+            "to_keep_it": to_keep(column),
+        }
+        for column in columns
+        if column.role in (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
+    ]
+
+
+def column_entries(columns: Iterable[Column]) -> dict[str, dict[str, str]]:
+    """Return what a manifest says of the columns; of those left out also why, and the remedy."""
+    columns = list(columns)
+    left_out = {row["column"]: row for row in left_out_rows(columns)}
+    return {
+        column.name: {"kind": column.kind.value, "role": column.role.value}
+        | {key: text for key, text in left_out.get(column.name, {}).items() if key != "column"}
+        for column in columns
+    }
+
+
+def unit_notes(columns: Iterable[Column]) -> list[str]:
+    """Say what is protected where it is not the single row."""
+    return [
+        f"k and levels count the different people that column '{column.name}' names, not rows"
+        for column in columns
+        if column.role is Role.PERSON
+    ]
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return names in quotes, separated by commas."""
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def refuse_two_roles(target: str | None, levels: str | None) -> None:

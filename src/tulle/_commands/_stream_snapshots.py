@@ -12,6 +12,7 @@ import polars as pl
 
 from tulle._attacks.result import AttackResult
 from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
+from tulle._commands._columns import column_entries
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._moments import GroupMoments
@@ -139,7 +140,7 @@ def write_snapshot(
             if count is not None
         },
         counts={**counts, **shown_sizes(condenser, policy), "released": table.height},
-        columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
+        columns=column_entries(columns),
         source={"name": source, "records": condenser.n_seen_},
         output={"records": table.height, "columns": table.columns},
         seed=seed,

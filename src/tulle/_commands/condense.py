@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import SMALL_CLASSES
-from tulle._commands._columns import class_column, column_of, plan_columns, without_opaque, words_of
+from tulle._commands._columns import (
+    class_column,
+    column_entries,
+    column_of,
+    left_out_rows,
+    plan_columns,
+    unit_notes,
+    without_opaque,
+    words_of,
+)
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
 from tulle.errors import DataError, ParameterError
@@ -51,6 +60,7 @@ class Condensed(NamedTuple):
 
     summary: dict[str, Any]
     levels: list[dict[str, Any]]
+    left_out: list[dict[str, str]]
     notes: list[str]
     audit: Audit | None  # if there is a report
 
@@ -97,7 +107,7 @@ def condense(
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     manifest = _manifest(condenser, entry, original, release, columns, options, levels_table)
     tables = _compared(original.select(release.columns), release, source, control, columns)
-    found = None if report is None else _audited(condenser, tables, options, command)
+    found = None if report is None else _audited(condenser, tables, columns, options, command)
     summary = _summary(condenser, tables, found)
     write_release(
         output,
@@ -109,7 +119,8 @@ def condense(
     if found is not None and report is not None:
         with writing_beside(f"the release {display_name(output)} is there", report):
             found.save(report, force=force)
-    return Condensed(summary, levels_table, list(condenser.notes_), found)
+    notes = [*unit_notes(columns), *condenser.notes_]
+    return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
 def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
@@ -224,15 +235,20 @@ def _manifest(
 
     by_class = hasattr(condenser, "condensers_")
     sizes = condenser.counts_
+    person = column_of(columns, Role.PERSON)
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(
         method="class-wise condensation" if by_class else "condensation",
-        parameters={n: v for n, v in options.values().items() if n != "seed"} | {"k": k},
+        parameters={n: v for n, v in options.values().items() if n != "seed"}
+        | {"k": k, "unit": "record" if person is None else f"person (column '{person.name}')"},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
-            "groups at least as large as their levels": bool((sizes >= condenser.levels_).all()),
+            "groups at least as large as their levels": bool(
+                (condenser.people_ >= condenser.levels_).all()
+            ),
             "smallest group": int(sizes.min()),
+            "fewest people in a group": int(condenser.people_.min()),
             "smallest group for each level": levels,
         },
         counts={
@@ -243,7 +259,7 @@ def _manifest(
             "verbatim": int(condenser.n_verbatim_),
             "degenerate groups": int(condenser.n_degenerate_),
         },
-        columns={c.name: {"kind": c.kind.value, "role": c.role.value} for c in columns},
+        columns=column_entries(columns),
         source=source,
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),
@@ -271,10 +287,12 @@ def _compared(
     return align(original, release, strangers, policy)
 
 
-def _audited(condenser: Any, tables: Aligned, options: Condensing, command: str) -> Audit:
+def _audited(
+    condenser: Any, tables: Aligned, columns: list[Column], options: Condensing, command: str
+) -> Audit:
     """The audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
-    from tulle.auditing._pictures import group_section, notes_section
+    from tulle.auditing._pictures import group_section, left_out_section, notes_section
     from tulle.auditing.audit import audited
 
     smallest = int(condenser.levels_.min())
@@ -296,7 +314,8 @@ def _audited(condenser: Any, tables: Aligned, options: Condensing, command: str)
         metrics={"information_loss": float(condenser.information_loss_)},
         sections=[
             group_section(condenser.counts_, condenser.levels_),
-            *notes_section(condenser.notes_),
+            *notes_section([*unit_notes(columns), *condenser.notes_]),
+            *left_out_section(left_out_rows(columns)),
         ],
         limits=list(LIMITS),
         command=command,

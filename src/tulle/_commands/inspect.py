@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._commands._columns import left_out_rows, quoted, to_keep
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
 from tulle.io._formats import display_name, format_of, is_sql, split_sheet
 from tulle.table.policy import Policy, write_policy
-from tulle.table.schema import Role
+from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    from tulle.table.inference import Profile
+    from tulle.table.inference import Guess
     from tulle.table.uniqueness import SinglingOut
 
 SHOWN = 5  # combinations of each size
@@ -24,6 +26,8 @@ class Inspection(NamedTuple):
 
     summary: dict[str, Any]
     columns: list[dict[str, Any]]
+    telling: list[dict[str, Any]]  # the rows of the columns that something was found out about
+    left_out: list[dict[str, str]]
     combinations: list[dict[str, Any]]
     notes: list[str]
     policy: Policy
@@ -46,14 +50,14 @@ def inspect(
     check_files({"INPUT": source}, writes={} if keep else {"--output": target}, force=force)
 
     from tulle.io.read import read_table
-    from tulle.table.inference import profile_columns
+    from tulle.table.inference import guess_columns
     from tulle.table.uniqueness import singling_out
 
     table = read_table(source)
     if not table.height:
         raise DataError(f"{display_name(source)} has no records: there is nothing to look at")
-    profiles = profile_columns(table)
-    policy = Policy(tuple(profile.column for profile in profiles))
+    guesses = guess_columns(table)
+    policy = Policy(tuple(_with_advice(guess) for guess in guesses))
     found = singling_out(table, policy.named(Role.QUASI))
     if not keep:
         write_policy(policy, target, made_for=Path(display_name(source)).name, force=force)
@@ -67,9 +71,11 @@ def inspect(
     }
     return Inspection(
         summary,
-        [_column_row(profile) for profile in profiles],
+        [_column_row(guess) for guess in guesses],
+        [_short_row(guess) for guess in guesses if guess.column.reason],
+        left_out_rows(guess.column for guess in guesses),
         _combination_rows(found),
-        _notes(found, target, keep),
+        [*_column_notes(guesses), *_notes(found, target, keep)],
         policy,
     )
 
@@ -84,17 +90,58 @@ def policy_path(source: str | os.PathLike[str]) -> Path:
     return Path(f"{stem}.policy.toml")
 
 
-def _column_row(profile: Profile) -> dict[str, Any]:
-    column = profile.column
+def _with_advice(guess: Guess) -> Column:
+    """Return the column for the policy; one that needs a decision says what to write."""
+    column = guess.column
+    if not guess.needs_decision:
+        return column
+    advice = f"Check this role. To keep the column: {to_keep(column)}"
+    return replace(column, reason=f"{column.reason}. {advice}")
+
+
+def _column_row(guess: Guess) -> dict[str, Any]:
+    column = guess.column
     return {
-        "column": column.name,
+        "name": column.name,
         "kind": column.kind.value,
         "role": column.role.value,
-        "missing": profile.missing,
-        "distinct": profile.distinct,
-        "action": profile.action,
-        "reason": column.reason,
+        "missing": guess.absent,
+        "distinct": guess.distinct,
+        "special": len(guess.special),
+        "not_understood": guess.unread,
+        "action": guess.action,
+        "reason": column.reason or "nothing speaks for another role",
     }
+
+
+def _short_row(guess: Guess) -> dict[str, Any]:
+    """Return what fits a line of a terminal."""
+    row = _column_row(guess)
+    return {key: row[key] for key in ("name", "kind", "role", "distinct", "action", "reason")}
+
+
+def _column_notes(guesses: list[Guess]) -> list[str]:
+    """Return what is said of several columns at once, and of people with several rows."""
+    notes = []
+    silent = [guess.column.name for guess in guesses if not guess.column.reason]
+    if silent:
+        notes.append(
+            f"Without special evidence, taken for quasi-identifiers ({len(silent)}): "
+            f"{quoted(silent)}."
+        )
+    undecided = [guess.column.name for guess in guesses if guess.needs_decision]
+    if undecided:
+        notes.append(
+            f"To be decided ({len(undecided)}): {quoted(undecided)}. The policy leaves them out; "
+            "commands without a policy refuse the table."
+        )
+    notes += [
+        f"Column '{guess.column.name}' names people who have several rows: with the role "
+        f"'{Role.PERSON}', k counts people and not rows."
+        for guess in guesses
+        if guess.column.role is Role.PERSON
+    ]
+    return notes
 
 
 def _combination_rows(found: SinglingOut) -> list[dict[str, Any]]:

@@ -180,8 +180,8 @@ def _guessed(table: pl.DataFrame) -> Policy:
     One that is empty or the same everywhere may be full of news at the other sites: it must not be
     left out for all of them.
     """
-    from tulle.table.inference import profile_columns
+    from tulle.table.inference import guess_columns
 
-    profiles = profile_columns(table)
-    telling = [p for p in profiles if p.column.role is not Role.IGNORED or p.distinct > 1]
-    return Policy(tuple(profile.column for profile in telling))
+    guesses = guess_columns(table)
+    telling = [g for g in guesses if g.column.role is not Role.IGNORED or g.distinct > 1]
+    return Policy(tuple(guess.column for guess in telling))

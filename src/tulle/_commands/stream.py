@@ -194,7 +194,7 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     if level is not None and "k" in intake.settings.options.words:
         notes.append(f"k is not used: the levels in column '{level}' say how large groups are")
     columns = Schema(intake.settings.columns)
-    left = columns.named(Role.IDENTIFIER, Role.IGNORED)
+    left = columns.named(Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
         notes.append(f"Left out of every snapshot, unless a --policy says otherwise: {names}")

@@ -357,6 +357,22 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
     }
 
 
+def left_out_section(rows: Sequence[Mapping[str, str]]) -> list[Section]:
+    """Which columns are not in the release, why, and what to write to keep each."""
+    if not rows:
+        return []
+    words = {"column": "column", "reason": "reason", "to_keep_it": "to keep it"}
+    cells = [[row[key] for key in words] for row in rows]
+    return [
+        {
+            "id": "left-out",
+            "title": "Columns left out",
+            "owner_only": True,
+            "blocks": [{"type": "table", "columns": list(words.values()), "rows": cells}],
+        }
+    ]
+
+
 def notes_section(notes: Sequence[str]) -> list[Section]:
     """What the maker of a release noticed; notes may name classes or count few: owner only."""
     if not notes:

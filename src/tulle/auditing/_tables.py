@@ -167,7 +167,8 @@ def _shared_columns(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role
         if name not in original:
             hint = nearest_name(name, original)
             raise PolicyError(f"The policy names column '{name}', which is not there: {hint}")
-    named = [name for name in tables["release"].columns if roles.get(name) is Role.IDENTIFIER]
+    naming = (Role.IDENTIFIER, Role.PERSON)
+    named = [name for name in tables["release"].columns if roles.get(name) in naming]
     if named:
         raise PrivacyError(
             f"the release holds {_listed(named)}, which the policy calls identifiers: they name "

@@ -136,9 +136,9 @@ def count_infeasible(levels: Ints) -> int:
     return int(np.argmax(enough)) if enough.any() else len(levels)
 
 
-def summarise_levels(levels: Ints, groups: Ints) -> list[LevelSummary]:
-    """For each level, its records and the smallest group that holds one of them."""
-    sizes = np.bincount(groups)[groups]
+def summarise_levels(levels: Ints, groups: Ints, people: Ints) -> list[LevelSummary]:
+    """For each level, its records and the fewest people of a group that holds one of them."""
+    sizes = people[groups]
     order = np.lexsort((sizes, levels))
     values, starts, counts = np.unique(levels[order], return_index=True, return_counts=True)
     smallest = sizes[order][starts]

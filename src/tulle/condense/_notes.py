@@ -49,9 +49,10 @@ def table_notes(condenser: Any) -> list[str]:
     notes += [f"column '{name}' holds one value only and shows it" for name in encoder.constant_]
     notes += [f"column '{name}' is missing throughout" for name in encoder.empty_]
     least = int(condenser.levels_.max())
+    shown = "merged with others" if condenser._keeps_shape else "the release shows what occurs"
     notes += [
         f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
-        "the release shows what occurs"
+        f"{shown}"
         for name, count in encoder.rare_categories(least).items()
     ]
     notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped_]

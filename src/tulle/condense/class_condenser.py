@@ -24,6 +24,7 @@ from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, 
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._levels import LevelSummary, check_levels, join_summaries, locate_levels
 from tulle.condense._notes import warn_weaker
+from tulle.condense._people import locate_people
 from tulle.condense._statistics import information_loss
 from tulle.condense.condenser import Condenser, Watcher
 from tulle.errors import ParameterError
@@ -135,10 +136,11 @@ class ClassCondenser(BaseEstimator):
         schema = Schema.of(template.columns, frame).weighted(template.weights)
         levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
         encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else ())
+        people = locate_people(frame, schema)
         matrix = encoder.encode(frame)
         labels = read_labels(y, frame.height)
         demands = None if levels is None else check_levels(levels, frame.height)
-        units, self.k_ = self._plan(labels, demands)
+        units, self.k_ = self._plan(labels, demands, people)
 
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
@@ -150,7 +152,8 @@ class ClassCondenser(BaseEstimator):
                 note_features(part, frame.columns, plain=exit.plain)
                 asked = None if demands is None else demands[unit.rows]
                 inputs = _of_unit(unit, matrix, labels, encoder, exit, asked)
-                kept, groups = part._fit_encoded(*inputs, watch)
+                own = None if people is None else people[unit.rows]
+                kept, groups = part._fit_encoded(*inputs, watch, own)
                 members[unit.rows[kept]] = members.max() + 1 + groups
                 condensers.append(part)
                 advance(1)
@@ -168,18 +171,27 @@ class ClassCondenser(BaseEstimator):
         self._withheld = frame.height - int(self.class_counts_.sum())
         self._shape = None
         if template._keeps_shape and all(len(unit.classes) == 1 for unit in units):
-            self._shape = self._fit_shape(frame, labels, members, encoder)
+            self._shape = self._fit_shape(frame, labels, members, encoder, people)
             self._encoder = encoder
 
     def _fit_shape(
-        self, frame: pl.DataFrame, labels: Labels, members: Ints, encoder: TableEncoder
+        self,
+        frame: pl.DataFrame,
+        labels: Labels,
+        members: Ints,
+        encoder: TableEncoder,
+        people: Ints | None,
     ) -> ShapeModel:
         """Model all classes together: the class is a column that the others depend on."""
         inside = members >= 0
         least = int(self.levels_.max())
-        columns = encoder.plain(frame.filter(inside), least, self._rng)
+        people = None if people is None else people[inside]
+        columns = encoder.plain(frame.filter(inside), least, self._rng, people)
         label = CategoryColumn("", labels.codes[inside], len(self.classes_))
-        return fit_shape([*columns, label], least, self._rng, label="", members=members[inside])
+        groups = members[inside]
+        return fit_shape(
+            [*columns, label], least, self._rng, label="", members=groups, people=people
+        )
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """Draw new records and their labels, in random order.
@@ -238,6 +250,10 @@ class ClassCondenser(BaseEstimator):
     @property
     def counts_(self) -> Ints:
         return np.concatenate([part.counts_ for part in self.condensers_])
+
+    @property
+    def people_(self) -> Ints:
+        return np.concatenate([part.people_ for part in self.condensers_])
 
     @property
     def levels_(self) -> Ints:
@@ -320,7 +336,9 @@ class ClassCondenser(BaseEstimator):
                 f"Got a {type(self.condenser).__name__} instead."
             )
 
-    def _plan(self, labels: Labels, demands: Ints | None) -> tuple[list[Unit], int | None]:
+    def _plan(
+        self, labels: Labels, demands: Ints | None, people: Ints | None
+    ) -> tuple[list[Unit], int | None]:
         """The classes (and the pool) to condense, and the group size."""
         if demands is not None:
             partly = getattr(self.condenser, "on_infeasible", "error") == "suppress"
@@ -338,7 +356,9 @@ class ClassCondenser(BaseEstimator):
             return units_of(labels, k, self.small_classes, f"k={k}"), k
         t = self.min_group or _DEFAULT_MIN_GROUP
         units = units_of(labels, t, self.small_classes, f"min_group={t}")
-        return units, approximate_gcd([len(unit.rows) for unit in units], t)
+        rows = [unit.rows for unit in units]
+        sizes = [len(part) if people is None else len(np.unique(people[part])) for part in rows]
+        return units, approximate_gcd(sizes, t)
 
     def _unfitted(self, template: Condenser, share: float, rng: np.random.Generator) -> Condenser:
         """The condenser of one class, which has a share of the records."""

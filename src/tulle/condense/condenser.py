@@ -29,6 +29,7 @@ from tulle.condense._levels import (
     summarise_levels,
 )
 from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
+from tulle.condense._people import check_people, count_people, join_until_enough, locate_people
 from tulle.condense._statistics import (
     information_loss,
     refuse_beyond_floats,
@@ -80,7 +81,8 @@ class Condenser(BaseEstimator):
         What a policy says of the columns: kinds, roles, weights, public bounds. A mapping gives
         each name a Column, a role or a kind: ``{"name": "identifier", "zip": "category"}``.
         Identifiers and ignored columns are left out of the release; a column with the role level
-        gives the levels.
+        gives the levels. A column with the role person names the person of each row: every
+        group then holds at least ``k`` different people.
     on_infeasible : {"error", "suppress"}
         What to do if records ask for a larger group than there are records: stop, or withhold
         those records and count them in ``n_suppressed_``.
@@ -91,6 +93,8 @@ class Condenser(BaseEstimator):
     ----------
     counts_ : ndarray (g,)
         Records in each group.
+    people_ : ndarray (g,)
+        Different people in each group; its records, unless a column has the role person.
     means_, covariances_ : ndarray (g, d) and (g, d, d)
         In the units of the encoded columns: an array's own units.
     levels_ : ndarray (g,)
@@ -301,13 +305,16 @@ class Condenser(BaseEstimator):
         levels, schema = locate_levels(frame, levels, schema, plain=border.table.plain)
         if border.target is not None:
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
+        people = locate_people(frame, schema)
         encoder = TableEncoder(schema).fit(frame, border.plain(frame))
         note_features(self, features, plain=border.table.plain)
-        kept, groups = self._fit_encoded(encoder.encode(frame), levels, encoder, border, watch)
+        matrix = encoder.encode(frame)
+        kept, groups = self._fit_encoded(matrix, levels, encoder, border, watch, people)
         if self._keeps_shape:
             least = int(self.levels_.max())
-            columns = encoder.plain(frame.filter(kept), least, self._rng)
-            model = fit_shape(columns, least, self._rng, members=groups)
+            people = None if people is None else people[kept]
+            columns = encoder.plain(frame.filter(kept), least, self._rng, people)
+            model = fit_shape(columns, least, self._rng, members=groups, people=people)
             self._shapes = [(encoder, model)]
 
     def _fit_encoded(
@@ -317,6 +324,7 @@ class Condenser(BaseEstimator):
         encoder: TableEncoder,
         border: Border,
         watch: Watcher | None = None,
+        people: Ints | None = None,
     ) -> tuple[Flags, Ints]:
         """Group encoded records, and return which were kept and the group of each of those.
 
@@ -329,13 +337,15 @@ class Condenser(BaseEstimator):
         kept = feasible(demands, self.on_infeasible, "k" if levels is None else "level")
         if not kept.all():
             matrix, demands = matrix[kept], demands[kept]
-        groups = self._group(matrix, demands, rng)
+            people = None if people is None else people[kept]
+        groups = self._group(matrix, demands, rng, people)
 
         self._encoder = encoder
         self._border = border
         self._rng = rng
         self._shapes = []
-        self.level_summary_ = summarise_levels(demands, groups)
+        self.people_ = count_people(groups, people)
+        self.level_summary_ = summarise_levels(demands, groups, self.people_)
         self.n_suppressed_ = int((~kept).sum())
         self._store(GroupMoments.of(matrix, groups, demands))
         if watch is not None:
@@ -355,12 +365,17 @@ class Condenser(BaseEstimator):
         check_flag("Condenser", "exact_moments", self.exact_moments)
         check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
 
-    def _group(self, matrix: Floats, demands: Ints, rng: np.random.Generator) -> Ints:
+    def _group(
+        self, matrix: Floats, demands: Ints, rng: np.random.Generator, people: Ints | None
+    ) -> Ints:
         from tulle.condense.groupings import group_records
 
         groups = group_records(
             matrix, demands, rng, method=self.grouping, time_budget=self.time_budget
         )
+        if people is not None:
+            groups = join_until_enough(matrix, groups, demands, people)
+            check_people(groups, demands, people)
         check_groups(groups, demands)
         refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
         return groups
@@ -419,6 +434,7 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     merged._encoder = encoder
     merged._shapes = first._shapes + second._shapes
     merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
+    merged.people_ = np.concatenate([first.people_, second.people_])
     merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_
     merged._store(rescaled(moments, 1 / encoder.scales_))
     return merged

@@ -26,6 +26,7 @@ from tulle.condense._classes import refuse_quantity
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
 from tulle.condense._notes import privacy_notes
+from tulle.condense._people import refuse_people
 from tulle.condense._synthesis import count_degenerate
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
@@ -200,6 +201,7 @@ class StreamCondenser(BaseEstimator):
         if first:
             schema = Schema.of(self.columns, batch.features, complete=False)
             plain = batch.border.table.plain
+            refuse_people(schema, "a stream")
             levels, schema = locate_levels(batch.frame, levels, schema, plain=plain)
         else:
             levels = self._located(batch.frame, levels)

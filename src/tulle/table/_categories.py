@@ -126,7 +126,9 @@ class CategoryCodec:
         picked = np.where(states == self.top, self.top + ranks, states) if self.tail else states
         return self._typed(picked, states == len(indicators) if self.missing else None)
 
-    def plain(self, series: pl.Series, k: int, rng: np.random.Generator) -> CategoryColumn:
+    def plain(
+        self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
+    ) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it, and learn what it may show.
 
         Codes, -1 where missing. Values that fewer than about ``k`` records hold are merged into
@@ -135,7 +137,7 @@ class CategoryCodec:
         codes, absent, problems = self._read(series)
         refuse(problems)
         codes = np.where(absent, -1, codes)
-        codes, kept, other = merge_rare(codes, len(self.domain), k, np.ones(len(codes)), rng)
+        codes, kept, other = merge_rare(codes, len(self.domain), k, weights, rng)
         self.shown = self.domain.gather(kept)
         if other is None:
             return CategoryColumn(self.name, codes, len(kept))
@@ -331,7 +333,9 @@ class BooleanCodec:
         states = choose_states([1 - true - gone, true, gone], shares, grouped)
         return with_nulls(pl.Series(self.name, states == 1), states == 2)
 
-    def plain(self, series: pl.Series, k: int, rng: np.random.Generator) -> CategoryColumn:
+    def plain(
+        self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
+    ) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it: codes, -1 where missing."""
         refuse(self.problems(series))
         codes = filled(series.cast(pl.Int64), -1)

@@ -19,6 +19,7 @@ import polars as pl
 from tulle._checks import check_int
 from tulle._random import as_generator
 from tulle._shape.columns import CategoryColumn, NumberColumn
+from tulle._shape.model import weigh_people
 from tulle._types import Floats, Ints
 from tulle.errors import DataError, nearest_name
 from tulle.table._categories import BooleanCodec, CategoryCodec
@@ -193,13 +194,15 @@ class TableEncoder:
         return frame_of(decoded)
 
     def plain(
-        self, frame: pl.DataFrame, k: int, rng: np.random.Generator
+        self, frame: pl.DataFrame, k: int, rng: np.random.Generator, people: Ints | None = None
     ) -> list[NumberColumn | CategoryColumn]:
         """Return the columns as the synthesis of shapes takes them, and learn what they may show.
 
-        Nothing that fewer than ``k`` records hold is shown.
+        Nothing that fewer than ``k`` people hold is shown; ``people`` is the person of each row,
+        if people have several.
         """
-        return [codec.plain(frame[codec.name], k, rng) for codec in self._codecs]
+        weights = weigh_people(people, frame.height)
+        return [codec.plain(frame[codec.name], k, rng, weights) for codec in self._codecs]
 
     def restore(self, columns: Sequence[Any]) -> pl.DataFrame:
         """Return a frame like the fitted one, from columns as :meth:`plain` gives them."""

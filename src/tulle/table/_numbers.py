@@ -217,7 +217,9 @@ class NumberCodec:
             states = np.array([_PRESENT, *self.extra])[chosen]
         return self._typed(self._snapped(values, states, grouped, snap), states)
 
-    def plain(self, series: pl.Series, k: int, rng: np.random.Generator) -> NumberColumn:
+    def plain(
+        self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
+    ) -> NumberColumn:
         """Return the column as the synthesis of shapes takes it: numbers, NaN where missing."""
         values, states, problems = self._read(series)
         refuse(problems)

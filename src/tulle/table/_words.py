@@ -1,105 +1,152 @@
-"""The words in column names that say what a column means for people.
+"""The words of column names, and the topics that they speak of.
 
-English, with a few of the neighbours' words; whoever knows better edits the policy.
+The words themselves are data (``words.toml``); here they are only looked up.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# These are what people are called: text of it names them, however few values there are.
-PERSONAL_NAMES = _words(
-    "surname forename nickname nachname vorname familienname geburtsname zuname rufname prenom "
-    "prénom apellido cognome achternaam voornaam"
-)
-# So is a name beside one of these words, or in one word with it (last_name, patientname).
-PERSON_NAMES = _words(
-    "first last full given family maiden middle person patient customer client member user "
-    "employee student pupil child mother father parent spouse doctor physician"
-)
-# These name a person even where values repeat (two people with one address).
-NAMES_A_PERSON = _words(
-    "login email mail phone telephone mobile fax ssn nin passport iban bic mrn nhs licence license "
-    "plate vin address street signature fingerprint imei"
-)
-# One of these words makes a number of persons or records, if values hardly repeat.
-NUMBERS = _words(
-    "id identifier uuid guid key number no nr ref reference record row index serial token hash "
-    "url ip"
-)
-# So do these, if there is no other word.
-PERSONS = _words(
-    "patient customer client member user person employee student name first last full given "
-    "family maiden middle account card case claim code"
-)
-
-SENSITIVE = _words(
-    "diagnosis disease condition illness icd icd9 icd10 medication drug treatment therapy "
-    "prescription symptom hiv cancer tumor tumour stroke diabetes pregnancy pregnant disability "
-    "health mental psychiatric allergy genotype gene smoker smoking alcohol salary income wage "
-    "earning revenue bonus debt loan balance wealth credit score grade gpa capital religion "
-    "religious belief party political vote union orientation sexuality crime criminal offence "
-    "offense conviction arrest glucose insulin cholesterol bmi viral"
-)
-TARGETS = _words(
-    "class target label y outcome response churn survived default income diagnosis result "
-    "category species"
-)
-CLEAR_TARGETS = _words("class target label y outcome")
-
-KNOWN_TO_OTHERS = {
-    "age": "age yob",
-    "sex": "sex gender",
-    "date of birth": "birth birthday birthdate dob born",
-    "place": "zip zipcode postcode postal plz city town county state region country district "
-    "province village municipality nationality citizenship birthplace location lat latitude lon "
-    "lng longitude",
-    "origin": "race ethnicity ethnic origin language tongue native",
-    "family": "marital married spouse children kid household family relationship dependent",
-    "work and schooling": "occupation job profession employer workclass work hour education "
-    "school degree employment rank title",
-    "body": "height weight hair eye",
-    "date": "date day month year admission discharge hired",
-}
-TOPIC_OF = {word: topic for topic, words in KNOWN_TO_OTHERS.items() for word in words.split()}
-
-# Whole numbers with such names are codes, not quantities ...
-CODES = _words(
-    "code type class category cat status group zone region state country county district sex "
-    "gender race ethnicity icd"
-)
-PLACES = _words("zip zipcode postcode postal plz")
-# ... and with such names they are quantities, however few values they have.
-COUNTS = _words("num number count n children kid dependent sibling")
-
+_LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pt")
 _NO_PLURAL = ("ss", "is", "us", "species", "series", "diabetes")
+_LISTS = ("missing", "currencies", "units", "not_ids", "titles", "companies")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 
-def words_of(name: str) -> frozenset[str]:
-    """The words of a column name, in small letters and in the singular.
+@dataclass(frozen=True)
+class Topic:
+    """Words with one meaning."""
 
-    >>> sorted(words_of("nativeCountry_codes-2"))
-    ['2', 'code', 'country', 'native']
+    says: str
+    role: str | None
+    kind: str | None
+    words: frozenset[str]
+    pairs: frozenset[frozenset[str]]  # words that have to come together
+    starts: tuple[str, ...]
+    endings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Everything that ``words.toml`` holds."""
+
+    topics: Mapping[str, Topic]
+    missing: frozenset[str]  # texts that stand for no value, in small letters
+    currencies: tuple[str, ...]
+    units: tuple[str, ...]
+    not_ids: frozenset[str]
+    titles: tuple[str, ...]
+    companies: tuple[str, ...]
+
+
+def words_of(name: str) -> list[str]:
+    """Split a column name into words: small letters, singular, without accents.
+
+    >>> words_of("nativeCountry_codes-2")
+    ['native', 'country', 'code', '2', 'nativecountry']
+    >>> words_of("PLZ_Wohnort"), words_of("RAC1P"), words_of("Straße")
+    (['plz', 'wohnort'], ['rac', '1', 'p', 'rac1p'], ['strasse'])
     """
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    parts = [word for word in re.split(r"[\W_]+", spaced.lower()) if word]
-    return frozenset(_singular(word) for word in parts)
+    spaced = re.sub(r"(?<=[a-zà-ÿ0-9])(?=[A-ZÀ-Þ])|(?<=[A-ZÀ-Þ])(?=[A-ZÀ-Þ][a-zà-ÿ])", " ", name)
+    parts = [part for part in re.split(r"[\W_]+", spaced) if part]
+    whole = re.split(r"[\W_]+", name)
+    joined = {_singular(folded(part)) for part in whole if part}
+    split = [piece for part in parts for piece in re.findall(r"[^\W\d]+|\d+", part)]
+    words = [_singular(folded(piece)) for piece in split]
+    return words + sorted(joined - set(words))  # "icd10" and "HbA1c" are words, too
 
 
-def are_personal_names(parts: frozenset[str]) -> bool:
-    """Whether the words of a column name say that people are called so.
+def folded(text: str) -> str:
+    """Write a word in small letters without accents.
 
-    >>> [are_personal_names(words_of(name)) for name in ("Name of patient", "LASTNAME", "file")]
-    [True, True, False]
+    >>> folded("Größe"), folded("Prénom")
+    ('grosse', 'prenom')
     """
-    together = {word.removesuffix("name") for word in parts if word.endswith("name")}
-    beside = "name" in parts and (parts == {"name"} or parts & PERSON_NAMES)
-    return bool(beside or parts & PERSONAL_NAMES or together & PERSON_NAMES)
+    plain = unicodedata.normalize("NFKD", text.lower().replace("ß", "ss"))
+    return "".join(letter for letter in plain if not unicodedata.combining(letter))
+
+
+def topics_of(name: str) -> dict[str, str]:
+    """Find the topics of a column name, each with the word that speaks of it.
+
+    >>> topics_of("Patientennummer")
+    {'person': 'patientennummer', 'number': 'patientennummer'}
+    >>> sorted(topics_of("UTILITYID")), sorted(topics_of("paid")), sorted(topics_of("PLZ"))
+    (['number'], [], ['postcode'])
+    """
+    words = words_of(name)
+    return {
+        key: found for key, topic in vocabulary().topics.items() if (found := _match(topic, words))
+    } | _identifier_ending(words)
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Read the words, once."""
+    with (Path(__file__).parent / "words.toml").open("rb") as file:
+        entries = tomllib.load(file)
+    lists = {name: entries.pop(name).split() for name in _LISTS}
+    topics = {name: _topic(entry) for name, entry in entries.items()}
+    return Vocabulary(
+        MappingProxyType(topics),
+        frozenset(word.replace("_", " ").lower() for word in lists["missing"]) | {""},
+        tuple(lists["currencies"]),
+        tuple(lists["units"]),
+        frozenset(lists["not_ids"]),
+        tuple(lists["titles"]),
+        tuple(lists["companies"]),
+    )
+
+
+def _topic(entry: dict[str, Any]) -> Topic:
+    given = [word for language in _LANGUAGES for word in entry.get(language, "").split()]
+    single = {form for word in given if "+" not in word for form in _forms(word)}
+    pairs = {frozenset(folded(part) for part in word.split("+")) for word in given if "+" in word}
+    return Topic(
+        entry["says"],
+        entry.get("role"),
+        entry.get("kind"),
+        frozenset(single),
+        frozenset(pairs),
+        tuple(form for word in entry.get("starts", "").split() for form in _forms(word)),
+        tuple(form for word in entry.get("endings", "").split() for form in _forms(word)),
+    )
+
+
+def _forms(word: str) -> set[str]:
+    """Return a word as people may write it: without accents, umlauts as two letters."""
+    return {folded(word), folded(word.translate(_UMLAUTS)), _singular(folded(word))}
+
+
+def _match(topic: Topic, words: list[str]) -> str:
+    for word in words:
+        if word in topic.words:
+            return word
+    for pair in topic.pairs:
+        if pair <= set(words):
+            return " ".join(sorted(pair))
+    for word in words:
+        if any(word.endswith(end) and len(word) > len(end) + 1 for end in topic.endings):
+            return word
+        if any(word.startswith(start) for start in topic.starts):
+            return word
+    return ""
+
+
+def _identifier_ending(words: list[str]) -> dict[str, str]:
+    """Find words such as ``customerid``, which English writes in one, and not ``paid``."""
+    for word in words:
+        if len(word) > 3 and word.endswith("id") and word not in vocabulary().not_ids:
+            return {"number": word}
+    return {}
 
 
 def _singular(word: str) -> str:

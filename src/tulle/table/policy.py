@@ -31,7 +31,7 @@ from tulle.table.schema import WEIGHTS, Column, Kind, Role
 
 # commands whose parameters a policy may keep
 COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
-_ONLY_ONE = (Role.TARGET, Role.LEVEL)
+_ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
 _ENTRIES = ("kind", "role", "weight", "bounds", "reason")
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 
@@ -266,6 +266,8 @@ _HEAD = """\
 # A policy of Tulle{made_for}. Check it, edit it, and pass it with --policy.
 #
 # role   identifier         names a person; never released
+#        person             names the person of each row, who may have several: groups count
+#                           people, not rows; never released (at most one)
 #        quasi-identifier   others may know it; together such columns single people out
 #        sensitive          what others may want to learn
 #        target             what a miner wants to predict (at most one)

@@ -41,6 +41,7 @@ class Role(StrEnum):
 
     ========================  ===============================================================
     ``"identifier"``          names a person; never released
+    ``"person"``              names the person whose row it is: groups count people; not released
     ``"quasi-identifier"``    others may know it; together such columns single people out
     ``"sensitive"``           what an attacker wants to learn
     ``"target"``              what a miner wants to predict
@@ -56,6 +57,7 @@ class Role(StrEnum):
     """
 
     IDENTIFIER = "identifier"  # names a person: never released
+    PERSON = "person"  # names the person of each row: groups count them; never released
     QUASI = "quasi-identifier"  # others may know it: together they single people out
     SENSITIVE = "sensitive"  # what an attacker wants to learn
     TARGET = "target"  # what a miner wants to predict; class-wise condensation keeps it apart
@@ -65,7 +67,7 @@ class Role(StrEnum):
     @property
     def released(self) -> bool:
         """Whether columns of this role are in a release. Levels are obeyed, not released."""
-        return self not in (Role.IDENTIFIER, Role.LEVEL, Role.IGNORED)
+        return self not in (Role.IDENTIFIER, Role.PERSON, Role.LEVEL, Role.IGNORED)
 
 
 WEIGHTS = (1e-6, 1e6)  # of columns; beyond them one column is all that counts, or nothing

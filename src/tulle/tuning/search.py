@@ -19,6 +19,7 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle.condense._classes import approximate_gcd
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import locate_levels
+from tulle.condense._people import refuse_people
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
@@ -467,6 +468,7 @@ class GroupSizeSearch(BaseEstimator):
         seed = int(rng.integers(2**31))
         frame, exit = enter(X)
         schema = Schema.of(columns_of(template), frame)
+        refuse_people(schema, "tuning")
         named = isinstance(levels, str)
         levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
         if named:

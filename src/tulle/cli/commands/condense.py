@@ -66,6 +66,6 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
         {**made.summary, "notes": made.notes},
         title="Condensed",
         as_json=as_json,
-        tables={"levels": made.levels},
+        tables={"levels": made.levels, "left_out": made.left_out},
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

@@ -32,5 +32,9 @@ def command(source: str, policy: str | None, force: bool, as_json: bool) -> None
 
     with output.working():
         found = inspect(source, policy, force=force)
-    tables = {"columns": found.columns, "singled_out_by": found.combinations}
+    tables = {
+        "columns": found.columns if as_json else found.telling,
+        "left_out": found.left_out,
+        "singled_out_by": found.combinations,
+    }
     output.show(found.summary, title="Inspect", as_json=as_json, tables=tables, notes=found.notes)

@@ -414,6 +414,20 @@ def test_the_default_keeps_heaps_zeros_codes_and_missing_values():
     assert released["age"].max() <= 89
 
 
+def test_words_among_numbers_are_states_and_never_averaged():
+    rng = np.random.default_rng(0)
+    income = np.round(rng.lognormal(9, 1, 2_000), 1)
+    texts = [f"{value:.1f}" if rng.random() > 0.3 else "N" for value in income]
+    table = pl.DataFrame({"income": texts, "age": rng.integers(18, 90, 2_000)})
+    released = Condenser(k=20, columns={"income": "category"}, random_state=0).fit_resample(table)
+    words = released["income"].filter(~released["income"].str.contains(r"^[0-9]+\.[0-9]$"))
+    assert set(words) == {"N"}
+    assert len(words) / 2_000 == pytest.approx(texts.count("N") / 2_000, abs=0.04)
+    numbers = released["income"].cast(pl.Float64, strict=False).drop_nulls()
+    assert numbers.min() >= 0
+    assert numbers.median() == pytest.approx(np.median(income), rel=0.15)
+
+
 def test_exact_moments_of_singular_groups_are_refused():
     wide = np.random.default_rng(0).normal(size=(200, 12))
     with pytest.raises(PrivacyError) as refused:

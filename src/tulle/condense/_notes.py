@@ -53,7 +53,9 @@ def table_notes(condenser: Any) -> list[str]:
     notes += [
         f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
         f"{shown}"
-        for name, count in encoder.rare_categories(least).items()
+        for name, count in encoder.rare_categories(
+            least, numbers=not condenser._keeps_shape
+        ).items()
     ]
     notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped_]
     return notes

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._shape.cells import merge_rare
-from tulle._shape.columns import CategoryColumn
+from tulle._shape.columns import CategoryColumn, NumberColumn, looks_coded
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -48,6 +48,7 @@ class CategoryCodec:
     weight: float = 1.0
     kind: Kind = Kind.CATEGORY
     shown: pl.Series = field(default_factory=lambda: pl.Series([]))  # what a release may hold
+    words: tuple[int, list[str]] | None = None  # of text that is numbers: decimals, other words
 
     @classmethod
     def fit(cls, series: pl.Series, *, weight: float, max_width: int) -> CategoryCodec:
@@ -59,6 +60,7 @@ class CategoryCodec:
         top = len(domain) if len(domain) <= max_width else max_width - 1
         missing = bool(series.null_count())
         codec = cls(series.name, series.dtype, domain, counts, top, missing, weight=weight)
+        codec.words = _words_among_numbers(series)
         codec._fit_scales(len(series))
         return codec
 
@@ -128,14 +130,17 @@ class CategoryCodec:
 
     def plain(
         self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
-    ) -> CategoryColumn:
+    ) -> CategoryColumn | NumberColumn:
         """Return the column as the synthesis of shapes takes it, and learn what it may show.
 
         Codes, -1 where missing. Values that fewer than about ``k`` records hold are merged into
-        one named rest; where the type has no room for a new word they are missing.
+        one named rest; where the type has no room for a new word they are missing. Text that is
+        numbers but for a few words (``N``) is numbers, and each word a state of its own.
         """
         codes, absent, problems = self._read(series)
         refuse(problems)
+        if self.words is not None:
+            return _coded_numbers(series, *self.words, k)
         codes = np.where(absent, -1, codes)
         codes, kept, other = merge_rare(codes, len(self.domain), k, weights, rng)
         self.shown = self.domain.gather(kept)
@@ -149,6 +154,8 @@ class CategoryCodec:
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of values that may be shown from codes, -1 where missing."""
+        if self.words is not None:
+            return _as_texts(self.name, cells, *self.words)
         if not len(self.shown):
             return pl.Series(self.name, [None] * len(cells), dtype=self.dtype)
         places = with_nulls(pl.Series(np.maximum(cells, 0)), np.asarray(cells) < 0)
@@ -273,6 +280,47 @@ class CategoryCodec:
     def from_json(cls, entries: dict[str, Any]) -> Self:
         """Return the code that :meth:`to_json` wrote."""
         return cls(**fields_from_json(entries))
+
+
+# Text that is numbers but for a few words, such as N for "not applicable".
+
+_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$"
+_MOST_WORDS = 6
+_LEAST_NUMBERS = 50  # different ones: fewer are categories, whatever they look like
+_STATE = -1e18  # where the words lie among the numbers: beyond all of them
+
+
+def _words_among_numbers(series: pl.Series) -> tuple[int, list[str]] | None:
+    """Return the decimals and the words of a column of numbers with words; None if it is not."""
+    if series.dtype != pl.String:
+        return None
+    present = series.drop_nulls()
+    is_number = present.str.contains(_NUMBER)
+    numbers, words = present.filter(is_number), present.filter(~is_number).unique().sort()
+    if not 0 < len(words) <= _MOST_WORDS or numbers.n_unique() < _LEAST_NUMBERS:
+        return None
+    decimals = numbers.str.extract(r"\.([0-9]+)$").fill_null("").str.len_chars().unique()
+    return (int(decimals[0]), words.to_list()) if len(decimals) == 1 else None
+
+
+def _coded_numbers(series: pl.Series, decimals: int, words: list[str], k: int) -> NumberColumn:
+    """Return the numbers, with each word as a state far from all of them."""
+    values = filled(series.cast(pl.Float64, strict=False), np.nan).astype(np.float64)
+    coded = decimals == 0 and looks_coded(values[np.isfinite(values)], k)
+    for place, word in enumerate(words, start=1):
+        values[filled(series == word, False)] = _STATE * place
+    states = tuple(_STATE * place for place in range(1, len(words) + 1))
+    return NumberColumn(series.name, values, decimals, states, coded)
+
+
+def _as_texts(name: str, cells: Floats, decimals: int, words: list[str]) -> pl.Series:
+    """Return numbers and states as they were written."""
+    states = {_STATE * place: word for place, word in enumerate(words, start=1)}
+    texts = [
+        None if value != value else states.get(value) or f"{value:.{decimals}f}"
+        for value in np.asarray(cells, dtype=np.float64).tolist()
+    ]
+    return pl.Series(name, texts, dtype=pl.String)
 
 
 @dataclass

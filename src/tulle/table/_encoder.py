@@ -208,9 +208,16 @@ class TableEncoder:
         """Return a frame like the fitted one, from columns as :meth:`plain` gives them."""
         return frame_of([codec.restore(cells) for codec, cells in zip(self._codecs, columns)])
 
-    def rare_categories(self, k: int) -> dict[str, int]:
-        """Return how many categories of each column are held by fewer than ``k`` records."""
-        rare = {codec.name: codec.rare(k) for codec in self._codecs if hasattr(codec, "rare")}
+    def rare_categories(self, k: int, *, numbers: bool = True) -> dict[str, int]:
+        """Return how many categories of each column are held by fewer than ``k`` records.
+
+        Text that is numbers but for a few words counts unless ``numbers`` is False.
+        """
+        rare = {
+            codec.name: codec.rare(k)
+            for codec in self._codecs
+            if isinstance(codec, CategoryCodec) and (numbers or codec.words is None)
+        }
         return {name: count for name, count in rare.items() if count}
 
     def widen(self, matrix: Floats) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tables.hospital import LABELS, hospital
+from benchmarks.columns_hospital import LABELS, hospital
 from tulle.table.inference import Guess, guess_columns
 from tulle.table.schema import Kind, Role
 

@@ -16,10 +16,11 @@ import polars as pl
 
 from tulle._plurals import counted
 from tulle._relations.language import Rule, parse_rule, quote
-from tulle._relations.values import Values, broken, unit_of
+from tulle._relations.values import Values, broken, truth, unit_of
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn
 from tulle._shape.dependencies import find_dependencies
-from tulle._types import Flags, Floats
+from tulle._types import Flags, Floats, Ints
+from tulle.table._frames import filled
 
 LEAST = 20  # records that would break a rule if it held by chance
 _HOLDS = 0.999
@@ -28,13 +29,17 @@ _FIRST = 60  # records of a first look at products
 _MOST_NUMBERS = 60  # columns that sums and orders are looked for in; the rest is left alone
 _MOST_FACTORS = 24  # columns that products are looked for in
 _MOST_CATEGORIES = 40  # values of a column that pairs are looked for in
-_MOST_RULES = 50  # of each kind
+_MOST_SMALL_NUMBERS = 12  # different numbers of a column that is treated as categories
+_MOST_RULES = 60  # of each kind
 _EXPECTED_SHARE = 0.02  # of records that would break an order by chance
 _RARE_SHARE = 0.01  # of records in combinations that too few people hold
 _EXCEPTIONS = 0.01  # of the people who would have a combination by chance
 _FEW_LEFT = 5  # values that are left where most of a column's values do not occur
 _MOSTLY = 0.5  # share of records with the values that do not occur
 _SURE = 5  # times as many expected where a single combination is the evidence
+_HEAP = 0.3  # share of records with one number, which is then a state like missing
+_ONSET = 0.2  # of the usual share of other states, at the border of a condition
+_MOST_LEVELS = 160  # different numbers that a condition is looked for in
 _LEAST_LEVELS = 8  # values of a column that is a quantity rather than a code
 _POWERS = ((1, 1), (1, -1), (1, -2), (2, 1), (2, -1), (-1, -1))
 
@@ -61,11 +66,11 @@ def find_rules(
 ) -> list[Rule]:
     """Return the rules that a release of the table keeps if none are given.
 
-    Dependencies are left to the model of the columns, which looks for them itself. Exceptions
-    must be fewer than a quarter of ``k`` people, so that nobody's presence alone decides.
+    Exceptions must be fewer than a quarter of ``k`` people, so that it is not one person whose
+    presence decides.
     """
-    search = Search(table, columns, k, people)
-    return [one.rule for one in search.arithmetic_and_order() if one.exceptions < k / 4]
+    found = Search(table, columns, k, people).between()
+    return [one.rule for one in found if one.exceptions < k / 4]
 
 
 def propose_rules(
@@ -73,7 +78,7 @@ def propose_rules(
 ) -> list[Proposal]:
     """Return all rules that are worth a look, the telling kinds first."""
     search = Search(table, columns, k, people)
-    return [*search.arithmetic_and_order(), *search.dependencies(), *search.pairs()]
+    return [*search.between(), *search.pairs()]
 
 
 @dataclass
@@ -85,6 +90,7 @@ class Search:
     k: int
     people: Floats
     explained: list[frozenset[str]] = field(default_factory=list)  # columns of one equation
+    known_levels: dict[str, tuple[Floats, Ints, Flags, Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.names = self.table.columns
@@ -102,16 +108,20 @@ class Search:
         present = self.values.numbers(name)[self.sample]
         return len(np.unique(present[~np.isnan(present)])) > 2
 
-    def arithmetic_and_order(self) -> list[Proposal]:
-        """Return equations, orders and what must be missing."""
+    def between(self) -> list[Proposal]:
+        """Return equations, dependencies, orders, and columns that are bound to a state."""
         found = [*self._differences(), *self._ages(), *self._sums(), *self._products()]
-        return [*found, *self._orders(), *self._missing()]
+        return [*found, *self._dependencies(), *self._orders(), *self._states()]
 
     def _proposal(self, text: str, kind: str, about: Sequence[str]) -> Proposal | None:
         """Return a rule if it holds nearly everywhere and enough people say so."""
         rule = parse_rule(text, self.names)
         wrong = broken(rule, self.values)
-        complete = ~np.logical_or.reduce([self.values.absent(name) for name in about])
+        complete = np.ones(self.table.height, dtype=bool)
+        for name in about:
+            complete &= ~self.values.absent(name)
+        if rule.parts[0].op == "if":
+            complete &= truth(rule.parts[0].args[1], self.values)[0]
         records, exceptions = int(complete.sum()), int(wrong.sum())
         enough = self.people[complete & ~wrong].sum() >= self.least
         if not enough or exceptions > (1 - _HOLDS) * records:
@@ -233,7 +243,9 @@ class Search:
         }
         quantities = [name for name in self.numbers if levels[name] >= _LEAST_LEVELS]
         for first, last in combinations(quantities, 2):
-            if self._is_time(first) != self._is_time(last) or self._explains(first, last):
+            if self._is_time(first) != self._is_time(last):
+                continue
+            if self._explains(first, last) and not self._is_time(first):
                 continue
             for low, high in ((first, last), (last, first)):
                 if self._may_be_ordered(low, high):
@@ -258,83 +270,118 @@ class Search:
         share = float(by_chance.mean())
         return share >= _EXPECTED_SHARE and share * self.people.sum() >= self.least
 
-    # -- missing values ---------------------------------------------------------------------------
+    # -- states -----------------------------------------------------------------------------------
 
-    def _missing(self) -> Iterator[Proposal]:
-        """Look for values of one column at which another is always missing."""
-        gaps = {name: self.values.absent(name) for name in self.names}
-        gaps = {
-            name: gone
-            for name, gone in gaps.items()
-            if self.people[gone].sum() >= self.least and self.people[~gone].sum() >= self.least
-        }
+    def _states(self) -> Iterator[Proposal]:
+        """Look for values of one column at which another is always missing, or always the same."""
         count = 0
-        for target, gone in gaps.items():
-            for other in self.names:
-                if other == target or self._explains(target, other) or count >= _MOST_RULES:
-                    continue
-                condition = self._gap_condition(gone, other, gaps.get(other))
-                if condition is None:
-                    continue
-                text = f"{quote(target)} is missing if {condition}"
-                rule = parse_rule(text, self.names)
-                exceptions = int(broken(rule, self.values).sum())
-                if exceptions <= (1 - _HOLDS) * gone.sum():
-                    count += 1
-                    yield Proposal(rule, "missing", int(gone.sum()), exceptions)
+        for target in self.names:
+            for state, gone in self._states_of(target):
+                for other in self.names:
+                    if other == target or self._explains(target, other):
+                        continue
+                    for condition in self._conditions(target, state, gone, other):
+                        text = f"{quote(target)} {state} if {condition}"
+                        found = self._proposal(text, "state", ())
+                        if found is not None and count < _MOST_RULES:
+                            count += 1
+                            yield found
 
-    def _gap_condition(self, gone: Flags, other: str, absent: Flags | None) -> str | None:
-        """Return the condition on another column under which a column is always missing."""
-        if absent is not None and self._is_always(gone, absent):
-            return f"{quote(other)} is missing"
-        column = self.columns.get(other)
-        if isinstance(column, CategoryColumn):
-            return self._gap_words(gone, other)
+    def _states_of(self, name: str) -> Iterator[tuple[str, Flags]]:
+        """Yield the states that a column may be bound to, and where it is in no other."""
+        gone = self.values.absent(name)
+        if self._are_enough(gone) and self._are_enough(~gone):
+            yield "is missing", gone
+        if name in self.numbers and not self._is_time(name):
+            values = self.values.numbers(name)
+            levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+            most = float(levels[counts.argmax()])
+            others = (values != most) & ~np.isnan(values)
+            if counts.max() >= _HEAP * len(values) and self._are_enough(others):
+                yield f"= {most:.12g}", ~others
+        elif self._is_category(name):
+            words = self.values.words(name)
+            for word, count in words.drop_nulls().value_counts(sort=True).rows():
+                others = ~filled(words == word, True)
+                if count >= self.least and self._are_enough(others) and '"' not in word:
+                    yield f'= "{word}"', ~others
+
+    def _are_enough(self, rows: Flags) -> bool:
+        return bool(self.people[rows].sum() >= self.least)
+
+    def _conditions(self, target: str, state: str, gone: Flags, other: str) -> Iterator[str]:
+        """Yield the conditions on another column under which a column is always in a state.
+
+        Categories that depend on categories are left to :meth:`pairs`.
+        """
+        if state == "is missing" and self._is_always(gone, self.values.absent(other)):
+            yield f"{quote(other)} is missing"
         if other in self.numbers and not self._is_time(other):
-            return self._gap_below(gone, other)
-        return None
+            yield from self._numbers_with(gone, other)
+        elif state == "is missing" or target in self.numbers:
+            yield from self._words_with(target, gone, other)
 
     def _is_always(self, gone: Flags, rows: Flags) -> bool:
-        """Tell whether values are missing in some rows, where otherwise enough would not be."""
-        if not rows.any() or (gone & rows).sum() < _HOLDS * rows.sum():
+        """Tell whether a state is that of some rows, where by chance enough would be in another."""
+        if (gone & rows).sum() < _HOLDS * rows.sum():
             return False
         return bool(self.people[rows].sum() * (1 - gone.mean()) >= self.least)
 
-    def _gap_words(self, gone: Flags, other: str) -> str | None:
+    def _words_with(self, target: str, gone: Flags, other: str) -> Iterator[str]:
+        if not isinstance(self.columns.get(other), CategoryColumn):
+            return
         words = self.values.words(other)
-        held = pl.DataFrame({"word": words, "people": self.people, "gone": gone})
+        held = pl.DataFrame({"word": words, "people": self.people, "gone": gone}).drop_nulls()
         counts = held.group_by("word").agg(pl.col("people").sum(), pl.col("gone").mean())
-        if not 2 <= counts.height <= _MOST_CATEGORIES:
-            return None
-        always = counts.filter((pl.col("gone") == 1.0) & (pl.col("people") >= self.least))
-        chosen = sorted(word for word in always["word"].to_list() if word is not None)
-        rows = np.isin(words.to_numpy(), chosen)
+        if counts.height > _MOST_CATEGORIES:
+            return
+        always = counts.filter((pl.col("gone") >= _HOLDS) & (pl.col("people") >= self.least))
+        chosen = always["word"].sort().to_list()
+        rows = np.isin(words.fill_null("").to_numpy(), chosen)
         if not chosen or not self._is_always(gone, rows) or any('"' in word for word in chosen):
-            return None
-        return _one_of(other, chosen)
+            return
+        depends = self.table.group_by(other).agg(pl.col(target).n_unique())[target].max() == 1
+        rest = counts.filter(~pl.col("word").is_in(chosen))["word"].sort().to_list()
+        if not depends and len(chosen) <= _FEW_LEFT:
+            yield _one_of(other, chosen)
+        elif not depends and len(rest) == 1 and '"' not in rest[0]:
+            yield f'{quote(other)} != "{rest[0]}"'
 
-    def _gap_below(self, gone: Flags, other: str) -> str | None:
-        """Look for a number below (or above) which a column is always missing."""
-        values = self.values.numbers(other)
-        levels, place = np.unique(values[~np.isnan(values)], return_inverse=True)
-        if len(levels) > 4 * _MOST_CATEGORIES:
-            return None
-        there = ~gone[~np.isnan(values)]
-        people = self.people[~np.isnan(values)]
-        held = np.bincount(place.reshape(-1), weights=people)
-        seen = np.bincount(place.reshape(-1), weights=people * there)
-        first, last = np.flatnonzero(seen)[[0, -1]] if seen.any() else (0, len(levels) - 1)
-        for edge, sign, rows in (
-            (first, "<", values < levels[first]),
-            (last, ">", values > levels[last]),
-        ):
-            if held[edge] >= self.k and self._is_always(gone, rows):
-                return f"{quote(other)} {sign} {levels[edge]:g}"
-        return None
+    def _numbers_with(self, gone: Flags, other: str) -> Iterator[str]:
+        """Look for a number below or above which a state is always the same.
+
+        It is a value that at least ``k`` people hold, from which on other states are usual: a
+        border of what can be, not the age of the first few who are rich.
+        """
+        levels, place, present, held = self._levels(other)
+        if len(levels) > _MOST_LEVELS:
+            return
+        seen = np.bincount(place, weights=self.people[present] * ~gone[present])
+        few = self.k / 4
+        if seen.sum() < 2 * few:
+            return
+        first = int(np.searchsorted(np.cumsum(seen), few))
+        last = len(seen) - 1 - int(np.searchsorted(np.cumsum(seen[::-1]), few))
+        for edge, sign in ((first, "<"), (last, ">")):
+            rows = np.zeros(len(gone), dtype=bool)
+            rows[present] = place < edge if sign == "<" else place > edge
+            usual = seen[edge] >= _ONSET * held[edge] * seen.sum() / held.sum()
+            if usual and held[edge] >= self.k and self._is_always(gone, rows):
+                yield f"{quote(other)} {sign} {levels[edge]:.12g}"
+
+    def _levels(self, name: str) -> tuple[Floats, Ints, Flags, Floats]:
+        """Return the different numbers of a column, which each row has, and of how many people."""
+        if name not in self.known_levels:
+            values = self.values.numbers(name)
+            present = ~np.isnan(values)
+            levels, place = np.unique(values[present], return_inverse=True)
+            held = np.bincount(place.reshape(-1), weights=self.people[present]).astype(float)
+            self.known_levels[name] = levels, place.reshape(-1), present, held
+        return self.known_levels[name]
 
     # -- combinations -----------------------------------------------------------------------------
 
-    def dependencies(self) -> Iterator[Proposal]:
+    def _dependencies(self) -> Iterator[Proposal]:
         """Return the columns that follow from another one."""
         columns = list(self.columns.values())
         for one in find_dependencies(columns, self.k, self.people):
@@ -348,11 +395,7 @@ class Search:
 
     def pairs(self) -> Iterator[Proposal]:
         """Return pairs of categories of which some combinations never occur, though they could."""
-        names = [
-            name
-            for name, column in self.columns.items()
-            if isinstance(column, CategoryColumn) and 2 <= column.size <= _MOST_CATEGORIES
-        ][:_MOST_NUMBERS]
+        names = [name for name in self.columns if self._is_category(name)][:_MOST_NUMBERS]
         count = 0
         for first, last in combinations(names, 2):
             if self._explains(first, last):
@@ -362,6 +405,12 @@ class Search:
                 if found is not None and count < _MOST_RULES:
                     count += 1
                     yield found
+
+    def _is_category(self, name: str) -> bool:
+        column = self.columns[name]
+        if isinstance(column, CategoryColumn):
+            return 2 <= column.size <= _MOST_CATEGORIES
+        return len(np.unique(column.values[self.sample])) <= _MOST_SMALL_NUMBERS
 
     def _never(self, first: str, last: str) -> list[str]:
         """Return rules for combinations that do not occur."""
@@ -389,7 +438,7 @@ class Search:
         return [text for text in texts if text.count('"') % 2 == 0]
 
     def _cells(self, first: str, last: str) -> pl.DataFrame:
-        """Return all combinations of two columns: their people, and whether there should be more."""
+        """Return all combinations of two columns, their people, and if there should be more."""
         words = {"a": self.values.words(first), "b": self.values.words(last)}
         frame = pl.DataFrame(words | {"people": self.people}).drop_nulls()
         held = frame.group_by("a", "b").agg(pl.col("people").sum())

@@ -8,7 +8,7 @@ break it. Candidates are looked for in a sample of records; the counts are those
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -24,8 +24,9 @@ from tulle.table._frames import filled
 
 LEAST = 20  # records that would break a rule if it held by chance
 _HOLDS = 0.999
+_MOST_ROWS = 20_000  # records that rules are looked for in
 _SAMPLE = 2_000  # records that candidates are looked for in
-_FIRST = 60  # records of a first look at products
+_FIRST = 100  # records of a first look at products
 _MOST_NUMBERS = 60  # columns that sums and orders are looked for in; the rest is left alone
 _MOST_FACTORS = 24  # columns that products are looked for in
 _MOST_CATEGORIES = 40  # values of a column that pairs are looked for in
@@ -49,7 +50,6 @@ class Proposal:
     """A rule that the table follows, and how many records say so."""
 
     rule: Rule
-    kind: str
     records: int  # that the rule speaks of
     exceptions: int
 
@@ -66,19 +66,53 @@ def find_rules(
 ) -> list[Rule]:
     """Return the rules that a release of the table keeps if none are given.
 
-    Exceptions must be fewer than a quarter of ``k`` people, so that it is not one person whose
-    presence decides.
+    It must not be one person whose presence decides: exceptions may be as many as a quarter of
+    ``k`` people, and rules that allow none (``never``) are only proposed.
     """
-    found = Search(table, columns, k, people).between()
-    return [one.rule for one in found if one.exceptions < k / 4]
+    found = propose_rules(table, columns, k, people)
+    return [one.rule for one in found if one.exceptions < k / 4 and one.rule.parts[0].op != "not"]
 
 
 def propose_rules(
     table: pl.DataFrame, columns: Mapping[str, Column], k: int, people: Floats
 ) -> list[Proposal]:
-    """Return all rules that are worth a look, the telling kinds first."""
-    search = Search(table, columns, k, people)
-    return [*search.between(), *search.pairs()]
+    """Return the rules that a table follows.
+
+    Those of a large table are looked for in some of its records, and counted in all.
+    """
+    if table.height <= _MOST_ROWS:
+        return Search(table, columns, k, people).all()
+    rows = np.linspace(0, table.height - 1, _MOST_ROWS).astype(np.int64)
+    some = {name: _rows_of(column, rows) for name, column in columns.items()}
+    found = Search(table[rows], some, k, people[rows]).all()
+    values = Values(table, {name: unit_of(table[name]) for name in table.columns})
+    return [one for one in (_recounted(one, values) for one in found) if one is not None]
+
+
+def _rows_of(column: Column, rows: Ints) -> Column:
+    if isinstance(column, NumberColumn):
+        return replace(column, values=column.values[rows])
+    return replace(column, codes=column.codes[rows])
+
+
+def _recounted(found: Proposal, values: Values) -> Proposal | None:
+    """Return a rule with the counts of another table, if it holds there too."""
+    exceptions = int(broken(found.rule, values).sum())
+    records = int(_spoken_of(found.rule, values).sum())
+    if exceptions > (1 - _HOLDS) * records:
+        return None
+    return replace(found, records=records, exceptions=exceptions)
+
+
+def _spoken_of(rule: Rule, values: Values) -> Flags:
+    """Return the records that a rule says something about."""
+    part = rule.parts[0]
+    if part.op == "if":
+        return truth(part.args[1], values)[0]
+    complete = np.ones(values.frame.height, dtype=bool)
+    for name in rule.columns:
+        complete &= ~values.absent(name)
+    return complete
 
 
 @dataclass
@@ -90,6 +124,7 @@ class Search:
     k: int
     people: Floats
     explained: list[frozenset[str]] = field(default_factory=list)  # columns of one equation
+    bound: set[frozenset[str]] = field(default_factory=set)  # pairs with a rule for a state
     known_levels: dict[str, tuple[Floats, Ints, Flags, Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -108,25 +143,20 @@ class Search:
         present = self.values.numbers(name)[self.sample]
         return len(np.unique(present[~np.isnan(present)])) > 2
 
-    def between(self) -> list[Proposal]:
-        """Return equations, dependencies, orders, and columns that are bound to a state."""
+    def all(self) -> list[Proposal]:
+        """Return equations, dependencies, orders, and columns that are bound to others."""
         found = [*self._differences(), *self._ages(), *self._sums(), *self._products()]
-        return [*found, *self._dependencies(), *self._orders(), *self._states()]
+        found += [*self._dependencies(), *self._orders(), *self._states()]
+        return [*found, *self._pairs()]
 
-    def _proposal(self, text: str, kind: str, about: Sequence[str]) -> Proposal | None:
+    def _proposal(self, text: str) -> Proposal | None:
         """Return a rule if it holds nearly everywhere and enough people say so."""
         rule = parse_rule(text, self.names)
-        wrong = broken(rule, self.values)
-        complete = np.ones(self.table.height, dtype=bool)
-        for name in about:
-            complete &= ~self.values.absent(name)
-        if rule.parts[0].op == "if":
-            complete &= truth(rule.parts[0].args[1], self.values)[0]
-        records, exceptions = int(complete.sum()), int(wrong.sum())
-        enough = self.people[complete & ~wrong].sum() >= self.least
-        if not enough or exceptions > (1 - _HOLDS) * records:
+        wrong, spoken_of = broken(rule, self.values), _spoken_of(rule, self.values)
+        records, exceptions = int(spoken_of.sum()), int(wrong.sum())
+        if not self._are_enough(spoken_of & ~wrong) or exceptions > (1 - _HOLDS) * records:
             return None
-        return Proposal(rule, kind, records, exceptions)
+        return Proposal(rule, records, exceptions)
 
     def _is_time(self, name: str) -> bool:
         return self.table.schema[name] in (pl.Date, pl.Datetime)
@@ -170,7 +200,7 @@ class Search:
     def _equation(self, text: str, about: tuple[str, ...]) -> Iterator[Proposal]:
         if self._explains(*about):
             return
-        found = self._proposal(text, "arithmetic", about)
+        found = self._proposal(text)
         if found is not None:
             self.explained.append(frozenset(about))
             yield found
@@ -212,26 +242,18 @@ class Search:
             and np.nanmin(self.values.numbers(name), initial=np.inf) >= 0
             and len(np.unique(self.values.numbers(name)[self.sample])) > 10
         ][:_MOST_FACTORS]
-        for target in names:
-            for first, last in combinations([name for name in names if name != target], 2):
-                text = self._product(target, first, last)
-                if text is not None:
-                    yield from self._equation(text, (target, first, last))
-
-    def _product(self, target: str, first: str, last: str) -> str | None:
-        parts = [self.values.numbers(name)[self.sample] for name in (target, first, last)]
-        rows = np.flatnonzero(np.logical_and.reduce([part > 0 for part in parts]))
-        if len(rows) < self.least:
-            return None
-        value, x, y = (np.log(part[rows[:_FIRST]]) for part in parts)
-        unit = self.values.units[target] or 0.0
-        slack = np.maximum(unit / np.exp(value), 1e-6)
-        for powers in (*_POWERS, *((q, p) for p, q in _POWERS if p != q)):
-            rest = value - powers[0] * x - powers[1] * y
-            tens = np.round(np.median(rest) / np.log(10))
-            if (np.abs(rest - tens * np.log(10)) <= slack).all():
-                return f"{quote(target)} = {_as_product((first, last), powers, int(tens))}"
-        return None
+        if len(names) < 3:
+            return
+        logs = np.stack([self.values.numbers(name)[self.sample] for name in names], axis=1)
+        logs = np.log(np.where(logs > 0, logs, np.nan))[:_FIRST]
+        for place, target in enumerate(names):
+            unit = self.values.units[target] or 0.0
+            slack = np.maximum(unit / np.exp(logs[:, place]), 1e-6)
+            for powers in _POWERS:
+                for first, last, tens in _products_with(logs, place, powers, slack):
+                    about = (target, names[first], names[last])
+                    text = _as_product(about[1:], powers, tens)
+                    yield from self._equation(f"{quote(target)} = {text}", about)
 
     # -- orders -----------------------------------------------------------------------------------
 
@@ -250,7 +272,7 @@ class Search:
             for low, high in ((first, last), (last, first)):
                 if self._may_be_ordered(low, high):
                     text = f"{quote(low)} <= {quote(high)}"
-                    proposal = self._proposal(text, "order", (low, high))
+                    proposal = self._proposal(text)
                     if proposal is not None:
                         found[low, high] = proposal
                         break
@@ -275,16 +297,18 @@ class Search:
     def _states(self) -> Iterator[Proposal]:
         """Look for values of one column at which another is always missing, or always the same."""
         count = 0
-        for target in self.names:
+        names = self.names[:_MOST_NUMBERS]
+        for target in names:
             for state, gone in self._states_of(target):
-                for other in self.names:
+                for other in names:
                     if other == target or self._explains(target, other):
                         continue
                     for condition in self._conditions(target, state, gone, other):
                         text = f"{quote(target)} {state} if {condition}"
-                        found = self._proposal(text, "state", ())
+                        found = self._proposal(text)
                         if found is not None and count < _MOST_RULES:
                             count += 1
+                            self.bound.add(frozenset((target, other)))
                             yield found
 
     def _states_of(self, name: str) -> Iterator[tuple[str, Flags]]:
@@ -312,7 +336,7 @@ class Search:
     def _conditions(self, target: str, state: str, gone: Flags, other: str) -> Iterator[str]:
         """Yield the conditions on another column under which a column is always in a state.
 
-        Categories that depend on categories are left to :meth:`pairs`.
+        Categories that depend on categories are left to :meth:`_pairs`.
         """
         if state == "is missing" and self._is_always(gone, self.values.absent(other)):
             yield f"{quote(other)} is missing"
@@ -388,29 +412,30 @@ class Search:
             if self._explains(one.source, one.target):
                 continue
             text = f"{quote(one.source)} -> {quote(one.target)}"
-            found = self._proposal(text, "dependency", (one.source, one.target))
+            found = self._proposal(text)
             if found is not None:
                 self.explained.append(frozenset((one.source, one.target)))
                 yield found
 
-    def pairs(self) -> Iterator[Proposal]:
+    def _pairs(self) -> Iterator[Proposal]:
         """Return pairs of categories of which some combinations never occur, though they could."""
-        names = [name for name in self.columns if self._is_category(name)][:_MOST_NUMBERS]
+        names = [name for name in self.names[:_MOST_NUMBERS] if self._is_category(name)]
         count = 0
         for first, last in combinations(names, 2):
-            if self._explains(first, last):
+            if self._explains(first, last) or frozenset((first, last)) in self.bound:
                 continue
             for text in self._never(first, last):
-                found = self._proposal(text, "combination", (first, last))
+                found = self._proposal(text)
                 if found is not None and count < _MOST_RULES:
                     count += 1
                     yield found
 
     def _is_category(self, name: str) -> bool:
-        column = self.columns[name]
-        if isinstance(column, CategoryColumn):
-            return 2 <= column.size <= _MOST_CATEGORIES
-        return len(np.unique(column.values[self.sample])) <= _MOST_SMALL_NUMBERS
+        column = self.columns.get(name)
+        if isinstance(column, NumberColumn):
+            few = 2 <= len(np.unique(column.values)) <= _MOST_SMALL_NUMBERS
+            return few and self.values.units[name] == 1.0
+        return 2 <= self.table[name].n_unique() <= _MOST_CATEGORIES
 
     def _never(self, first: str, last: str) -> list[str]:
         """Return rules for combinations that do not occur."""
@@ -430,7 +455,8 @@ class Search:
                 if 0 < len(left) <= _FEW_LEFT and closed[f"of_{b}"].sum() >= _MOSTLY * total:
                     texts.append(f"{_one_of(other, left.to_list())} if {_one_of(one, [value])}")
                     empty = empty.filter(pl.col(a) != value)
-        sure = empty.filter(pl.col("expected") >= _SURE * self.least)
+        certain = (pl.col("expected") >= _SURE * self.least) & (pl.col("people") == 0)
+        sure = empty.filter(certain)
         for (value,), part in sorted(sure.group_by("b"), key=lambda pair: str(pair[0][0])):
             texts.append(
                 f"never {_one_of(first, part['a'].sort().to_list())} and {_one_of(last, [value])}"
@@ -480,6 +506,24 @@ def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None
     if np.median(away) > 0.02 * float(np.abs(target - target.mean()).mean()):
         return None
     return [float(factor) for factor in whole]
+
+
+def _products_with(
+    logs: Floats, target: int, powers: tuple[int, int], slack: Floats
+) -> Iterator[tuple[int, int, int]]:
+    """Yield pairs of columns whose powers give the target, and the power of ten besides."""
+    rest = logs[:, target, None, None] - powers[0] * logs[:, :, None] - powers[1] * logs[:, None]
+    there = ~np.isnan(rest)
+    enough = there.sum(axis=0) >= LEAST
+    rest = np.where(there, rest, 0.0)
+    tens = np.round(rest.sum(axis=0) / np.maximum(there.sum(axis=0), 1) / np.log(10))
+    close = np.abs(rest - tens * np.log(10)) <= np.nan_to_num(slack)[:, None, None]
+    fits = enough & (close | ~there).all(axis=0)
+    fits[target] = fits[:, target] = False
+    np.fill_diagonal(fits, False)
+    for first, last in np.argwhere(fits).tolist():
+        if powers[0] != powers[1] or first < last:
+            yield first, last, int(tens[first, last])
 
 
 def _as_sum(target: str, terms: Sequence[tuple[float, str]]) -> str:

@@ -14,7 +14,8 @@ from tulle._shape.columns import Column, cells_of
 from tulle._shape.dependencies import Dependency
 from tulle._types import Flags, Floats, Ints
 
-_EXACT = 1e-9
+_EXACT = 1e-9  # relative: what rounding forgives, ...
+_MOST_SLACK = 1e-2  # ... but never more than so much of a unit
 _SLACK = 1e-9
 
 
@@ -137,7 +138,7 @@ def snap(values: Floats, unit: float | None, rounding: str) -> Floats:
     if unit is None:
         return values
     counts = values / unit
-    slack = _EXACT * np.maximum(np.abs(counts), 1.0)
+    slack = np.minimum(_EXACT * np.maximum(np.abs(counts), 1.0), _MOST_SLACK)
     if rounding == "down":
         return np.floor(counts + slack) * unit
     if rounding == "up":

@@ -22,7 +22,7 @@ from tulle.errors import ParameterError
 from tulle.table._frames import filled, is_missing
 from tulle.table._numbers import decimals_of, tick_sizes
 
-_EXACT = 1e-9  # relative: what floating point arithmetic may be off by
+_EXACT = 1e-12  # relative: what floating point arithmetic may be off by
 _CLOSE = 1e-7  # relative: of numbers without a precision of their own
 _DAY = 86_400
 
@@ -132,7 +132,7 @@ def _computed(op: str, parts: list[Floats]) -> Floats:
     if op == "abs":
         return np.abs(first)
     if op == "floor":
-        return np.floor(first * (1 + _EXACT))
+        return np.floor(first + _EXACT * np.abs(first))
     if op == "round":
         return np.round(first)
     if op == "min":

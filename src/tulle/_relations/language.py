@@ -133,6 +133,7 @@ class _Parser:
     def __init__(self, text: str, names: Collection[str]) -> None:
         self.text = text
         self.names = sorted(names, key=len, reverse=True)
+        self.plain = [name for name in self.names if name and _is_inner(name[0])]
         self.tokens = list(self._tokens())
         self.at = 0
 
@@ -182,12 +183,10 @@ class _Parser:
 
     def _name_at(self, place: int) -> str | None:
         """Return the longest column name that the text goes on with, as a whole word."""
-        for name in self.names:
+        for name in self.plain:
             end = place + len(name)
-            if not name or not self.text.startswith(name, place):
-                continue
-            within = end < len(self.text) and name[-1].isalnum() and _is_inner(self.text[end])
-            if not within:
+            within = end < len(self.text) and _is_inner(name[-1]) and _is_inner(self.text[end])
+            if self.text.startswith(name, place) and not within:
                 return name
         return None
 

@@ -24,7 +24,14 @@ import polars as pl
 from tulle._relations.language import Call, Name, Node, Number, Rule, columns_of
 from tulle._relations.steps import Blanked, Clock, Computed, Mapped, Step, fit_longer, snap
 from tulle._relations.values import Values, broken, is_text, quantity, unit_of
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn
+from tulle._shape.columns import (
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    missing_of,
+    take_rows,
+    with_cells,
+)
 from tulle._shape.dependencies import fit_dependency
 from tulle._types import Flags, Floats
 from tulle.table._codecs import Codec
@@ -255,25 +262,31 @@ class Planner:
             away = _in_units(value - snap(formed, unit, rounding), unit)
             extra.append(NumberColumn(f"{target}\0distance", away, None if unit is None else 0))
             step = replace(step, distance=extra[0].name)
-        self._store(step, value, formed, extra)
+        self._store(step, ~np.isnan(formed), ~np.isnan(value), extra)
 
-    def _store(self, step: Computed, value: Floats, formed: Floats, extra: list[Column]) -> None:
-        """Model where the target has values of its own, and where it has none, if ``k`` have."""
-        target = step.target
-        column = self.columns[target]
-        if not isinstance(column, NumberColumn):
-            return
-        states = np.isin(column.values, column.specials)
-        own = np.where(np.isnan(formed) | states, column.values, np.nan)
-        if self._are_enough(~np.isnan(own)):
-            extra.append(replace(column, name=f"{target}\0own", values=own))
-            step = replace(step, own=extra[-1].name, states=column.specials)
-        gone = ~np.isnan(formed) & np.isnan(value) & ~states
-        if step.distance is None and self._are_enough(gone):
-            extra.append(CategoryColumn(f"{target}\0gone", gone.astype(np.int64), 2))
+    def _store(
+        self, step: Computed | Mapped, formed: Flags, there: Flags, extra: list[Column]
+    ) -> None:
+        """Model where the target has values of its own, and where it has none, if ``k`` have.
+
+        ``formed`` is where the others give it a value, ``there`` where it has one.
+        """
+        column = self.columns[step.target]
+        states = np.zeros(len(formed), dtype=bool)
+        if isinstance(column, NumberColumn) and isinstance(step, Computed):
+            states = np.isin(column.values, column.specials)
+            step = replace(step, states=column.specials)
+        own = with_cells(column, f"{step.target}\0own", ~formed | states)
+        if self._are_enough(~missing_of(own)):
+            extra.append(own)
+            step = replace(step, own=own.name)
+        gone = formed & ~there & ~states
+        drawn = isinstance(step, Computed) and step.distance is not None
+        if not drawn and self._are_enough(gone):
+            extra.append(CategoryColumn(f"{step.target}\0gone", gone.astype(np.int64), 2))
             step = replace(step, gone=extra[-1].name)
-        self.steps[target] = step
-        self.extra[target] = extra
+        self.steps[step.target] = step
+        self.extra[step.target] = extra
 
     def _are_enough(self, rows: Flags) -> bool:
         return bool(self.people[rows].sum() >= self.k - _SLACK)
@@ -290,13 +303,15 @@ class Planner:
             return
         if self._needs(sources, target):
             return
-        columns = [self.columns[name] for name in sources]
-        first = fit_dependency(columns[0], self.columns[target], self.k, self.people)
-        if first is None:
-            return
-        longer = fit_longer(columns, self.columns[target], self.k, self.people)
-        self.steps[target] = Mapped(target, tuple(sources), first, longer)
-        self.extra[target] = []
+        columns = [self.columns[name] for name in (*sources, target)]
+        there = ~np.logical_or.reduce([missing_of(column) for column in columns[:-1]])
+        rows = np.flatnonzero(there & ~missing_of(columns[-1]))
+        *known, answer = (take_rows(column, rows) for column in columns)
+        first = fit_dependency(known[0], answer, self.k, self.people[rows])
+        if first is not None:
+            longer = fit_longer(known, answer, self.k, self.people[rows])
+            step = Mapped(target, tuple(sources), first, longer)
+            self._store(step, there, ~missing_of(columns[-1]), [])
 
     # -- orders -----------------------------------------------------------------------------------
 
@@ -327,7 +342,7 @@ class Planner:
             step = Computed(
                 name, formula, unit, Clock.of(self.codecs[name]), rounding, column.name, sign, least
             )
-            self._store(step, value, formed, [column])
+            self._store(step, ~np.isnan(formed), ~np.isnan(value), [column])
             return
 
     def _is_telling(self, value: Floats, formed: Floats) -> bool:

@@ -17,7 +17,7 @@ import polars as pl
 from tulle._plurals import counted
 from tulle._relations.language import Rule, parse_rule, quote
 from tulle._relations.values import Values, broken, truth, unit_of
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn
+from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._shape.dependencies import find_dependencies
 from tulle._types import Flags, Floats, Ints
 from tulle.table._frames import filled
@@ -83,16 +83,10 @@ def propose_rules(
     if table.height <= _MOST_ROWS:
         return Search(table, columns, k, people).all()
     rows = np.linspace(0, table.height - 1, _MOST_ROWS).astype(np.int64)
-    some = {name: _rows_of(column, rows) for name, column in columns.items()}
+    some = {name: take_rows(column, rows) for name, column in columns.items()}
     found = Search(table[rows], some, k, people[rows]).all()
     values = Values(table, {name: unit_of(table[name]) for name in table.columns})
     return [one for one in (_recounted(one, values) for one in found) if one is not None]
-
-
-def _rows_of(column: Column, rows: Ints) -> Column:
-    if isinstance(column, NumberColumn):
-        return replace(column, values=column.values[rows])
-    return replace(column, codes=column.codes[rows])
 
 
 def _recounted(found: Proposal, values: Values) -> Proposal | None:
@@ -125,6 +119,7 @@ class Search:
     people: Floats
     explained: list[frozenset[str]] = field(default_factory=list)  # columns of one equation
     bound: set[frozenset[str]] = field(default_factory=set)  # pairs with a rule for a state
+    known_codes: dict[str, tuple[int, Ints]] = field(default_factory=dict)
     known_levels: dict[str, tuple[Floats, Ints, Flags, Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -276,9 +271,8 @@ class Search:
                     if proposal is not None:
                         found[low, high] = proposal
                         break
-        edges = set(found)
-        for low, high in edges:
-            between = ((low, name) in edges and (name, high) in edges for name in self.numbers)
+        for low, high in found:
+            between = ((low, name) in found and (name, high) in found for name in quantities)
             if not any(between):
                 yield found[low, high]
 
@@ -439,6 +433,8 @@ class Search:
 
     def _never(self, first: str, last: str) -> list[str]:
         """Return rules for combinations that do not occur."""
+        if not self._may_exclude(first, last):
+            return []
         cells = self._cells(first, last)
         empty = cells.filter("empty")
         if not empty.height:
@@ -462,6 +458,26 @@ class Search:
                 f"never {_one_of(first, part['a'].sort().to_list())} and {_one_of(last, [value])}"
             )
         return [text for text in texts if text.count('"') % 2 == 0]
+
+    def _may_exclude(self, first: str, last: str) -> bool:
+        """Tell at little cost whether too few people have a combination that many should have."""
+        (a, codes), (b, others) = self._codes(first), self._codes(last)
+        both = (codes >= 0) & (others >= 0)
+        place = codes[both] * b + others[both]
+        held = np.bincount(place, weights=self.people[both], minlength=a * b).reshape(a, b)
+        expected = held.sum(axis=1)[:, None] * held.sum(axis=0) / max(held.sum(), 1.0)
+        few = np.minimum(self.k / 4, _EXCEPTIONS * expected)
+        return bool(((expected >= self.least) & ((held == 0) | (held < few))).any())
+
+    def _codes(self, name: str) -> tuple[int, Ints]:
+        """Return how many values a column has, and the number of each row's, -1 if missing."""
+        if name not in self.known_codes:
+            words = self.values.words(name)
+            domain = words.drop_nulls().unique().sort()
+            places = pl.Series(np.arange(len(domain)))
+            codes = words.replace_strict(domain, places, default=-1, return_dtype=pl.Int64)
+            self.known_codes[name] = len(domain), codes.to_numpy()
+        return self.known_codes[name]
 
     def _cells(self, first: str, last: str) -> pl.DataFrame:
         """Return all combinations of two columns, their people, and if there should be more."""

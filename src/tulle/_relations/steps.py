@@ -94,6 +94,8 @@ class Mapped:
     by: tuple[str, ...]
     first: Dependency
     longer: tuple[dict[tuple[float, ...], float], ...] = ()  # by two columns, by three, ...
+    own: str | None = None  # where one of the others is missing
+    gone: str | None = None  # where it is missing though they are there
 
     @property
     def sources(self) -> list[str]:
@@ -110,6 +112,12 @@ class Mapped:
             answers = np.array([entries.get(key, np.nan) for key in keys])[place]
             known = np.isin(place, [i for i, key in enumerate(keys) if key in entries])
             found = np.where(known, answers, found).astype(found.dtype)
+        missing = -1 if np.issubdtype(found.dtype, np.integer) else np.nan
+        if self.gone is not None:
+            found = np.where(np.asarray(drawn[self.gone]) == 1, missing, found)
+        if self.own is not None:
+            alone = np.logical_or.reduce([_as_keys(drawn[name]) == np.inf for name in self.by])
+            found = np.where(alone, drawn[self.own], found)
         return np.asarray(found)
 
 

@@ -288,20 +288,15 @@ def _same_words(node: Call, values: Values) -> Truth:
 def _follows(node: Call, values: Values) -> Truth:
     """Return where the last column has the value that most records with the same others have."""
     names = list(_names(node))
-    *sources, target = [values.words(name) for name in names]
-    keys = [f"s{place}" for place in range(len(sources))]
-    frame = pl.DataFrame([*(s.alias(key) for s, key in zip(sources, keys)), target.alias("t")])
-    counted = frame.group_by([*keys, "t"]).len()
+    keys = [f"s{place}" for place in range(len(names) - 1)]
+    columns = [values.words(name).alias(key) for name, key in zip(names, [*keys, "t"])]
+    frame = pl.DataFrame(columns)
+    known = ~np.logical_or.reduce([is_missing(column) for column in columns])
+    counted = frame.drop_nulls().group_by([*keys, "t"]).len()
     usual = counted.sort(["len", "t"], descending=[True, False]).unique(keys, keep="first")
     usual = usual.select([*keys, pl.col("t").alias("usual")])
-    joined = frame.join(usual, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    joined = frame.join(usual, on=keys, how="left", maintain_order="left")
     yes = filled(joined["t"].eq_missing(joined["usual"]), False)
-    hidden = [
-        filled(values.frame[name].cast(pl.String) == values.merged[name], False)
-        for name in names
-        if name in values.merged
-    ]
-    known = ~np.logical_or.reduce(hidden) if hidden else np.ones(len(yes), dtype=bool)
     return yes & known, ~yes & known
 
 

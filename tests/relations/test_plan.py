@@ -201,14 +201,13 @@ def test_what_few_people_break_nobody_breaks_in_the_release() -> None:
 def test_what_cannot_be_kept_is_refused_unless_it_is_accepted() -> None:
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"a": rng.gamma(2, 50, 300), "b": rng.gamma(2, 50, 300)})
-    table = table.with_columns(total=pl.col("a") + pl.col("b"))
-    papers = Condenser(k=10, synthesis="uniform", rules=["total = a + b"], random_state=0)
-    with pytest.raises(GateError, match=r"of 300 released records .*'total = a \+ b'") as caught:
-        papers.set_params(rules=["total = a + b ** 1.0 + 0 * a"]).fit(table).sample()
-        papers.set_params(rules=["total = a + b"]).fit(table).sample()
+    table = table.with_columns(area=pl.col("a") * pl.col("b"))
+    papers = Condenser(k=10, synthesis="uniform", rules=["area = a * b"], random_state=0)
+    with pytest.raises(GateError, match=r"of 300 released records .*'area = a \* b'") as caught:
+        papers.fit(table).sample()
     assert caught.value.exit_code == 1
     papers.set_params(accept_broken_rules=True).fit(table).sample()
-    assert papers.broken_rules_["total = a + b"] > 0
+    assert papers.broken_rules_["area = a * b"] > 0
 
 
 def test_rules_that_cannot_be_meant_are_refused() -> None:

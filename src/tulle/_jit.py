@@ -63,7 +63,7 @@ def _compiled(function: Kernel, **options: bool) -> Kernel:
 
 @cache
 def forget_outdated(sources: Path, kept: Path) -> None:
-    """Deletes what was compiled, and is ``kept``, from before a file of ``sources`` last changed.
+    """Delete what was compiled (``kept``) before a file of ``sources`` last changed.
 
     Numba looks at the age of a kernel's own file only. But a kernel holds parts and constants of
     the files beside it, and would go on with old ones.

@@ -17,7 +17,7 @@ _display: ContextVar[Any] = ContextVar("tulle_progress", default=None)
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Shows the bars of all work done inside, on standard error, if it is a terminal."""
+    """Show progress bars, on standard error if it is a terminal, for all work done in the block."""
     if not sys.stderr.isatty():
         yield
         return
@@ -37,7 +37,7 @@ def shown() -> Iterator[None]:
 
 @contextmanager
 def bar(description: str, total: float | None) -> Iterator[Callable[..., None]]:
-    """A bar; call the yielded function with what was done: ``advance(amount, note="...")``.
+    """Show a bar; call the yielded function with what was done: ``advance(amount, note="...")``.
 
     None as ``total``: nobody knows how much there is to do.
     """

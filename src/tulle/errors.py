@@ -100,7 +100,7 @@ class PrivacyWarning(UserWarning):
 
 
 def nearest_name(wrong: str, known: Iterable[str]) -> str:
-    """A hint to append to a message: the nearest right name, or the names there are.
+    """Return a hint to append to a message: the closest valid name, or the names there are.
 
     >>> nearest_name("agee", ["age", "sex"])
     "did you mean 'age'?"
@@ -123,5 +123,5 @@ def nearest_name(wrong: str, known: Iterable[str]) -> str:
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> TulleError:
-    """The error for an optional dependency that is not installed."""
+    """Return the error for an optional dependency that is not installed."""
     return TulleError(f"{purpose} needs '{package}': pip install 'tulle[{extra}]'")

@@ -10,13 +10,13 @@ from tulle.errors import PrivacyWarning
 
 
 def warn_weaker(condenser: Any) -> None:
-    """Warns, in the name of the caller's caller, where protection is weaker than it looks."""
+    """Warn, in the name of the caller's caller, where protection is weaker than it looks."""
     for note in privacy_notes(condenser):
         warnings.warn(note, PrivacyWarning, stacklevel=3)
 
 
 def privacy_notes(condenser: Any) -> list[str]:
-    """Where protection is weaker than it looks."""
+    """Return where protection is weaker than it looks."""
     notes = []
     if condenser.n_verbatim_:
         notes.append(
@@ -38,7 +38,7 @@ def privacy_notes(condenser: Any) -> list[str]:
 
 
 def table_notes(condenser: Any) -> list[str]:
-    """What the table made of the release."""
+    """Return what was done to the table to make the release."""
     encoder = condenser._encoder
     notes = []
     if condenser.n_suppressed_:

@@ -381,7 +381,7 @@ class Condenser(BaseEstimator):
         return groups
 
     def _store(self, moments: GroupMoments) -> None:
-        """Sets what follows from the groups' statistics."""
+        """Set what follows from the groups' statistics."""
         self.moments_ = moments
         self.counts_ = moments.counts
         self.levels_ = moments.levels
@@ -408,7 +408,7 @@ class Condenser(BaseEstimator):
 
 
 def merge(first: Condenser, second: Condenser) -> Condenser:
-    """A condenser with the groups of both; both stay as they are."""
+    """Return a condenser with the groups of both; neither is changed."""
     if not isinstance(second, type(first)):
         raise ParameterError(f"a Condenser merges with another, not with a {type(second).__name__}")
     if second is first:

@@ -31,7 +31,7 @@ _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_575, 16_384, 32_767
 
 
 def read_excel(source: Source) -> pl.DataFrame:
-    """The table in the only sheet of a workbook, or in the sheet named after ``#``."""
+    """Return the table in the only sheet of a workbook, or in the sheet named after ``#``."""
     name, sheet = split_sheet(source)
     path = existing_file(name)
     reader = _library("fastexcel")
@@ -50,7 +50,7 @@ def read_excel(source: Source) -> pl.DataFrame:
 
 
 def excel_book(frame: pl.DataFrame) -> bytes:
-    """A workbook with one sheet; made in memory, so that no plain copy lies on the disk."""
+    """Return a workbook with one sheet, made in memory so that no plain copy lies on the disk."""
     _refuse_too_large(frame)
     packed = io.BytesIO()
     book = _library("xlsxwriter").Workbook(
@@ -83,7 +83,7 @@ def _sheet(name: str, sheets: list[str], wanted: str | None) -> str:
 
 
 def _tidy(book: str, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Names and types that a table would have; what is wholly blank is no column or record."""
+    """Give names and types as a table would have them; drop wholly blank columns and records."""
     columns = []
     for i, (series, name) in enumerate(zip(frame, names), 1):
         filled = series.null_count() < len(series)
@@ -122,7 +122,7 @@ def _typed_time(series: pl.Series) -> pl.Series:
 
 
 def _storable(series: pl.Series) -> pl.Series:
-    """The values as Excel keeps them; what it would change becomes text."""
+    """Return the values as Excel keeps them; what it would change becomes text."""
     dtype = series.dtype
     if dtype.is_integer():
         extremes: list[Any] = [series.min() or 0, series.max() or 0]  # as Python's numbers
@@ -161,7 +161,9 @@ def _refuse_too_large(frame: pl.DataFrame) -> None:
 
 
 def _refuse_blank_records(frame: pl.DataFrame) -> None:
-    """A row without a value would not come back: to Excel it is no record."""
+    """Refuse rows without a value, which would not come back: Excel does not count them as
+    records.
+    """
     empty = [s.is_null() | (s == "") if s.dtype == pl.String else s.is_null() for s in frame]
     blank = pl.DataFrame([s.alias(str(i)) for i, s in enumerate(empty)]).min_horizontal()
     # between the values of a lone column a blank cell can be nothing but a missing value
@@ -182,7 +184,7 @@ def _library(name: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps the reader from writing to standard error about columns without a value."""
+    """Keep the reader from writing to standard error about columns without a value."""
     logger = logging.getLogger("fastexcel.types.dtype")
     before, logger.disabled = logger.disabled, True
     try:

@@ -47,7 +47,7 @@ _SQL = re.compile(r"(sqlite|postgresql|postgres)://", re.IGNORECASE)
 
 
 def format_of(source: Source) -> Format:
-    """The format of a table, from its extension or its URI.
+    """Return the format of a table, from its extension or its URI.
 
     >>> format_of("people.csv.gz")
     <Format.CSV: 'CSV'>
@@ -68,24 +68,24 @@ def format_of(source: Source) -> Format:
 
 
 def is_sql(source: Source) -> bool:
-    """Whether a source is a database URI."""
+    """Return whether a source is a database URI."""
     return isinstance(source, str) and _SQL.match(source) is not None
 
 
 def split_sheet(source: Source) -> tuple[str, str | None]:
-    """The file and the sheet of a workbook: ``book.xlsx#people``."""
+    """Split a workbook's source into file and sheet: ``book.xlsx#people``."""
     name = os.fspath(source)
     cut = name.lower().find(".xlsx#")
     return (name, None) if cut < 0 else (name[: cut + 5], name[cut + 6 :])
 
 
 def is_compressed(source: Source) -> bool:
-    """Whether the name asks for gzip."""
+    """Return whether the name asks for gzip."""
     return os.fspath(source).lower().endswith(".gz")
 
 
 def display_name(source: Source) -> str:
-    """A source as messages, manifests and reports may show it: no password, no query.
+    """Return a source as messages, manifests and reports may show it: no password, no query.
 
     The literals of a query may be cells of the data, the options of a URI may be secrets.
 
@@ -111,12 +111,12 @@ def display_name(source: Source) -> str:
 
 
 def is_query(selection: str) -> bool:
-    """Whether what follows the ``#`` of a database URI is a query rather than a table."""
+    """Return whether what follows the ``#`` of a database URI is a query rather than a table."""
     return _QUERY.match(selection) is not None
 
 
 def existing_file(source: Source) -> Path:
-    """The path of a file that can be opened."""
+    """Return the path of a file that can be opened."""
     if "://" in os.fspath(source):
         address = display_name(source).partition("?")[0]
         raise DataError(
@@ -136,7 +136,7 @@ def existing_file(source: Source) -> Path:
 
 @contextmanager
 def readable_as(source: Source, what: Format) -> Iterator[None]:
-    """Turns whatever a reader raises into an error without a cell of the data in it.
+    """Turn whatever a reader raises into an error without a cell of the data in it.
 
     Readers quote the cells that they stumble over, so their words are not passed on.
     """

@@ -104,7 +104,7 @@ def refuse_record(source: str, records: pl.DataFrame) -> None:
 
 
 def _in_steps(judged: list[pl.Series]) -> bool:
-    """Whether the names count up or down by one, or three or more go up in equal steps."""
+    """Return whether the names count up or down by one, or three or more go up in equal steps."""
     if len(judged) < 2 or not all(series.dtype.is_numeric() for series in judged):
         return False
     first, *others = {round(b - a, 9) for a, b in pairwise(float(s.name) for s in judged)}
@@ -126,7 +126,7 @@ def _number(text: str) -> float | None:
 
 
 def _is_value(name: str, dtype: pl.DataType) -> bool:
-    """Whether a name could stand in a column of this type."""
+    """Return whether a name could stand in a column of this type."""
     if dtype.is_numeric():
         return _number(name) is not None
     guess = ColumnGuess(ALL)
@@ -135,7 +135,9 @@ def _is_value(name: str, dtype: pl.DataType) -> bool:
 
 
 def _within(values: pl.Series) -> bool:
-    """Whether the name lies among the values; a date or boolean above its like does."""
+    """Return whether the name lies among the values; a date or boolean above others of its type
+    does.
+    """
     if not values.dtype.is_numeric():
         return True
     low: Any = values.min()

@@ -42,7 +42,7 @@ class Plan:
 
 
 def plan(address: Address, connection: Any) -> Plan:
-    """Looks at the type of every value, and at every text that may be a time."""
+    """Look at the type of every value, and at every text that may be a time."""
     # as a subquery, names that occur twice would be changed in silence
     whole = f"SELECT * FROM {address.subquery} LIMIT 0"
     with connection.cursor() as cursor:
@@ -65,7 +65,7 @@ def plan(address: Address, connection: Any) -> Plan:
 
 
 def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:
-    """Creates the table and fills it; the caller commits."""
+    """Create the table and fill it; the caller commits."""
     created = False
     for frame in frames:
         if not created:
@@ -100,7 +100,7 @@ def _stored_types(address: Address, connection: Any, names: list[str]) -> dict[s
 
 
 def _truth_values(address: Address, connection: Any, stored: dict[str, pl.DataType]) -> set[str]:
-    """The columns of a table that are declared boolean and hold nothing but 0 and 1."""
+    """Return the columns of a table that are declared boolean and hold nothing but 0 and 1."""
     if address.is_query:
         return set()
     declared = execute(connection, f"SELECT name, type FROM pragma_table_info({_text(address)})")
@@ -135,7 +135,7 @@ def _guesses(
 def _typed_batches(
     address: Address, connection: Any, types: dict[str, pl.DataType]
 ) -> Iterator[pl.DataFrame]:
-    """The records, each column with the type given.
+    """Yield the records, each column with the type given.
 
     The driver takes its types from the first batch and fails at a later value of another one. So
     one record of our own, with the right types, goes ahead of the others and is dropped again.

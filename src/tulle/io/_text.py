@@ -66,7 +66,7 @@ class Encoding:
 
 
 def _mostly_utf8(text: bytes) -> bool:
-    """Whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
+    """Return whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
 
     A few may look so in any Latin-1 text: a capital umlaut before a dash.
     """
@@ -130,7 +130,7 @@ def repeated_blocks(path: Path, stamp: tuple[int, int], *, quoted: bool) -> Iter
 
 
 def _last_record_end(block: bytes, quoted: bool) -> int:
-    """The length of the whole records at the start of a block."""
+    """Return the length of the whole records at the start of a block."""
     if not quoted or b'"' not in block:
         return block.rfind(b"\n") + 1
     codes = np.frombuffer(block, np.uint8)
@@ -139,7 +139,9 @@ def _last_record_end(block: bytes, quoted: bool) -> int:
 
 
 def outside_quotes(codes: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """The marks that are not inside double quotes (a doubled quote closes and opens again)."""
+    """Return the marks that are not inside double quotes (a doubled quote closes and opens
+    again).
+    """
     quotes = codes == QUOTE
     if not quotes.any():
         return marks
@@ -168,7 +170,7 @@ def _read(file: BinaryIO, path: Path, size: int) -> bytes:
 
 
 def _recoded(path: Path, encoding: Encoding, block: bytes, line: int) -> bytes:
-    """A block in UTF-8; a file of two encodings is refused with the line where they meet."""
+    """Return a block in UTF-8; refuse a file of two encodings with the line where they meet."""
     if b"\0" in block:
         raise DataError(f"{path}: holds zero bytes: this is not a text table")
     known = encoding.name
@@ -235,7 +237,7 @@ def split_records(block: bytes, longest: int) -> Split:
 
 
 def _record_ends(block: bytes) -> tuple[list[int], int]:
-    """Where records end, and where the lines end that are no record (0 if there are none)."""
+    """Return where records end, and where lines end that are not records (0 if there are none)."""
     codes = np.frombuffer(block, np.uint8)
     newlines = codes == NEWLINE
     ends = np.flatnonzero(outside_quotes(codes, newlines))
@@ -253,7 +255,7 @@ def _record_ends(block: bytes) -> tuple[list[int], int]:
 
 
 def wrong_quotes(codes: np.ndarray, marks: np.ndarray, inner: np.ndarray) -> np.ndarray:
-    """The pairs of quotes (where they open and close) that are wrong.
+    """Return the pairs of quotes (where they open and close) that are wrong.
 
     A pair is around a whole field: a separator or a line end is before and behind it, or the quote
     of a next pair, which is then one quote of the text. Or it is inside a bare field, where quotes
@@ -293,7 +295,7 @@ class Records(NamedTuple):
     surplus: int = 0  # lines with keys that are no columns
 
     def __repr__(self) -> str:
-        """Counts: a traceback must not show records."""
+        """Show counts only: a traceback must not show records."""
         return f"<{self.frame.height} records, {len(self.refused)} lines refused>"
 
 

@@ -80,7 +80,7 @@ def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool
 
 
 def put_table(frame: pl.DataFrame, file: BinaryIO, name: Source) -> None:
-    """Writes a table into an open file, in the format of ``name``."""
+    """Write a table into an open file, in the format of ``name``."""
     put_batches([frame], file, name)
 
 
@@ -91,7 +91,7 @@ def put_batches(
     *,
     words: dict[str, str] | None = None,
 ) -> None:
-    """Writes frames of one schema into an open file, in the format of ``name``.
+    """Write frames of one schema into an open file, in the format of ``name``.
 
     What is on its way into a database goes as Arrow. ``words`` go into the metadata of Parquet,
     the format that has a place for them.
@@ -113,12 +113,12 @@ def put_batches(
 
 
 def flat(frame: pl.DataFrame, kind: Format) -> pl.DataFrame:
-    """The columns with types that a format of flat values knows."""
+    """Return the columns in types that a format of flat values knows."""
     return frame.with_columns(_flat(series, kind) for series in frame)
 
 
 def refuse_alike(names: Iterable[str], kind: Format) -> None:
-    """Refuses names that differ in capitals only, or are blank, where a format cannot."""
+    """Refuse names that differ only in case, or are blank, where the format does not allow it."""
     seen: dict[str, str] = {}
     for name in names:
         first = seen.setdefault(name.lower(), name)
@@ -194,7 +194,7 @@ def _separator(name: Source) -> str:
 
 
 def _header(names: list[str], separator: str) -> str:
-    """Names with anything in them that readers take for a separator are quoted."""
+    """Return a header in which names with anything that readers take for a separator are quoted."""
     plain = (bool(re.fullmatch(r"[^,;|\t\r\n\"]+", name)) for name in names)
     quoted = ('"' + name.replace('"', '""') + '"' for name in names)
     return separator.join(n if bare else q for n, bare, q in zip(names, plain, quoted)) + "\n"
@@ -221,7 +221,9 @@ def _put_binary(
 
 @contextmanager
 def _writing(name: Source, kind: Format) -> Iterator[None]:
-    """Says in plain words that a file cannot be written; writers quote cells in theirs."""
+    """Report in plain words that a file cannot be written; the writers' own messages quote
+    cells.
+    """
     try:
         yield
     except TulleError:

@@ -31,7 +31,7 @@ from tulle.releases.manifest import Manifest
 
 
 def manifest_path(release: str | os.PathLike[str]) -> Path:
-    """Where the manifest of a release is."""
+    """Return where the manifest of a release is."""
     path = Path(release)
     if not path.name:
         raise DataError(f"'{release}' is no file: name the file of a release")
@@ -44,7 +44,7 @@ def check_target(
     sources: tuple[str | os.PathLike[str], ...] = (),
     force: bool = False,
 ) -> None:
-    """Refuses a source as the output, and what exists unless ``force``."""
+    """Refuse to write over a source, or over what exists unless ``force``."""
     for source in sources:
         refuse_same(source, path)
         refuse_same(source, manifest_path(path))
@@ -59,7 +59,7 @@ def write(
     *,
     force: bool = False,
 ) -> Manifest:
-    """Writes both files, or none."""
+    """Write both files, or none."""
     target, beside = Path(path), manifest_path(path)
     settle(target)
     with ExitStack() as until_both_are_named:
@@ -76,7 +76,7 @@ def write(
 
 
 def settle(path: str | os.PathLike[str]) -> None:
-    """Completes or undoes what a killed run left between its two steps."""
+    """Complete or undo what a killed run left between its two steps."""
     beside = manifest_path(path)
     staged = _next(beside)
     for file in (path, beside, staged):

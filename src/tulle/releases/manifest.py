@@ -77,7 +77,7 @@ class Manifest:
 
     @property
     def holds(self) -> bool:
-        """Whether something was verified, and nothing of it failed."""
+        """Return whether something was verified, and nothing of it failed."""
         return bool(self.verified) and all(_holds(value) for value in self.verified.values())
 
     def completed(self, **output: Any) -> Manifest:
@@ -145,7 +145,7 @@ class Manifest:
 
 
 def _holds(value: Any) -> bool:
-    """Counts and words were looked at and stand for themselves; a no or a nothing does not hold."""
+    """Return whether a finding holds; counts and words do, false and nothing do not."""
     if isinstance(value, Mapping):
         return _holds(value.get("holds", True))
     if isinstance(value, list | tuple):

@@ -48,7 +48,7 @@ def hide_stream(
     victim: str = "transaction",
     random_state: RandomState = None,
 ) -> StreamResult:
-    """Writes the baskets of a FIMI file of numbers with the rules hidden by SWA.
+    """Write the baskets of a FIMI file of numbers with the rules hidden by SWA.
 
     The bytes are those that :class:`RuleHider` with the same window and seed would write.
     """
@@ -116,7 +116,7 @@ class _Counter:
         self.unseen = set(self.items)
 
     def add(self, block: Transactions) -> None:
-        """Counts one block."""
+        """Count one block."""
         sides = self.sides(block)
         found = _counts(block, [a + b for a, b in sides] + [a for a, _ in sides])
         whole, left = found[: len(sides)], found[len(sides) :]
@@ -127,7 +127,7 @@ class _Counter:
             self.unseen -= set(block.names.tolist())
 
     def sides(self, block: Transactions) -> list[tuple[Codes, Codes]]:
-        """The rules in the codes of a block, -1 for an item that it does not hold."""
+        """Return the rules in the codes of a block, -1 for an item that it does not hold."""
         place = np.searchsorted(block.names, self.items)
         found = block.names[np.minimum(place, len(block.names) - 1)] == self.items
         code = dict(zip(self.items, np.where(found, place, -1).tolist()))

@@ -46,12 +46,12 @@ class Source(NamedTuple):
 
 
 def as_baskets(data: Any) -> Transactions:
-    """Baskets from anything that holds baskets."""
+    """Return baskets from anything that holds baskets."""
     return open_baskets(data).baskets
 
 
 def open_baskets(data: Any) -> Source:
-    """Baskets from anything that holds baskets, and the way back."""
+    """Return baskets from anything that holds baskets, and the way back."""
     source = _open(data)
     if len(source.baskets) == 0:
         raise DataError("there is no basket in the data")
@@ -61,7 +61,7 @@ def open_baskets(data: Any) -> Source:
 
 
 def shuffled(data: Any, order: Any) -> Any:
-    """Baskets in another order; rows of a frame of (basket, item) are mixed as rows.
+    """Return baskets in another order; rows of a frame of (basket, item) are mixed as rows.
 
     An index of pandas would tell the old order: it is numbered anew.
     """
@@ -109,7 +109,7 @@ def _read(path: str | os.PathLike[str]) -> Transactions:
 
 
 def is_table_name(path: str | os.PathLike[str]) -> bool:
-    """Whether a name says table (or database) rather than FIMI file."""
+    """Return whether a name denotes a table (or database) rather than a FIMI file."""
     from tulle.io._formats import format_of
 
     name = str(path)
@@ -143,7 +143,7 @@ def _kind(basket: Any) -> Callable[[list[Any]], Any]:
 
 
 def _as_series(baskets: list[Any], like: Any, *, marked: bool) -> Any:
-    """A list of baskets as the tuple, array or series that it came from."""
+    """Return a list of baskets as the tuple, array or series that it came from."""
     if isinstance(like, tuple):
         return tuple(baskets)
     if isinstance(like, np.ndarray):
@@ -198,7 +198,7 @@ def _open_sparse(data: Any) -> Source:
 
 
 def _open_sparse_frame(data: Any) -> Source:
-    """A frame of sparse columns of pandas, without a dense copy of it."""
+    """Open a pandas frame of sparse columns, without a dense copy of it."""
     try:
         source = _open_sparse(data.sparse.to_coo())
     except ValueError:
@@ -253,7 +253,7 @@ def _library(data: Any) -> str:
 
 
 def _taken(data: Any, rows: Any) -> Any:
-    """Some rows of a frame or a column; an index would tell which, and is numbered again."""
+    """Return some rows of a frame or a column, with a new index: the old one would show which."""
     if _is_pandas(data):
         return data.iloc[rows].reset_index(drop=True)
     return data.take(rows) if _library(data) == "pyarrow" else data[rows]
@@ -267,7 +267,7 @@ _PLAIN = (str, bytes, int, float, Decimal, datetime.date, datetime.time, datetim
 
 
 def open_frame(data: Any) -> tuple[Transactions, Restore]:
-    """Baskets of a wide frame of 0/1 columns or of a frame of two columns, basket and item."""
+    """Open a wide frame of 0/1 columns, or a frame of two columns, basket and item."""
     columns = _columns(data)
     if not columns or not len(data):
         raise DataError("there is no basket in the data")
@@ -284,7 +284,7 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
 
 
 def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]:
-    """Baskets of a frame with one item a row."""
+    """Open a frame with one item per row."""
     return _open_pairs(data, basket, item)
 
 
@@ -314,7 +314,7 @@ def baskets_from_long(frame: Any, basket: str, item: str) -> Transactions:
 
 
 def named(codes: Any, names: Any) -> pl.Series:
-    """Items as a column of their names; names of several kinds, or of odd ones, as text."""
+    """Return items as a column of their names; names of mixed or unusual types become text."""
     if names.dtype != object:
         return pl.Series("items", names[codes])
     plain = names.tolist()
@@ -327,7 +327,7 @@ def named(codes: Any, names: Any) -> pl.Series:
 
 
 def _listing(names: list[str]) -> str:
-    """Columns as the subject of a sentence; of many, the first."""
+    """Return columns as the subject of a sentence; of many, the first."""
     shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
     if len(names) == 1:
         return f"The column {shown} holds"
@@ -336,7 +336,7 @@ def _listing(names: list[str]) -> str:
 
 
 def _columns(data: Any) -> dict[str, Any]:
-    """The columns of a frame as they are, by their names as text."""
+    """Return the columns of a frame unchanged, by their names as text."""
     if _is_pandas(data):
         names = [str(label) for label in data.columns]
         columns = [data.iloc[:, place] for place in range(len(names))]
@@ -387,7 +387,7 @@ def _open_wide(data: Any) -> tuple[Transactions, Restore]:
 
 
 def _filled(released: Transactions, code: int, name: str, dtype: Any) -> pl.Series:
-    """A column of a release in its own type; where some cells are open, of booleans."""
+    """Return a column of a release in its own type; where some cells are blocked, of booleans."""
     column = pl.Series(name, _held(released, code))
     if released.unknown is None:
         return column.cast(pl.Int64).cast(dtype)
@@ -422,7 +422,7 @@ def _open_pairs(data: Any, basket: str, item: str) -> tuple[Transactions, Restor
 def _listed(
     data: Any, pair: tuple[str, str], numbers: tuple[Any, Any], released: Transactions
 ) -> Any:
-    """All pairs in order of basket and item: what came into the table does not stand out.
+    """Return all pairs in order of basket and item, so that added items do not stand out.
 
     Labels are taken from the rows of the table where they stand first, in their own types.
     """
@@ -449,7 +449,7 @@ def _listed(
 
 
 def _framed(data: Any, columns: dict[str, Any]) -> Any:
-    """Columns as a frame of polars or pyarrow, like another."""
+    """Return columns as a polars or pyarrow frame, like another."""
     if isinstance(data, pl.DataFrame):
         return pl.DataFrame(columns)
     import pyarrow as pa
@@ -459,7 +459,7 @@ def _framed(data: Any, columns: dict[str, Any]) -> Any:
 
 
 def _numbered(column: Any, name: str) -> tuple[Any, int, Any]:
-    """Codes by first appearance, how many there are, and the value of each code."""
+    """Return codes by first appearance, how many there are, and the value of each code."""
     try:
         values, _ = enter_column(column)
     except DataError:  # objects of several types

@@ -63,7 +63,7 @@ Pair = tuple[int, int]  # support of a rule, support of its antecedent
 def verified(
     sensitive: Sensitive, released: Transactions, thresholds: Thresholds, method: str
 ) -> Report:
-    """The report of each rule; an error if any is not hidden in the release.
+    """Return the report of each rule; raise an error if any is not hidden in the release.
 
     Open cells do not count: supports are those of baskets that surely hold the items. Nor do
     baskets of which nothing is left: many a file cannot hold them, and many a miner skips them.
@@ -83,7 +83,9 @@ def checked(
     n_baskets: int,
     method: str,
 ) -> Report:
-    """The report from counts (support, antecedent's support); an error if a rule is visible."""
+    """Return the report from counts (support, antecedent's support); raise an error if a rule is
+    visible.
+    """
     seen = [
         str(rule)
         for rule, counts, limit in zip(rules, after, limits)
@@ -99,7 +101,9 @@ def checked(
 
 
 def failure(report: Report, minimum: int, sure: Fraction) -> float:
-    """Hiding failure: of the rules that could be mined before, the share that still can."""
+    """Return the hiding failure: of the rules that could be mined before, the share that still
+    can.
+    """
     before = sum(_minable(line, "before", minimum, sure) for line in report)
     after = sum(_minable(line, "after", minimum, sure) for line in report)
     return after / before if before else 0.0
@@ -108,7 +112,7 @@ def failure(report: Report, minimum: int, sure: Fraction) -> float:
 def refuse_contradictions(
     sensitive: Sensitive, keep: Sequence[Codes], mined: Mined | None, *, adding: bool
 ) -> None:
-    """Explains why a rule cannot be hidden while an itemset that contains it stays frequent.
+    """Explain why a rule cannot be hidden while an itemset that contains it stays frequent.
 
     Where items may be added, confidence can fall and the itemset stay as it is.
     """
@@ -136,7 +140,7 @@ def refuse_contradictions(
 def require_kept(
     released: Transactions, keep: Sequence[Codes], mined: Mined | None, method: str
 ) -> None:
-    """An error if an itemset that should stay frequent is not."""
+    """Raise an error if an itemset that should stay frequent does not."""
     if not keep or mined is None:
         return
     counts = count_sets(released, keep)
@@ -147,7 +151,7 @@ def require_kept(
 
 
 def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
-    """The nodes of some frequent itemsets."""
+    """Return the nodes of some frequent itemsets."""
     indptr, codes = itemsets.rows
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
     nodes = []
@@ -184,7 +188,7 @@ def _minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> b
 
 
 def _most_support(sensitive: Sensitive, r: int) -> int:
-    """The most baskets that may still support a hidden rule."""
+    """Return the most baskets that may still support a hidden rule."""
     most = int(sensitive.limit[r]) - 1
     sure = sensitive.confidence[r]
     if sure is None:

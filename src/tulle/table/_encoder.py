@@ -300,7 +300,7 @@ class TableEncoder:
         self._collect()
 
     def _collect(self) -> None:
-        """Gathers what the codes of the columns know."""
+        """Collect what the codecs of the columns know."""
         codecs = self._codecs
         self.feature_names_ = [word for codec in codecs for word in codec.feature_names]
         edges = np.cumsum([0, *(codec.width for codec in codecs)]).tolist()
@@ -329,7 +329,7 @@ def unfit_values(frame: pl.DataFrame, schema: Schema) -> list[Problem]:
 
 
 def _fitted(series: pl.Series, column: Column, *, max_width: int, plain: bool) -> Codec:
-    """The fitted code of a column."""
+    """Return the fitted code of a column."""
     kind = _agreed(column, kind_of(series.dtype))
     if kind is Kind.CATEGORY:
         return CategoryCodec.fit(series, weight=column.weight, max_width=max_width)
@@ -341,7 +341,7 @@ def _fitted(series: pl.Series, column: Column, *, max_width: int, plain: bool) -
 
 
 def _agreed(column: Column, natural: Kind) -> Kind:
-    """The declared kind, if values of that type can be of it."""
+    """Return the declared kind, if values of that type can be of it."""
     declared = column.kind
     if declared is Kind.TEXT:
         raise DataError(

@@ -181,7 +181,7 @@ def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None
 
 
 def parse_policy(text: str) -> Policy:
-    """A policy from TOML."""
+    """Parse a policy from TOML."""
     try:
         entries = tomllib.loads(text)
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
@@ -248,7 +248,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _explained(message: str, text: str) -> str:
-    """What a TOML error means in a policy."""
+    """Explain what a TOML error means in a policy."""
     found = re.search(r"at line (\d+)", message)
     number = int(found.group(1)) if found else 0
     lines = text.splitlines()
@@ -281,7 +281,7 @@ _HEAD = """\
 
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
-    """A policy as TOML, the reasons as comments."""
+    """Return a policy as TOML, the reasons as comments."""
     parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
     for column in policy.columns:
         lines = [f"[columns.{_key(column.name)}]"]
@@ -337,7 +337,7 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value in TOML."""
+    """Return a value in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -11,7 +11,7 @@ from tulle._jit import kernel
 
 @kernel
 def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
-    """Fills values and the number of values at each line's end.
+    """Fill in the values and the number of values at each line's end.
 
     Gives back (values, lines, empty lines, tokens that are no number, negative ones, numbers
     above the limit).
@@ -52,7 +52,7 @@ def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
 
 @kernel
 def format_numbers(indptr: Any, items: Any, names: Any, out: Any) -> int:
-    """Writes lines of decimal numbers; gives back the number of bytes."""
+    """Write lines of decimal numbers; return the number of bytes."""
     place = 0
     digits = np.empty(20, dtype=np.uint8)
     for row in range(len(indptr) - 1):

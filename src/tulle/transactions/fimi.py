@@ -76,7 +76,7 @@ def read_fimi(path: str | os.PathLike[str]) -> Transactions:
 
 
 def fimi_blocks(path: str | os.PathLike[str], size: int) -> Iterator[Transactions]:
-    """The baskets of a FIMI file of numbers, ``size`` at a time, in bounded memory."""
+    """Yield the baskets of a FIMI file of numbers, ``size`` at a time, in bounded memory."""
     name = Path(path).name
     values = np.empty(0, dtype=np.int64)
     lengths = np.empty(0, dtype=np.int64)
@@ -135,7 +135,9 @@ def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
 
 
 def refuse_unwritable_names(baskets: Transactions) -> None:
-    """A FIMI line cannot hold names with blanks in them, nor numbers that are none of items."""
+    """Refuse names with blanks in them, and numbers that are not items, which a FIMI line cannot
+    hold.
+    """
     if baskets.names.dtype.kind in "iu":
         wrong = np.count_nonzero((baskets.names < 0) | (baskets.names > LARGEST_ITEM))
         if wrong:
@@ -157,7 +159,9 @@ def refuse_unwritable_names(baskets: Transactions) -> None:
 
 
 def refuse_marks_in_names(baskets: Transactions) -> None:
-    """A name that ends with the mark of an open cell could not be told from one."""
+    """Refuse a name that ends with the mark of a blocked cell, from which it could not be
+    distinguished.
+    """
     odd = sum(str(name).endswith("?") for name in baskets.names.tolist())
     if odd:
         raise DataError(f"{odd} item names end with '?', the mark of open cells: rename the items")
@@ -180,14 +184,14 @@ def _open(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _after_mark(file: Any) -> Any:
-    """The file after its byte order mark, which would make a word of its first number."""
+    """Return the file after its byte order mark, which would turn its first number into a word."""
     if file.peek(3)[:3] == codecs.BOM_UTF8:
         file.read(3)
     return file
 
 
 def _pays(size: int) -> bool:
-    """Whether the kernels are worth their start, or are there already."""
+    """Return whether the kernels are worth their start-up time, or are loaded already."""
     return size > _SMALL or "tulle.transactions._kernels" in sys.modules
 
 
@@ -245,7 +249,7 @@ def _parse(data: bytes) -> _Parsed:
 
 
 def _parse_small(data: bytes) -> _Parsed:
-    """The twin of the kernel."""
+    """Parse what the kernel parses, without compiling."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()

@@ -48,7 +48,9 @@ def atomic_write(
         with suppress(OSError):
             sync_folder(target.parent)
     except FileExistsError:
-        raise OutputExists(f"{target} appeared meanwhile: nothing was replaced") from None
+        raise OutputExists(
+            f"{target} was created by another process meanwhile: nothing was replaced"
+        ) from None
     finally:
         if hidden is not None:
             hidden.unlink(missing_ok=True)
@@ -67,9 +69,11 @@ def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
     """Refuse to overwrite a file, or to write into a folder that does not exist."""
     target = Path(path)
     if target.is_dir():
-        raise OutputExists(f"{target} is a folder: name a file")
+        raise OutputExists(f"{target} is a folder: give the path of a file")
     if target.exists() and not target.is_file():
-        raise OutputExists(f"{target} is no regular file, and is never replaced: name a file")
+        raise OutputExists(
+            f"{target} is not a regular file and will not be overwritten: choose another path"
+        )
     if target.exists() and not force:
         raise OutputExists(f"{target} exists already: pass --force (force=True) to replace it")
     if not target.parent.is_dir():
@@ -82,7 +86,7 @@ def refuse_same(source: str | os.PathLike[str], output: str | os.PathLike[str]) 
     """Refuse to write a release over the file it is made from."""
     with suppress(FileNotFoundError):
         if os.path.samefile(source, output):
-            raise TulleError(f"{output} is the source itself: a release needs a name of its own")
+            raise TulleError(f"{output} is the source file: choose another name for the release")
 
 
 def digest(path: str | os.PathLike[str]) -> str:

@@ -107,7 +107,7 @@ def nearest_name(wrong: str, known: Iterable[str]) -> str:
     >>> nearest_name("quasi", ["target", "quasi-identifier"])
     "did you mean 'quasi-identifier'?"
     >>> nearest_name("weight", ["age", "sex"])
-    "there are: 'age', 'sex'"
+    "choose from 'age', 'sex'"
     """
     from difflib import get_close_matches  # slow to load, and rarely needed
 
@@ -119,7 +119,7 @@ def nearest_name(wrong: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean '{plain[close[0]]}'?"
     shown = ", ".join(f"'{name}'" for name in names[:12])
-    return f"there are: {shown}{', ...' if len(names) > 12 else ''}"
+    return f"choose from {shown}{', ...' if len(names) > 12 else ''}"
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> TulleError:

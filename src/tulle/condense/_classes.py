@@ -18,7 +18,7 @@ from tulle.errors import DataError, PrivacyError
 from tulle.table._codecs import family_of
 from tulle.table._frames import ColumnExit, check_length, enter_column
 
-NO_CLASSES = "requires y to be passed, but the target y is None: give the classes"
+NO_CLASSES = "requires y to be passed, but the target y is None: pass the class of each record"
 _MANY = 50  # from here on, mostly different labels are no classes
 
 
@@ -55,9 +55,8 @@ class LabelSchema:
             fits = False
         if not fits:
             raise DataError(
-                f"y holds classes of another type ({classes.dtype.base_type()}), or other "
-                f"categories, than the first ones ({self.domain.dtype.base_type()}): convert it "
-                "to the same type"
+                f"y has another type ({classes.dtype.base_type()}), or other categories, than the "
+                f"first y ({self.domain.dtype.base_type()}): convert it to the same type"
             )
         return converted
 
@@ -93,7 +92,7 @@ def labels_of(series: pl.Series, exit: ColumnExit) -> Labels:
         )
     if floating and not series.is_finite().all():
         raise DataError(
-            "holds infinity: classes must be finite numbers or words", parameter="y", subject="y"
+            "contains infinity: classes must be finite numbers or text", parameter="y", subject="y"
         )
     domain = series.unique().sort()
     codes = (
@@ -115,8 +114,8 @@ def refuse_quantity(classes: int, records: int) -> None:
     """Refuse a target whose values are mostly different."""
     if are_quantity(classes, records):
         raise DataError(
-            f"Unknown label type: y has {classes} different values in {records} records, "
-            "which are no classes; to condense a continuous target with the features, use "
+            f"Unknown label type: y has {classes} different values in {records} records, so they "
+            "are not classes; to condense a continuous target with the features, use "
             "Condenser().fit(X, y), or StreamCondenser() for a stream",
             parameter="y",
         )

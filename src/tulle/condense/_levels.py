@@ -57,7 +57,7 @@ def level_column(frame: pl.DataFrame, name: str, *, plain: bool) -> pl.Series:
 def _only(names: list[str]) -> str | None:
     """Return the one column that has the role, if there is one."""
     if len(names) > 1:
-        raise DataError(f"{len(names)} columns have the role level: a record has one level only")
+        raise DataError(f"{len(names)} columns have the role 'level': at most one may")
     return names[0] if names else None
 
 
@@ -70,8 +70,8 @@ def check_levels(levels: Any, n_records: int) -> Ints:
     series, _ = enter_column(levels, "levels")
     if len(series) != n_records:
         raise DataError(
-            f"levels has {len(series)} entries, but there are {n_records} records: give one "
-            "level a record"
+            f"levels has {len(series)} entries, but there are {n_records} records: give one level "
+            "per record"
         )
     values, problems = _read_levels(series)
     refuse(problems)
@@ -120,7 +120,7 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
         top = int(levels.max())
         raise PrivacyError(
             f"n_samples={len(levels)} is smaller than {asked}={top}, which "
-            f"{int((levels == top).sum())} records ask for: lower it, add records, or withhold "
+            f"{int((levels == top).sum())} records require: lower it, add records, or withhold "
             "those records with on_infeasible='suppress'",
             parameter="k" if asked == "k" else "levels",
         )
@@ -194,6 +194,6 @@ def check_feasible(levels: Ints) -> None:
     if len(levels) and levels.max() > len(levels):
         asking = int((levels > len(levels)).sum())
         raise PrivacyError(
-            f"{asking} of {len(levels)} records ask for a group of up to {levels.max()}, more than "
+            f"{asking} of {len(levels)} records require a group of up to {levels.max()}, more than "
             "there are records: lower their level, add records, or suppress them"
         )

@@ -43,13 +43,15 @@ def table_notes(condenser: Any) -> list[str]:
     notes = []
     if condenser.n_suppressed_:
         notes.append(
-            f"{counted(condenser.n_suppressed_, 'record', 'ask')} for a larger group than can be "
+            f"{counted(condenser.n_suppressed_, 'record', 'require')} a larger group than can be "
             "formed: withheld"
         )
-    notes += [f"column '{name}' holds one value only and shows it" for name in encoder.constant_]
-    notes += [f"column '{name}' is missing throughout" for name in encoder.empty_]
+    notes += [
+        f"column '{name}' has a single value, which the release shows" for name in encoder.constant_
+    ]
+    notes += [f"column '{name}' has no values" for name in encoder.empty_]
     least = int(condenser.levels_.max())
-    shown = "merged with others" if condenser._keeps_shape else "the release shows what occurs"
+    shown = "merged with others" if condenser._keeps_shape else "the release shows which occur"
     notes += [
         f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
         f"{shown}"
@@ -57,5 +59,5 @@ def table_notes(condenser: Any) -> list[str]:
             least, numbers=not condenser._keeps_shape
         ).items()
     ]
-    notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped_]
+    notes += [f"column '{name}' was dropped because of its role" for name in encoder.dropped_]
     return notes

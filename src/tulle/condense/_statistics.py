@@ -33,8 +33,8 @@ def refuse_beyond_floats(*scales: Floats) -> None:
     beyond = sum(int(((part > _LARGEST) | (part < 1 / _LARGEST)).sum()) for part in scales)
     if beyond:
         raise DataError(
-            f"the numbers of {beyond} columns are too far apart, or too near each other, for "
-            "their squares to be computed: change their unit"
+            f"the numbers of {beyond} columns are too far apart, or too close together, for their "
+            "squares to be computed: change their unit"
         )
 
 

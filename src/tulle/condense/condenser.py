@@ -392,7 +392,7 @@ class Condenser(BaseEstimator):
         self.n_singular_ = 0 if self._keeps_shape else singular
         if self.exact_moments and self.n_singular_:
             raise PrivacyError(
-                f"exact_moments gives away the records of {self.n_singular_} of "
+                f"exact_moments would reveal the records of {self.n_singular_} of "
                 f"{len(self.counts_)} groups: they have no more records than the "
                 f"{moments.means.shape[1]} dimensions. Ask for larger groups, leave columns out, "
                 "or set exact_moments=False",
@@ -410,10 +410,12 @@ class Condenser(BaseEstimator):
 def merge(first: Condenser, second: Condenser) -> Condenser:
     """Return a condenser with the groups of both; neither is changed."""
     if not isinstance(second, type(first)):
-        raise ParameterError(f"a Condenser merges with another, not with a {type(second).__name__}")
+        raise ParameterError(
+            f"a Condenser merges with another Condenser, not with a {type(second).__name__}"
+        )
     if second is first:
         raise ParameterError(
-            "a condenser does not merge with itself: every record would count twice"
+            "a condenser cannot be merged with itself: every record would count twice"
         )
     check_is_fitted(first, "moments_")
     check_is_fitted(second, "moments_")

@@ -147,7 +147,7 @@ class CsvReader:
         self.separator = mark or separator_of(text, None if record is None else record.decode())
         line = text.encode() + b"\n"
         if Fields(line, self.separator, 1).has_wrong_quotes:
-            raise DataError(f"{source}: the quotes of the header do not match")
+            raise DataError(f"{source}: the header has unbalanced quotes")
         self.header = parsed(line, {}, separator=self.separator).row(0)
         self.names = column_names(source, self.header)
         candidates = (*ALL, WITH_COMMA) if self.separator == ";" else ALL
@@ -387,8 +387,8 @@ def _checked(reader: CsvReader, blocks: Iterator[bytes], line: int) -> Iterator[
             at = first or line + fields.lines_before(record)
             if reason == WRONG_QUOTES:
                 raise DataError(
-                    f"{reader.source}: the quotes on line {at} do not match: they belong around a "
-                    'whole field, with "" for a quote in it'
+                    f"{reader.source}: unbalanced quotes on line {at}: quotes must enclose a whole "
+                    'field, with "" for a quote inside it'
                 )
             wrong, first = wrong + 1, at
         if not wrong and fields.block:
@@ -397,6 +397,6 @@ def _checked(reader: CsvReader, blocks: Iterator[bytes], line: int) -> Iterator[
     if wrong:
         records = "1 record does" if wrong == 1 else f"{wrong} records do"
         raise DataError(
-            f"{reader.source}: {records} not have {width} fields as the header does; the first is "
-            f"on line {first}. A separator inside a field needs quotes around the field"
+            f"{reader.source}: {records} not have {width} fields like the header; the first is on "
+            f"line {first}. A field that contains the separator must be quoted"
         )

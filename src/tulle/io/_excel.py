@@ -75,10 +75,10 @@ def _sheet(name: str, sheets: list[str], wanted: str | None) -> str:
         return sheets[0]
     if wanted is None:
         raise DataError(
-            f"{name}: has {len(sheets)} sheets: say which, such as '{name}#{sheets[0]}'"
+            f"{name} has {len(sheets)} sheets: choose one, such as '{name}#{sheets[0]}'"
         )
     if wanted not in sheets:
-        raise DataError(f"{name}: has no sheet '{wanted}': {nearest_name(wanted, sheets)}")
+        raise DataError(f"{name} has no sheet '{wanted}': {nearest_name(wanted, sheets)}")
     return wanted
 
 
@@ -89,7 +89,7 @@ def _tidy(book: str, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
         filled = series.null_count() < len(series)
         if filled and not name.strip() and i > 1:  # the first may be an index that pandas wrote
             raise DataError(
-                f"{book}: column {i} of the sheet has values and no name: a table begins with one "
+                f"{book}: column {i} of the sheet has values but no name: a table begins with one "
                 "row of names, without a title above it or merged cells in it"
             )
         if filled or name.strip():
@@ -131,7 +131,9 @@ def _storable(series: pl.Series) -> pl.Series:
     if dtype.is_float() or dtype == pl.Decimal:
         numbers = series.cast(pl.Float64).fill_nan(None)
         if numbers.is_infinite().any():
-            raise DataError(f"the column '{series.name}' holds infinities: Excel has none")
+            raise DataError(
+                f"the column '{series.name}' contains infinite values, which Excel cannot store"
+            )
         return numbers
     if dtype == pl.Date:
         known = series.is_between(_FIRST_DAY, _LAST_DAY).all()
@@ -149,14 +151,14 @@ def _storable(series: pl.Series) -> pl.Series:
 def _refuse_too_large(frame: pl.DataFrame) -> None:
     if frame.height > _MOST_ROWS or frame.width > _MOST_COLUMNS:
         raise DataError(
-            f"the table has {frame.height} records and {frame.width} columns: Excel holds "
+            f"the table has {frame.height} records and {frame.width} columns: Excel holds at most "
             f"{_MOST_ROWS} and {_MOST_COLUMNS}; write Parquet or CSV"
         )
     for series in frame:
         if series.dtype == pl.String and (series.str.len_chars() > _LONGEST_TEXT).any():
             raise DataError(
-                f"the column '{series.name}' holds text of more than {_LONGEST_TEXT} characters: "
-                "Excel cannot; write Parquet or CSV"
+                f"the column '{series.name}' contains text longer than {_LONGEST_TEXT} characters, "
+                "which Excel cannot store: write Parquet or CSV"
             )
 
 
@@ -170,8 +172,8 @@ def _refuse_blank_records(frame: pl.DataFrame) -> None:
     lost = int((blank if frame.width > 1 else blank.tail(1)).sum())
     if lost:
         raise DataError(
-            f"{lost} records have no value in any column: Excel takes them for no records; write "
-            "Parquet or CSV"
+            f"{lost} records have no value in any column: Excel would not count them as records; "
+            "write Parquet or CSV"
         )
 
 

@@ -61,7 +61,7 @@ def format_of(source: Source) -> Format:
     found = _EXTENSIONS.get(extension)
     if found is None or (path.suffix == ".gz" and found not in _COMPRESSIBLE):
         raise DataError(
-            f"{display_name(source)}: no known table format. Name it .csv, .csv.gz, .ndjson, "
+            f"{display_name(source)}: unknown table format. Use .csv, .csv.gz, .ndjson, "
             ".ndjson.gz, .parquet, .arrow or .xlsx, or give a URI such as sqlite:///file.db#table"
         )
     return found
@@ -119,16 +119,16 @@ def existing_file(source: Source) -> Path:
     """Return the path of a file that can be opened."""
     if "://" in os.fspath(source):
         address = display_name(source).partition("?")[0]
-        raise DataError(
-            f"{address}: is no file: Tulle reads files and databases; download it first"
-        )
+        raise DataError(f"{address}: Tulle cannot read URLs. Download the file first")
     path = Path(source)
     if path.is_dir():
-        raise DataError(f"{path} is a folder: name a file")
+        raise DataError(f"{path} is a folder: give the path of a file")
     if not path.exists():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(f"{path}: no such file")
     if not path.is_file():
-        raise DataError(f"{path} is no regular file, and cannot be read twice: name a file")
+        raise DataError(
+            f"{path} is not a regular file and cannot be read twice: give the path of a file"
+        )
     if not os.access(path, os.R_OK):
         raise DataError(f"{path}: no permission to read it")
     return path
@@ -148,6 +148,6 @@ def readable_as(source: Source, what: Format) -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise  # but a panic of polars, which is no Exception, is one of its words
         raise DataError(
-            f"{display_name(source)}: cannot be read as {what} ({type(error).__name__}): "
-            "the file is damaged, cut short or of another format"
+            f"{display_name(source)}: cannot be read as {what} ({type(error).__name__}): the file "
+            "is damaged, truncated or in another format"
         ) from None

@@ -46,7 +46,9 @@ def _unquoted(text: str) -> str:
 def refuse_no_header(source: str, header: str) -> None:
     """Raise if a first line is JSON or ends with a lone CR."""
     if "\r" in _unquoted(header):
-        raise DataError(f"{source}: the lines end with a lone CR: save the file with LF line ends")
+        raise DataError(
+            f"{source}: the lines end with a lone CR: save the file with LF line endings"
+        )
     try:
         value = json.loads(header)
     except (ValueError, RecursionError):
@@ -75,7 +77,7 @@ def refuse_title(source: str, header: Iterable[str | None], filled: Iterable[boo
     if len(unnamed) > 1:
         raise DataError(
             f"{source}: {len(unnamed)} columns, the first of them column {unnamed[0]}, have values "
-            "and no name: a table begins with one line of names, without a title above it"
+            "but no name: a table begins with one line of names, without a title above it"
         )
 
 
@@ -114,7 +116,7 @@ def _in_steps(judged: list[pl.Series]) -> bool:
 def _no_header(source: str) -> DataError:
     return DataError(
         f"{source}: the first line looks like a record: a table begins with the names of its "
-        "columns. Put them before it, or rename columns that are named by a number"
+        "columns. Put them before it, or rename columns whose name is a number"
     )
 
 

@@ -87,7 +87,7 @@ class JsonGuess:
         types: dict[str, TextType | None] = {}
         for name, dtype in self.raw.items():
             if not name.strip():
-                raise DataError(f"{self.source}: the records have an empty key: name it")
+                raise DataError(f"{self.source}: the records have an empty key: give it a name")
             long = dtype == pl.Float64() and name in self.long
             types[name] = None if long else _PLAIN.get(dtype, self.guesses[name].result)
         return types
@@ -164,9 +164,9 @@ def parse_json(text: bytes) -> tuple[Row | None, str]:
     except UnicodeDecodeError:
         return None, "not UTF-8"
     except UnicodeEncodeError:
-        return None, "half a surrogate pair in a text"
+        return None, "an unpaired surrogate in a text"
     except _KeyTwice:
-        return None, "a key comes twice"
+        return None, "a key occurs twice"
     except (ValueError, RecursionError):
         return None, "not valid JSON"
     if not isinstance(row, dict) or not row:
@@ -297,7 +297,7 @@ class JsonReader:
                 reasons.setdefault(place, f"column '{name}' is not of type {word}")
                 values[place] = None
             elif _is_too_large(value, self.raw[name]):
-                reasons.setdefault(place, f"column '{name}' is too large a number")
+                reasons.setdefault(place, f"column '{name}' holds a number that is too large")
                 values[place] = None
         if kind is None:
             values = [v if v is None or type(v) is str else json.dumps(v) for v in values]
@@ -328,7 +328,7 @@ class NdjsonPlan:
                     guess.update(block, line)
                 line += block.count(b"\n")
         if not guess.raw:
-            raise DataError(f"{path}: the file is empty: there is no record in it")
+            raise DataError(f"{path}: the file is empty: it holds no records")
         self.types = guess.types
 
     @property

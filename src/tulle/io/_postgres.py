@@ -68,8 +68,8 @@ def _storable(series: pl.Series) -> pl.Series:
     fine = series.dtype == pl.Time or getattr(series.dtype, "time_unit", None) == "ns"
     if fine and (series.to_physical() % 1000 != 0).any():
         raise DataError(
-            f"the column '{series.name}' holds times finer than a microsecond: PostgreSQL cannot; "
-            "round them, or write Parquet"
+            f"the column '{series.name}' holds times finer than a microsecond, which PostgreSQL "
+            "cannot store: round them, or write Parquet"
         )
     return series
 

@@ -80,7 +80,7 @@ def parse(source: str) -> Address:
     place = rest[1:] if sqlite else uri
     if sqlite and (not place or place.startswith((":", "file:"))):
         # SQLite would take a database in memory, and what is written there is gone
-        raise DataError(f"{display_name(source)}: name a file: sqlite:///file.db#table")
+        raise DataError(f"{display_name(source)}: give a file: sqlite:///file.db#table")
     return Address(source, sqlite, place, selection.strip())
 
 
@@ -215,10 +215,10 @@ def connected(address: Address, *, writing: bool = False) -> Iterator[Any]:
         # what a killed writer left has to be taken back first, as any reader of SQLite does
         mode = "rw" if Path(f"{place}-journal").exists() else "ro"
         place = f"file:{quote(place)}?mode={mode}"
-    stage = "cannot connect: is the server there, are host, user and password right?"
+    stage = "cannot connect: is the server running, and are host, user and password correct?"
     try:
         with dbapi.connect(place) as connection:
-            stage = "the database refused"
+            stage = "the database reported an error"
             yield connection
     except theirs as error:
         state = getattr(error, "sqlstate", None)
@@ -240,7 +240,7 @@ def _check_table(address: Address, connection: Any) -> None:
     if not address.selection:
         raise DataError(f"{address.shown}: name a table after a #; {nearest_name('', names)}")
     hint = nearest_name(address.selection, names)
-    raise DataError(f"{address.shown}: there is no such table: {hint}")
+    raise DataError(f"{address.shown}: no such table: {hint}")
 
 
 def _tables(address: Address, connection: Any) -> list[tuple[str | None, str]]:

@@ -91,7 +91,10 @@ def _stored_types(address: Address, connection: Any, names: list[str]) -> dict[s
         for i, name in enumerate(some):
             blob, text, real, integer = flags[4 * i : 4 * i + 4]
             if blob:
-                raise DataError(f"{address.shown}: the column '{name}' holds bytes, not values")
+                raise DataError(
+                    f"{address.shown}: the column '{name}' holds binary data: convert it or leave "
+                    "it out"
+                )
             if text or not (real or integer):
                 types[name] = pl.String()
             else:

@@ -29,7 +29,7 @@ LONGEST_RECORD = 64 << 20  # a record longer than this is a quote that was never
 QUOTE, NEWLINE, RETURN = b'"\n\r'
 Reasons = dict[int, str]  # why records are refused, by their place
 _TEXT = pl.String()
-WRONG_QUOTES = "quotes do not match"
+WRONG_QUOTES = "unbalanced quotes"
 TOO_LONG = "longer than 1 MiB"
 
 # UTF-8, or else Windows-1252.
@@ -166,20 +166,20 @@ def _read(file: BinaryIO, path: Path, size: int) -> bytes:
     try:
         return file.read(size)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError(f"{path}: the gzip data are damaged or cut short") from None
+        raise DataError(f"{path}: the gzip data is damaged or truncated") from None
 
 
 def _recoded(path: Path, encoding: Encoding, block: bytes, line: int) -> bytes:
     """Return a block in UTF-8; refuse a file of two encodings with the line where they meet."""
     if b"\0" in block:
-        raise DataError(f"{path}: holds zero bytes: this is not a text table")
+        raise DataError(f"{path}: contains NUL bytes: this is not a text table")
     known = encoding.name
     found = encoding.recoded(block)
     if found is not None and not (known == "cp1252" and _mostly_utf8(block)):
         return found
     odd = (at for at, text in enumerate(block.split(b"\n")) if encoding.recoded(text) is None)
     raise DataError(
-        f"{path}: the text is neither UTF-8 nor Windows-1252 (Latin-1) throughout; look at line "
+        f"{path}: the text is neither UTF-8 nor Windows-1252 (Latin-1) throughout; see line "
         f"{line + next(odd, 0)}, and save it as UTF-8"
     )
 

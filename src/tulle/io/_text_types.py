@@ -333,7 +333,7 @@ def restored_type(name: str, place: int) -> TextType | None:
     """Return the type that was saved; this version of Tulle may not have it."""
     found = ALL[place] if 0 <= place < len(ALL) else _PLAIN.get(name)
     if name != ("text" if found is None else found.name):
-        raise DataError("the state was made by another version: its types are unknown")
+        raise DataError("the state was written by another version of Tulle: its types are unknown")
     return found
 
 

@@ -143,11 +143,11 @@ def _chosen(source: Source, schema: pl.Schema, columns: Sequence[str] | None) ->
     if columns is None:
         return list(schema)
     if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
-        raise ParameterError("'columns' must be a list of names, each of them once, or None")
+        raise ParameterError("'columns' must be a list of distinct names, or None")
     for name in columns:
         if name not in schema:
             hint = nearest_name(name, schema)
-            raise DataError(f"{display_name(source)}: has no column '{name}': {hint}")
+            raise DataError(f"{display_name(source)} has no column '{name}': {hint}")
     return list(columns)
 
 

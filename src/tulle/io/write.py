@@ -124,8 +124,8 @@ def refuse_alike(names: Iterable[str], kind: Format) -> None:
         first = seen.setdefault(name.lower(), name)
         if first is not name:
             raise DataError(
-                f"{kind} takes the column names '{first}' and '{name}' for one: rename one, or "
-                "write Parquet or CSV"
+                f"{kind} does not distinguish the column names '{first}' and '{name}': rename one, "
+                "or write Parquet or CSV"
             )
         if not name.strip():
             raise DataError(f"a column has no name: {kind} needs one; rename it")
@@ -135,7 +135,7 @@ def _flat(series: pl.Series, kind: Format) -> pl.Series:
     dtype = series.dtype
     if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
         raise DataError(
-            f"the column '{series.name}' holds lists, objects or bytes: {kind} cannot; "
+            f"the column '{series.name}' holds lists, objects or bytes, which {kind} cannot store: "
             "write Parquet or Arrow"
         )
     if dtype == pl.Duration:
@@ -146,7 +146,9 @@ def _flat(series: pl.Series, kind: Format) -> pl.Series:
         return _whole_of_64_bits(series)
     if kind is Format.NDJSON and (dtype.is_float() or dtype.is_decimal()):
         if dtype.is_float() and series.is_infinite().any():
-            raise DataError(f"the column '{series.name}' holds infinities: JSON has none")
+            raise DataError(
+                f"the column '{series.name}' contains infinite values, which JSON cannot store"
+            )
         return series.cast(pl.Float64) if dtype.is_decimal() else series
     return series
 
@@ -155,8 +157,8 @@ def _whole_of_64_bits(series: pl.Series) -> pl.Series:
     signed = series.cast(pl.Int64, strict=False)
     if signed.null_count() > series.null_count():
         raise DataError(
-            f"the column '{series.name}' holds whole numbers beyond 64 bits with a sign: a "
-            "database cannot; write Parquet, or convert it to text"
+            f"the column '{series.name}' holds whole numbers beyond signed 64 bits, which a "
+            "database cannot store: write Parquet, or convert it to text"
         )
     return signed
 

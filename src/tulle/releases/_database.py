@@ -60,7 +60,9 @@ def check_target(
         raise OutputExists(f"{address.shown} exists already: pass --force to replace it")
     if there != known:
         place = address if there else beside
-        raise OutputExists(f"{place.shown} exists already and is no release: choose another name")
+        raise OutputExists(
+            f"{place.shown} exists already and is not a release: choose another name"
+        )
 
 
 def write(
@@ -91,7 +93,7 @@ def has_manifest(target: str) -> bool:
 def read_manifest(target: str) -> Manifest:
     address, beside = parse(target), parse(manifest_table(target))
     if address.is_query:
-        raise DataError(f"{address.shown} is no release: name a table")
+        raise DataError(f"{address.shown} is a query, not a release: name the table of a release")
     if not has_manifest(target):
         raise DataError(
             f"{address.shown} has no manifest (table {beside.selection}): it is not a release"
@@ -153,7 +155,9 @@ def _refuse_source(address: Address, source: str | os.PathLike[str]) -> None:
         return
     other = parse(str(source))
     if _database(other) == _database(address) and _may_read(other, address.table):
-        raise TulleError(f"{address.shown} is the source itself: a release needs a name of its own")
+        raise TulleError(
+            f"{address.shown} is the source table: choose another name for the release"
+        )
 
 
 def _database(address: Address) -> str:

@@ -34,7 +34,7 @@ def manifest_path(release: str | os.PathLike[str]) -> Path:
     """Return where the manifest of a release is."""
     path = Path(release)
     if not path.name:
-        raise DataError(f"'{release}' is no file: name the file of a release")
+        raise DataError(f"'{release}' is not a file: give the path of a release")
     return path.with_name(path.name + ".manifest.json")
 
 

@@ -135,12 +135,15 @@ class Manifest:
         try:
             found = cls(**json.loads(text))
         except (ValueError, TypeError):
-            raise DataError(f"{place} is not a manifest of Tulle") from None
+            raise DataError(f"{place} is not a Tulle manifest") from None
         if isinstance(found.format, int) and found.format > FORMAT:
-            raise DataError(f"{place} has format {found.format}: this Tulle reads up to {FORMAT}")
+            raise DataError(
+                f"{place} has format {found.format}: this version of Tulle reads formats up to "
+                f"{FORMAT}"
+            )
         sections = [getattr(found, part.name) for part in fields(cls) if "Mapping" in part.type]
         if found.format != FORMAT or not all(isinstance(part, dict) for part in sections):
-            raise DataError(f"{place} is not a manifest of Tulle")
+            raise DataError(f"{place} is not a Tulle manifest")
         return found
 
 

@@ -38,7 +38,7 @@ def write_release(
 def check_target(path: Place, *, sources: tuple[Place, ...] = (), force: bool = False) -> None:
     """Refuse a bad output before any work is done for it."""
     if split_sheet(path)[1] is not None:
-        raise ParameterError(f"a release is a file of its own, not a sheet of one: got '{path}'")
+        raise ParameterError(f"a release is a whole file, not a sheet of a workbook: got '{path}'")
     _kind(path).check_target(path, sources=sources, force=force)
 
 

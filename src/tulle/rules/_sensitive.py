@@ -57,8 +57,8 @@ class Thresholds:
         sure = self.min_confidence if rule.min_confidence is None else rule.min_confidence
         if least is None:
             raise ParameterError(
-                f"nothing says how far '{rule}' must fall: give min_support (and min_confidence) "
-                "or disclosure, for all rules or for this one"
+                f"no threshold is set for '{rule}': give min_support (and min_confidence) or "
+                "disclosure, for all rules or for this one"
             )
         margin = exact_share(self.owner, "margin", self.margin)
         limit = support_count(self.owner, least, n_baskets, margin)
@@ -200,8 +200,8 @@ def refuse_impossible(rules: Sequence[Rule], supports: Sequence[int], n_baskets:
     universal = [str(rule) for rule, support in zip(rules, supports) if support == n_baskets]
     if universal:
         raise DataError(
-            f"{len(universal)} rules hold in every basket: {'; '.join(universal)}. Whoever knows "
-            "one basket knows such a rule: leave one of its items out of the data instead"
+            f"{len(universal)} rules hold in every basket: {'; '.join(universal)}. Anyone who "
+            "knows one basket knows such a rule: remove one of its items from the data instead"
         )
 
 

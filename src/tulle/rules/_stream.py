@@ -82,7 +82,7 @@ def hide_stream(
             write_fimi(released, file)
             advance(len(block))
     if (after.n_baskets, cells) != (before.n_baskets, before.n_cells):
-        raise DataError("the file of baskets changed while it was read: nothing is released")
+        raise DataError("the baskets file changed while it was read: nothing is released")
     report = checked(rules, before.pairs, after.pairs, limits, before.n_baskets, "swa")
     dif = 1 - after.n_cells / before.n_cells
     failed = _failure(report, thresholds, before.n_baskets)
@@ -107,8 +107,8 @@ class _Counter:
             ]
         except ValueError:
             raise DataError(
-                "--stream needs items that are numbers: leave it out, or number the items, in the "
-                "baskets and in the rules"
+                "--stream requires numeric items: omit it, or number the items in the baskets and "
+                "in the rules"
             ) from None
         self.pairs: list[Pair] = [(0, 0)] * len(rules)
         self.n_baskets = self.n_cells = 0

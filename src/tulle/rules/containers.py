@@ -54,7 +54,7 @@ def open_baskets(data: Any) -> Source:
     """Return baskets from anything that holds baskets, and the way back."""
     source = _open(data)
     if len(source.baskets) == 0:
-        raise DataError("there is no basket in the data")
+        raise DataError("the data contains no baskets")
     if len(source.baskets.items) == 0:
         raise DataError("all baskets are empty: there is nothing to mine or to hide")
     return source
@@ -202,7 +202,7 @@ def _open_sparse_frame(data: Any) -> Source:
     try:
         source = _open_sparse(data.sparse.to_coo())
     except ValueError:
-        raise DataError("sparse columns must leave out what is 0 or False") from None
+        raise DataError("the fill value of sparse columns must be 0 or False") from None
     names = np.empty(len(data.columns), dtype=object)
     names[:] = list(data.columns)
 
@@ -234,7 +234,9 @@ def _open_dense(data: Any) -> Source:
 def _refuse_other_values(values: Any) -> None:
     odd = int(np.count_nonzero(values != 1))
     if odd:
-        raise DataError(f"{odd} cells are neither 0 nor 1: a basket holds an item or does not")
+        raise DataError(
+            f"{odd} cells are neither 0 nor 1: write 1 where a basket holds an item, else 0"
+        )
 
 
 def _is_frame(data: Any) -> bool:
@@ -270,7 +272,7 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
     """Open a wide frame of 0/1 columns, or a frame of two columns, basket and item."""
     columns = _columns(data)
     if not columns or not len(data):
-        raise DataError("there is no basket in the data")
+        raise DataError("the data contains no baskets")
     others = [name for name, column in columns.items() if not _is_indicator(column)]
     if not others:
         return _open_wide(data)
@@ -278,7 +280,7 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
         return _open_pairs(data, *columns)
     raise DataError(
         "baskets are a 0/1 column for each item, or two columns (basket and item). "
-        f"{_listing(others)} not only 0 and 1: leave such columns out, or choose the two with "
+        f"{_listing(others)} values other than 0 and 1: drop such columns, or choose the two with "
         "baskets_from_long(frame, basket, item), or --basket and --item"
     )
 
@@ -365,7 +367,7 @@ def _open_wide(data: Any) -> tuple[Transactions, Restore]:
     for code, column in enumerate(frame):
         missing = column.null_count()
         if missing:
-            raise DataError(f"the column '{column.name}' misses {missing} values: write 0 or 1")
+            raise DataError(f"the column '{column.name}' has {missing} missing values: use 0 or 1")
         found = np.flatnonzero(column.to_numpy())
         rows.append(found)
         codes.append(np.full(len(found), code))
@@ -430,7 +432,7 @@ def _listed(
     keys, marks = sure, None
     if (open_ := released.unknown) is not None:
         if "unknown" in pair:
-            raise DataError("the column of open cells is called 'unknown': rename yours")
+            raise DataError("the column name 'unknown' is reserved for blocked cells: rename yours")
         keys = np.union1d(sure, open_.row_of * len(released.names) + open_.items)
         marks = ~np.isin(keys, sure)
     firsts = [np.unique(part, return_index=True)[1] for part in numbers]
@@ -467,7 +469,7 @@ def _numbered(column: Any, name: str) -> tuple[Any, int, Any]:
         return found.items.astype(np.int64), len(found.names), found.names
     missing = values.null_count() + (int(values.is_nan().sum()) if values.dtype.is_float() else 0)
     if missing:
-        raise DataError(f"the column '{name}' misses {missing} values: drop those rows")
+        raise DataError(f"the column '{name}' has {missing} missing values: drop those rows")
     known = values.unique(maintain_order=True)
     codes = values.replace_strict(known, pl.Series(range(len(known)), dtype=pl.Int64))
     names: Any = known.to_numpy() if known.dtype.is_integer() else np.empty(len(known), object)

@@ -122,7 +122,7 @@ def refuse_contradictions(
         support = len(sensitive.baskets.rows_with(items))
         if support < mined.minimum:
             raise DataError(
-                f"{name} shall stay frequent, but it is in {support} baskets, fewer than "
+                f"{name} must stay frequent but occurs in only {support} baskets, fewer than "
                 f"min_support ({mined.minimum})"
             )
         for r, rule in enumerate(sensitive.rules):
@@ -131,9 +131,9 @@ def refuse_contradictions(
             most = _most_support(sensitive, r)
             if set(sensitive.whole[r]) <= set(items) and most < mined.minimum:
                 raise DataError(
-                    f"the wishes contradict each other: to hide '{rule}' its items may be "
-                    f"together in at most {most} baskets, but {name}, which contains them, "
-                    f"shall stay in at least {mined.minimum}; give up one of the two"
+                    f"these constraints conflict: to hide '{rule}', its items may occur together "
+                    f"in at most {most} baskets, but {name}, which contains them, must stay in at "
+                    f"least {mined.minimum}; give up one of the two"
                 )
 
 
@@ -350,7 +350,10 @@ class RuleHider(BaseEstimator):
         source = open_baskets(X)
         baskets = source.baskets
         if baskets.unknown is not None:
-            raise DataError("some cells of the baskets are open: hide rules in what they came from")
+            raise DataError(
+                "these baskets contain blocked (unknown) cells: apply RuleHider to the original "
+                "baskets"
+            )
         rng = as_generator(self.random_state)
 
         thresholds = self._thresholds()
@@ -366,7 +369,7 @@ class RuleHider(BaseEstimator):
         require_kept(released, kept_sets, before, self.method)
         if len(edits.added_rows):
             warnings.warn(
-                f"{self.method} adds items that people did not have: the release makes false "
+                f"{self.method} adds items that people did not have: the release contains false "
                 "statements",
                 PrivacyWarning,
                 stacklevel=2,
@@ -385,7 +388,7 @@ class RuleHider(BaseEstimator):
         check_flag(name, "additions", self.additions)
         check_flag(name, "shuffle", self.shuffle)
         if self.additions and self.method != "best":
-            raise ParameterError(f"additions of {name} are for method='best'.")
+            raise ParameterError(f"The 'additions' parameter of {name} requires method='best'.")
         exact_share(name, "margin", self.margin)
         if self.window is not None:
             check_int(name, "window", self.window, 1)
@@ -399,7 +402,7 @@ class RuleHider(BaseEstimator):
         if self.min_support is None and (self.method == "best" or keep):
             raise ParameterError(
                 f"{name} needs min_support to know which rules should stay; with disclosure alone, "
-                "choose another method than 'best' and keep no itemset."
+                "choose a method other than 'best' and keep no itemset."
             )
         return RuleFile(wishes.rules, keep)
 

@@ -192,15 +192,15 @@ def _wanted(given: Any) -> list[Rule]:
     found = as_rules(given)
     if found.keep or any(r.has_thresholds or r.disclosure is not None for r in found.rules):
         raise ParameterError(
-            "PatternSanitizer leaves rules out altogether: thresholds of single rules and "
-            "itemsets to keep are for RuleHider"
+            "PatternSanitizer removes rules entirely: for thresholds of single rules, or itemsets "
+            "to keep, use RuleHider"
         )
     return found.rules
 
 
 def _require_unrecoverable(found: Itemsets, shared: Flags, sensitive: list[frozenset[int]]) -> None:
     if recovered(found, shared, sensitive):
-        raise PrivacyError("inference regains a sensitive itemset: nothing is shared")
+        raise PrivacyError("a sensitive itemset can still be inferred: nothing is shared")
 
 
 def _sensitive_sets(baskets: Transactions, rules: list[Rule], minimum: int) -> list[frozenset[int]]:

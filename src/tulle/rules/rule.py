@@ -73,7 +73,7 @@ class Rule:
             object.__setattr__(self, name, items)
         both = set(sides["antecedent"]) & set(sides["consequent"])
         if both:
-            raise ParameterError(f"{self}: the same item stands on both sides of the arrow")
+            raise ParameterError(f"{self}: the same item is on both sides of the arrow")
         object.__setattr__(self, "disclosure", disclosure)
         object.__setattr__(self, "min_support", min_support)
         object.__setattr__(self, "min_confidence", min_confidence)
@@ -151,7 +151,9 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
         except ParameterError as error:
             raise ParameterError(f"{Path(path).name}, line {number}: {error}") from None
     if not found.rules:
-        raise DataError(f"the rules file {path} holds no rule: write one a line, a, b -> c")
+        raise DataError(
+            f"the rules file {path} contains no rules: write one per line, such as a, b -> c"
+        )
     return found
 
 
@@ -186,7 +188,7 @@ def as_rules(given: Any) -> RuleFile:
     else:
         raise ParameterError(f"rules must be rules or texts. Got {type(given).__name__}.")
     if not rules:
-        raise ParameterError("there is no rule to hide")
+        raise ParameterError("there are no rules to hide")
     return RuleFile(rules, [])
 
 
@@ -250,7 +252,7 @@ def _unquoted(text: str) -> str:
 def _itemset(given: Any) -> tuple[Hashable, ...]:
     items = _items(_split(given) if isinstance(given, str) else given)
     if not items:
-        raise ParameterError("an itemset to keep needs an item")
+        raise ParameterError("an itemset to keep needs at least one item")
     return items
 
 
@@ -270,7 +272,8 @@ def _parse_line(line: str) -> Rule:
         name, equals, value = (part.strip() for part in setting.partition("="))
         if name not in _SETTINGS or not equals:
             raise ParameterError(
-                f"{setting.strip()!r} is no threshold: write disclosure=, support= or confidence="
+                f"{setting.strip()!r} is not a threshold: write disclosure=, support= or "
+                "confidence="
             )
         options[_SETTINGS[name]] = value
     return Rule(text, **options)

@@ -99,7 +99,7 @@ class TableEncoder:
         max_width = check_int("TableEncoder", "max_width", self.max_width, 2)
         schema = Schema.of(self.columns, frame).weighted(self.weights)
         if not schema.released:
-            raise DataError("no column is left to encode: the roles leave all of them out")
+            raise DataError("no column is left to encode: the roles exclude all of them")
         codecs = [
             _fitted(frame[name], schema[name], max_width=max_width, plain=name in plain)
             for name in schema.released
@@ -288,7 +288,9 @@ class TableEncoder:
             encoder._store(entries["names"], codecs, columns)
         except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
             # whose words may quote the domain of a column
-            raise DataError("the saved encoder cannot be read: it is of another version") from None
+            raise DataError(
+                "the saved encoder cannot be read: it was written by another version of Tulle"
+            ) from None
         return encoder
 
     def _store(self, names: list[str], codecs: list[Codec], schema: Schema) -> None:

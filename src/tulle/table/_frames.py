@@ -291,7 +291,7 @@ def refuse_patterns(names: Iterable[str]) -> None:
     """Refuse names that polars takes for patterns of names: it would choose other columns."""
     for name in names:
         if name == "*" or (name.startswith("^") and name.endswith("$")):
-            raise DataError(f"the column name '{name}' reads like a pattern of names: rename it")
+            raise DataError(f"the column name '{name}' looks like a pattern: rename it")
 
 
 def _refuse_duplicates(names: Iterable[Any]) -> None:
@@ -585,8 +585,8 @@ def _from_categorical(name: str, series: Any) -> pl.Series:
     words = [str(category) for category in series.dtype.categories]
     if len(set(words)) < len(words):
         raise DataError(
-            f"column '{name}' has categories that differ in type but read alike: "
-            "convert the column to text first"
+            f"column '{name}' has categories that differ in type but look alike as text: convert "
+            "the column to text first"
         )
     codes = series.cat.codes.to_numpy().astype(np.int64)
     domain = pl.Series(name, words, dtype=pl.String)
@@ -669,8 +669,9 @@ def _null_of(found: Any) -> Any:
 
 def _mixture(name: str) -> DataError:
     return DataError(
-        f"column '{name}' mixes values of several types, or holds some that no type of 64 bits or "
-        "text does: each column's argument must be a string, a number, a date or missing"
+        f"column '{name}' mixes values of several types, or holds values that neither a 64-bit "
+        "type nor text can hold: each column's argument must be a string, a number, a date or "
+        "missing"
     )
 
 

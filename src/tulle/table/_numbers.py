@@ -298,7 +298,7 @@ class NumberCodec:
         infinite = np.isinf(values)
         states[~finite & ~infinite] = _NAN
         reason = f"column '{self.name}' is infinite"
-        remedy = "make these values missing, or replace them by finite ones"
+        remedy = "make these values missing, or replace them with finite ones"
         return [Problem(infinite, reason, remedy)] if infinite.any() else []
 
     def _inexact(self, rows: NDArray[np.bool_], what: str) -> list[Problem]:

@@ -271,7 +271,7 @@ class Schema:
         if not isinstance(weights, Mapping):
             if len(weights) != len(self):
                 raise ParameterError(
-                    f"'weights' has {len(weights)} entries, the table {len(self)} columns"
+                    f"'weights' has {len(weights)} entries, but the table has {len(self)} columns"
                 )
             weights = dict(zip(self.names, weights))
         for name in weights:

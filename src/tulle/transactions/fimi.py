@@ -67,7 +67,7 @@ def read_fimi(path: str | os.PathLike[str]) -> Transactions:
         data = file.read()
     name = Path(path).name
     if not data.strip():
-        raise DataError(f"{name} holds no basket: the file is empty")
+        raise DataError(f"{name} contains no baskets: the file is empty")
     if _starts_with_word(data):
         return _read_words(data, name)
     parsed = _parse(data)
@@ -95,7 +95,7 @@ def fimi_blocks(path: str | os.PathLike[str], size: int) -> Iterator[Transaction
                 yield _numbered(values[:cut], np.concatenate(([0], np.cumsum(lengths[:size]))))
                 values, lengths = values[cut:], lengths[size:]
     if seen == 0:
-        raise DataError(f"{name} holds no basket: the file is empty")
+        raise DataError(f"{name} contains no baskets: the file is empty")
     if len(lengths):
         yield _numbered(values, np.concatenate(([0], np.cumsum(lengths))))
 
@@ -143,18 +143,20 @@ def refuse_unwritable_names(baskets: Transactions) -> None:
         if wrong:
             raise DataError(
                 f"{wrong} item numbers are negative or above {LARGEST_ITEM}: a FIMI file cannot "
-                "carry them; write a table (.csv or .parquet) instead"
+                "hold them; write a table (.csv or .parquet) instead"
             )
         return
     texts = [str(name) for name in baskets.names.tolist()]
     numbers = {int(text) for text in texts if text.isdecimal()}
     if len(numbers) < sum(text.isdecimal() for text in texts):
-        raise DataError("item names such as 7 and 07 are one number in a FIMI file: write a table")
+        raise DataError(
+            "item names such as 7 and 07 are the same number in a FIMI file: write a table"
+        )
     odd = sum(len(text.split()) != 1 for text in texts)
     if odd:
         raise DataError(
-            f"{odd} item names are empty or hold blanks: a FIMI file cannot carry them; "
-            "write a table (.csv or .parquet) instead"
+            f"{odd} item names are empty or contain blanks: a FIMI file cannot hold them; write a "
+            "table (.csv or .parquet) instead"
         )
 
 
@@ -164,7 +166,9 @@ def refuse_marks_in_names(baskets: Transactions) -> None:
     """
     odd = sum(str(name).endswith("?") for name in baskets.names.tolist())
     if odd:
-        raise DataError(f"{odd} item names end with '?', the mark of open cells: rename the items")
+        raise DataError(
+            f"{odd} item names end with '?', the mark of blocked cells: rename the items"
+        )
 
 
 @contextmanager
@@ -180,7 +184,7 @@ def _open(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except FileNotFoundError:
         raise DataError(f"the file {path} does not exist") from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise DataError(f"{name} is a damaged or cut gzip file") from None
+        raise DataError(f"{name} is a damaged or truncated gzip file") from None
 
 
 def _after_mark(file: Any) -> Any:
@@ -218,7 +222,10 @@ def _refuse_wrong(name: str, parsed: _Parsed) -> None:
         (parsed.empty, "lines are empty: remove them, a basket holds at least one item"),
         (parsed.negative, "item numbers are negative: number the items from 0"),
         (parsed.huge, f"item numbers are above {LARGEST_ITEM}: renumber the items"),
-        (parsed.wrong, "tokens are no item numbers: a FIMI file holds numbers between blanks"),
+        (
+            parsed.wrong,
+            "tokens are not item numbers: a FIMI file holds numbers separated by blanks",
+        ),
     )
     for count, complaint in complaints:
         if count:

@@ -248,7 +248,9 @@ class Trials:
         with progress.bar("Trying group sizes", len(tasks)) as advance:
             for trial, (size, _) in zip(run(delayed(self._trial)(*task) for task in tasks), tasks):
                 if not np.isfinite(trial.utility):
-                    raise DataError(f"the scorer gave {trial.utility} for k={size}, not a number")
+                    raise DataError(
+                        f"the scorer returned {trial.utility} for k={size}, not a number"
+                    )
                 self.done.setdefault(size, []).append(trial)
                 advance(1, note=f"k={size}")
         return [float(np.mean([t.utility for t in self.done[size]])) for size in sizes]
@@ -316,7 +318,7 @@ def as_scorer(scoring: Any, classes: bool) -> Callable[..., float]:
     name = "accuracy" if classes else "r2"
     if scoring is not None and scoring not in get_scorer_names():
         raise ParameterError(
-            f"'scoring' of GroupSizeSearch is no scorer of scikit-learn: "
+            "'scoring' of GroupSizeSearch is not a scikit-learn scorer: "
             f"{nearest_name(str(scoring), get_scorer_names())}"
         )
     found: Callable[..., float] = get_scorer(scoring or name)
@@ -600,7 +602,7 @@ class GroupSizeSearch(BaseEstimator):
         if low > smallest or low > top:
             what = "the smallest class" if classes else "the table"
             raise DataError(
-                f"{what} has {smallest} training records, too few for groups of {low} and more: "
+                f"{what} has {smallest} training records, too few for groups of {low} or more: "
                 "lower min_group, or leave out or pool the small classes"
             )
         return low, min(top, smallest), counts
@@ -619,7 +621,7 @@ class GroupSizeSearch(BaseEstimator):
         else:
             sizes = grid_sizes(low, high, self.sizes)
         if not sizes:
-            raise DataError(f"none of the sizes is between {low} and {high}: give others")
+            raise DataError(f"none of the sizes is between {low} and {high}: choose others")
         trials.utilities(sizes)
         return None
 

@@ -107,7 +107,7 @@ def digest_of(file: BinaryIO) -> str:
 def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Admit one process or thread at a time while files of a folder change names.
 
-    Where folders cannot be locked (some network file systems) it goes on without.
+    Where folders cannot be locked (some network file systems) it proceeds without a lock.
     """
     handle = None
     with suppress(ImportError, OSError):
@@ -158,7 +158,7 @@ def _rename(hidden: Path, target: Path, *, force: bool) -> None:
     if force:
         os.replace(hidden, target)
     else:
-        # link fails if the name was taken meanwhile; rename would replace it in silence
+        # link fails if the name was taken meanwhile; rename would replace it silently
         os.link(hidden, target)
 
 

@@ -62,7 +62,7 @@ class GroupMoments:
 
     @property
     def within(self) -> Floats:
-        """Sum of squared deviations in each dimension, over all groups, (d,)."""
+        """Return the sum of squared deviations in each dimension, over all groups, (d,)."""
         return np.einsum("gii->i", self.scatters)
 
     def stacked(self, other: GroupMoments) -> GroupMoments:

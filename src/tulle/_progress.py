@@ -1,6 +1,6 @@
 """Progress bars that long work can report to without knowing who watches.
 
-The library calls :func:`bar`; nothing is shown unless somebody (the command line, a user with
+The library calls :func:`bar`; nothing is shown unless someone (the command line, a user with
 ``tulle._progress.shown()``) asked for it and standard error is a terminal.
 """
 
@@ -39,7 +39,7 @@ def shown() -> Iterator[None]:
 def bar(description: str, total: float | None) -> Iterator[Callable[..., None]]:
     """Show a bar; call the yielded function with what was done: ``advance(amount, note="...")``.
 
-    None as ``total``: nobody knows how much there is to do.
+    None as ``total`` means that the amount of work is unknown.
     """
     display = _display.get()
     if display is None:

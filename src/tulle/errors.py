@@ -21,7 +21,7 @@ from typing import Self
 
 
 class TulleError(ValueError):
-    """Serve as the base of every error that Tulle raises on purpose.
+    """Base class of every error that Tulle raises on purpose.
 
     Parameters
     ----------

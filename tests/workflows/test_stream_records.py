@@ -316,7 +316,7 @@ def test_what_was_learnt_is_restored_or_refused() -> None:
     again.restore(entries)
     assert again.types == reader.types
     assert again.records([CSV_FIRST[1].encode()]).frame.schema["d"] == pl.Date
-    with pytest.raises(DataError, match="other columns"):
+    with pytest.raises(DataError):
         RecordReader("csv", b"a,b").restore(entries)
     assert (again.encoding.name, again.to_json()) == (reader.encoding.name, reader.to_json())
     older = {key: entries[key] for key in ("kind", "types")}  # before 0.2

@@ -19,7 +19,7 @@ from tulle.table._codecs import family_of
 from tulle.table._frames import ColumnExit, check_length, enter_column
 
 NO_CLASSES = "requires y to be passed, but the target y is None: pass the class of each record"
-_MANY = 50  # from here on, mostly different labels are no classes
+_MANY = 50  # from here on, mostly different labels are not classes
 
 
 @dataclass(frozen=True)

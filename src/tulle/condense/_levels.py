@@ -112,7 +112,7 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
     """Return which records some valid grouping can hold: all, or an error, or all but those
     withheld.
 
-    A record of level p needs p records beside and including itself. With
+    A record of level p needs p records, itself included. With
     ``on_infeasible="suppress"`` the most demanding ones are withheld until the rest is enough.
     """
     withheld = count_infeasible(levels)

@@ -1,4 +1,4 @@
-"""Records beside pseudo-records of their own group, for measures that compare the two.
+"""Records paired with pseudo-records of their own group, for measures that compare the two.
 
 Only a measurement needs this (paper 001's interval): the pairs live as long as it does, and a
 fitted condenser keeps neither groups nor records.

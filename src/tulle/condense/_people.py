@@ -15,7 +15,7 @@ _CELLS = 4_000_000  # distances at a time
 def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
     """Return the person of each row as a number, if a column names them.
 
-    Rows without a person count as those of one person: nobody knows that they are several.
+    Rows without a person count as those of one person: they are not known to be several.
     """
     names = schema.named(Role.PERSON)
     if not names:
@@ -63,7 +63,7 @@ def join_until_enough(matrix: Floats, groups: Ints, demands: Ints, people: Ints)
 
 
 def check_people(groups: Ints, demands: Ints, people: Ints) -> None:
-    """Refuse a grouping in which a group holds fewer people than a record of it asks for."""
+    """Refuse a grouping in which a group holds fewer people than a record in it requires."""
     held = count_people(groups, people)
     small = int((held < _asked(groups, demands)).sum())
     if small:

@@ -51,7 +51,7 @@ class Condenser(BaseEstimator):
     """Condense a table into groups of at least ``k`` records and draw a look-alike from them.
 
     Records are put into groups of similar ones. Of each group only the count, the mean and the
-    covariance are kept, and new records are drawn from these. Categories, truth values and
+    covariance are kept, and new records are drawn from these. Categories, booleans and
     missing values come out at each group's own rates; every column keeps its type, range,
     precision and domain.
 
@@ -127,7 +127,7 @@ class Condenser(BaseEstimator):
     domains: it is for the owner of the data. Not protected: the range of each column and the
     domain of categories (give public bounds), what all records of a group share
     (``n_degenerate_``), and that many draws from one fit average to its means. Group sizes bound
-    what can be linked to a person, they are no proof against an attacker with other knowledge:
+    what can be linked to a person, they are not proof against an attacker with other knowledge:
     audit a release.
 
     Notes

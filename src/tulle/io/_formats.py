@@ -106,8 +106,8 @@ def display_name(source: Source) -> str:
     shown = f"{scheme}://{user.partition(':')[0]}{at}{place}"
     if not selection:
         return shown
-    told = not is_query(selection) and _NO_NAME.search(selection) is None
-    return f"{shown}#{selection if told else 'query'}"
+    is_name = not is_query(selection) and _NO_NAME.search(selection) is None
+    return f"{shown}#{selection if is_name else 'query'}"
 
 
 def is_query(selection: str) -> bool:

@@ -60,7 +60,7 @@ class JsonGuess:
         self.guesses: dict[str, ColumnGuess] = {}
 
     def update(self, block: bytes, line: int = 1) -> None:
-        """Take lines into account; those that are no records are refused, if that is noticed."""
+        """Take lines into account; those that are not records are refused, if that is noticed."""
         if self._conforms(block):
             return
         try:
@@ -177,7 +177,7 @@ def parse_json(text: bytes) -> tuple[Row | None, str]:
 
 
 class _KeyTwice(Exception):
-    """Nobody knows which of its values is meant."""
+    """A repeated key: it is unclear which of its values is meant."""
 
 
 def _keys_once(pairs: list[tuple[str, Any]]) -> Row:

@@ -2,7 +2,7 @@
 
 ::
 
-    sqlite:///clinic.db#visits               a file beside you (four slashes: an absolute path)
+    sqlite:///clinic.db#visits               a file in this folder (four slashes: an absolute path)
     postgresql://ann@db.example/clinic#visits
     postgresql://db.example/clinic#SELECT age, sex FROM visits WHERE year = 2024
 

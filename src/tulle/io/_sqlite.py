@@ -50,14 +50,14 @@ def plan(address: Address, connection: Any) -> Plan:
         names = [str(column[0]) for column in cursor.description]
     refuse_doubled(address.shown, names)
     stored = _stored_types(address, connection, names)
-    truths = _truth_values(address, connection, stored)
+    booleans = _booleans(address, connection, stored)
     guesses = _guesses(address, connection, stored)
     expressions: dict[str, pl.Expr] = {}
     schema: dict[str, pl.DataType] = {}
     for name, dtype in stored.items():
         guess = guesses.get(name)
         expressions[name], schema[name] = pl.col(name), dtype
-        if name in truths:
+        if name in booleans:
             expressions[name], schema[name] = pl.col(name).cast(pl.Boolean), pl.Boolean()
         elif guess and guess.result:
             expressions[name], schema[name] = guess.expression(name), guess.result.dtype
@@ -102,18 +102,18 @@ def _stored_types(address: Address, connection: Any, names: list[str]) -> dict[s
     return types
 
 
-def _truth_values(address: Address, connection: Any, stored: dict[str, pl.DataType]) -> set[str]:
+def _booleans(address: Address, connection: Any, stored: dict[str, pl.DataType]) -> set[str]:
     """Return the columns of a table that are declared boolean and hold nothing but 0 and 1."""
     if address.is_query:
         return set()
     declared = execute(connection, f"SELECT name, type FROM pragma_table_info({_text(address)})")
-    truths = set()
+    booleans = set()
     for name, kind in declared:
         if "BOOL" in str(kind).upper() and stored.get(name) == pl.Int64():
             bounds = f"min({quoted(name)}) >= 0 AND max({quoted(name)}) <= 1"
             ((inside,),) = execute(connection, f"SELECT {bounds} FROM {address.subquery}")
-            truths |= {name} if inside else set()
-    return truths
+            booleans |= {name} if inside else set()
+    return booleans
 
 
 def _text(address: Address) -> str:

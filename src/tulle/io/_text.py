@@ -1,7 +1,7 @@
 """Text to records: one splitter for whole files and for streams.
 
 Bytes are cut where a record ends (a newline outside of quotes) and brought to UTF-8. What is
-malformed gets a reason: a whole file is refused for it, a stream refuses the record and goes on.
+malformed gets a reason: a whole file is refused for it, a stream refuses the record and continues.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Encoding:
         self.name = name
 
     def decide(self, text: bytes) -> None:
-        """Settle the encoding, if it is still open and this text tells."""
+        """Decide the encoding, if it is still open and this text settles it."""
         if self.name is None and not text.isascii():
             self.name = "utf-8" if _is_utf8(text) or _mostly_utf8(text) else "cp1252"
 
@@ -201,7 +201,7 @@ class Split(NamedTuple):
 
 
 def split_records(block: bytes, longest: int) -> Split:
-    """Cut CSV where records end; lines that are no record are refused as one.
+    """Cut CSV where records end; lines that are not records are refused as one.
 
     That is, if their quotes do not match, or if a quote is not closed within ``longest`` bytes:
     where the block ends must not matter, so it ends what it has opened even if it is closed later.
@@ -292,7 +292,7 @@ class Records(NamedTuple):
     frame: pl.DataFrame
     places: Ints
     refused: Reasons
-    surplus: int = 0  # lines with keys that are no columns
+    surplus: int = 0  # lines with keys that are not columns
 
     def __repr__(self) -> str:
         """Show counts only: a traceback must not show records."""

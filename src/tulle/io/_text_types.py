@@ -1,9 +1,9 @@
 """Text to types, judged by every value of a column and not by the first hundred.
 
-A column becomes a number, a truth value, a date or a time only if *all* of its values are one;
+A column becomes a number, a boolean, a date or a time only if *all* of its values are one;
 what would lose something on the way stays text: leading zeros (post codes), a leading plus
 (telephone numbers), more digits than a number can hold (cards, accounts), and days and months
-that could be told either way.
+that could be read either way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polars.selectors import by_name
 from tulle.errors import DataError
 from tulle.table.schema import Kind
 
-# Words that stand for a missing value in a column of numbers, truth values or times. In a column
+# Words that stand for a missing value in a column of numbers, booleans or times. In a column
 # of text they stay: NA may be a country, None a surname.
 MISSING_WORDS = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?", "-", ".")
 

@@ -203,7 +203,7 @@ def codes_as_text(
 ) -> list[pl.DataFrame]:
     """Return the tables, with the named columns as text where one of the tables has them as text.
 
-    Only whole numbers from CSV are told as they were written; others stay what they are.
+    Only whole numbers from CSV are shown as they were written; others stay what they are.
     """
     typed = any(format_of(source) is not Format.CSV for source in sources)
     mixed = [

@@ -1,6 +1,6 @@
 """A release as two tables of a database, written in one transaction.
 
-The table ``visits`` has its manifest beside it, in the only row of ``visits_manifest``. The digest
+The table ``visits`` has its manifest next to it, in the only row of ``visits_manifest``. The digest
 is taken of the records as the database gives them back, in any order: a database has none.
 """
 

@@ -1,11 +1,11 @@
 """A release as two files.
 
-``release.parquet`` has its manifest beside it, ``release.parquet.manifest.json``. The manifest is
+``release.parquet`` has its manifest next to it, ``release.parquet.manifest.json``. The manifest is
 put down first under the name ``.next``, then the data takes its name (this is the moment at which
 the release exists), then the manifest takes its own. A run that is killed in between is completed
 or undone by :func:`settle`, which reading, verifying and writing call first: what there is
 afterwards is the old release or the new one, never a mixture. Meanwhile the folder is locked, so
-that nobody undoes what a living run is about to complete.
+that no other run undoes what a live one is about to complete.
 """
 
 from __future__ import annotations

@@ -339,7 +339,7 @@ def cover(
 
     Baskets are places among the candidates' rows, of which only those of ``part`` may change;
     ``costs`` has a row for each of them. Needs that they cannot meet are met as far as they
-    can; whoever calls repairs the rest.
+    can; the caller repairs the rest.
     """
     whole = holds(left[part], candidates.in_rule)
     useful = whole[:, needs > 0].astype(np.int32) @ candidates.in_rule[needs > 0].astype(np.int32)

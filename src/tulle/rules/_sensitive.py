@@ -84,7 +84,7 @@ class Sensitive:
     ) -> Sensitive:
         """Look the rules up in the data; unknown items and absent rules are named.
 
-        A share is one of the baskets that hold anything: whoever leaves the empty ones out does
+        A share is one of the baskets that hold anything: leaving the empty ones out does
         not find the rules either.
         """
         codes = _Lookup(baskets)

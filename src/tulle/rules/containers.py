@@ -63,7 +63,7 @@ def open_baskets(data: Any) -> Source:
 def shuffled(data: Any, order: Any) -> Any:
     """Return baskets in another order; rows of a frame of (basket, item) are mixed as rows.
 
-    An index of pandas would tell the old order: it is numbered anew.
+    A pandas index would show the old order, so it is renumbered.
     """
     if isinstance(data, Transactions):
         return data.take(order)

@@ -219,7 +219,7 @@ SIMPLE = {
 class RuleHider(BaseEstimator):
     """Hide sensitive association rules in baskets.
 
-    Some items are taken out of some baskets, so that whoever mines the release at the thresholds
+    Some items are taken out of some baskets, so that anyone who mines the release at the thresholds
     does not find the rules; all other rules should stay. Before anything is given back, the rules
     are counted again in the release itself: if one is not hidden,
     :class:`~tulle.errors.PrivacyError` is raised.
@@ -254,7 +254,7 @@ class RuleHider(BaseEstimator):
         Whether ``best`` may also add items, which loses fewer rules but invents some: the release
         then makes false statements about people, as with ``algo1a``.
     shuffle
-        Whether to give the baskets back in random order; an index of pandas is numbered anew.
+        Whether to give the baskets back in random order; a pandas index is renumbered.
     random_state
         Seed; None for the operating system's entropy.
 
@@ -282,7 +282,7 @@ class RuleHider(BaseEstimator):
     Notes
     -----
     **What may leave**: the release, and the measures. Not ``report_``: it names the rules and how
-    strong they were. Which cells were edited is known to nobody: the edits are not kept. Not
+    strong they were. Nobody knows which cells were edited: the edits are not kept. Not
     protected: baskets are released one for one, a person in them can be recognised; a receiver
     with lower thresholds finds hidden rules again.
 

@@ -34,8 +34,8 @@ Pair = frozenset[int]
 class PatternSanitizer(BaseEstimator):
     """Mine rules and leave out the sensitive ones, with whatever would give them away.
 
-    Downright sanitizing (DSA): to leave a sensitive itemset out is not enough. Whoever sees a
-    larger set knows that the set is frequent (backward inference); whoever sees all its subsets
+    Downright sanitizing (DSA): to leave a sensitive itemset out is not enough. Anyone who sees a
+    larger set knows that the set is frequent (backward inference); anyone who sees all its subsets
     of one size guesses it (forward inference). So a pair of items is chosen in each sensitive set,
     the pair whose loss takes the fewest other sets with it, and every itemset that contains a
     chosen pair is left out.

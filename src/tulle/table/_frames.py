@@ -270,7 +270,7 @@ class _PolarsExit:
 
 
 def _refuse_unsupported(name: str, dtype: Any) -> None:
-    """Refuse column types that hold no single value a row."""
+    """Refuse column types that do not hold one single value per row."""
     if dtype.is_nested() or str(dtype).partition("(")[0] in _UNSUPPORTED:
         raise DataError(
             f"column '{name}' has type {dtype}, which is not supported: split it into plain "

@@ -135,7 +135,7 @@ def _is_beyond(series: pl.Series) -> bool:
 
 
 def held_by(values: pl.Series, people: pl.Series | None) -> pl.DataFrame:
-    """Count rows and people of each value, the commonest first."""
+    """Count rows and people of each value, the most common first."""
     person = pl.Series(np.arange(len(values))) if people is None else people
     table = pl.DataFrame({"value": values, "person": person}).drop_nulls("value")
     counted = table.group_by("value").agg(

@@ -317,7 +317,7 @@ class NumberCodec:
         return [Problem(rows, reason, "widen the bounds or correct the data")] if rows.any() else []
 
     def _unseen(self, states: NDArray[np.int8]) -> list[Problem]:
-        """Find records that are missing where none was in fitting; one known way of being
+        """Find missing values where none was missing in fitting; one known way of being
         missing is enough.
         """
         rows = (states != _PRESENT) if not self.extra else np.zeros(0, dtype=bool)

@@ -1,6 +1,6 @@
 """What whole numbers are: numbers given to records, measurements, counts, answers or codes.
 
-The names of columns help, but most is told by the numbers themselves. Numbers that were *given*
+The names of columns help, but the numbers themselves say most. Numbers that were *given*
 to people or records do not repeat where numbers that were *measured* would.
 """
 

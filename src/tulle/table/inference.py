@@ -2,7 +2,7 @@
 
 A guess is for a person to check: ``tulle inspect`` writes it into a policy that can be edited.
 Where a column may name people and nothing decides it, the guess asks for a decision, and nothing
-is released before somebody has written it down.
+is released before someone has written it down.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Guess:
     unread : int
         How many texts among numbers or dates were not understood.
     needs_decision : bool
-        Whether nothing may be released before somebody states a role.
+        Whether nothing may be released before someone states a role.
     """
 
     column: Column

@@ -1,6 +1,6 @@
 """Which combinations of columns single people out.
 
-A record that no other equals in some columns is found by whoever knows these columns of it.
+A record that no other equals in some columns is found by anyone who knows these columns of it.
 """
 
 from __future__ import annotations

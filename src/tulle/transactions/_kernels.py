@@ -13,12 +13,12 @@ from tulle._jit import kernel
 def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
     """Fill in the values and the number of values at each line's end.
 
-    Gives back (values, lines, empty lines, tokens that are no number, negative ones, numbers
+    Returns (values, lines, empty lines, tokens that are not numbers, negative ones, numbers
     above the limit).
     """
     count, lines, empty, wrong, negative, huge = 0, 0, 0, 0, 0, 0
     at_line_start = 0
-    value, state = 0, 0  # state: 0 between tokens, 1 digits, 2 a token that is no number
+    value, state = 0, 0  # state: 0 between tokens, 1 digits, 2 a token that is not a number
     for place in range(len(data) + 1):
         byte = data[place] if place < len(data) else 10
         if byte >= 48 and byte <= 57:

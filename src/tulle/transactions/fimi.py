@@ -1,6 +1,6 @@
 """FIMI files: one basket a line, item numbers (or words) between blanks, perhaps gzipped.
 
-Words are taken if the first token of the file is no number. In files of blocked releases an
+Words are taken if the first token of the file is not a number. In files of blocked releases an
 item that ends with ``?`` is one of which the file does not say whether the basket holds it.
 """
 

@@ -34,7 +34,7 @@ from tulle.table.schema import Schema
 # Records to train on and records held out, parted before anything is fitted. Scales come from the
 # training records alone; which categories there are, from all.
 
-_MANY_CLASSES = 50  # words beyond this are no classes
+_MANY_CLASSES = 50  # more words than this are not classes
 
 
 @dataclass(frozen=True)

@@ -616,7 +616,7 @@ class GroupSizeSearch(BaseEstimator):
         if self.strategy == "rule":
             return rule_search(trials.utilities, low, high, self.accuracy_gap)
         if isinstance(self.sizes, Iterable):
-            low = low if self.min_group else 2  # whoever names sizes means them
+            low = low if self.min_group else 2  # sizes that are given are meant
             sizes = sorted({int(size) for size in self.sizes if low <= size <= high})
         else:
             sizes = grid_sizes(low, high, self.sizes)

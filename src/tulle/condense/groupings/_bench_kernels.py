@@ -149,7 +149,7 @@ def sum_up(bench: Bench, count: int, groups: int) -> None:
 
 @part
 def shift(bench: Bench, count: int, i: int, g: int) -> None:
-    """Record i leaves its group for group g."""
+    """Move record i from its group to group g."""
     a = bench.label[i]
     bench.total[a] -= 2.0 * bench.sums[a, i]
     bench.total[g] += 2.0 * bench.sums[g, i]

@@ -65,7 +65,7 @@ def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Flo
 
 @kernel
 def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
-    """Make the first neighbours' first neighbours neighbours where they are nearer."""
+    """Adopt the first neighbours of first neighbours where they are nearer."""
     for a in range(len(near)):
         for i in range(depth):
             b = near[a, i]

@@ -80,7 +80,7 @@ def test_what_holds_for_the_whole_table_is_noted_once():
     table = pl.DataFrame({"a": X[:, 0], "same": [1] * len(X), "name": [f"p{i}" for i in y]})
     columns = [Column("name", Kind.TEXT, Role.IDENTIFIER)]
     notes = ClassCondenser(Condenser(k=10, columns=columns), random_state=0).fit(table, y).notes_
-    assert notes.count("column 'same' holds one value only and shows it") == 1
+    assert notes.count("column 'same' has a single value, which the release shows") == 1
     assert sum("'name' is left out" in note for note in notes) == 1
 
 

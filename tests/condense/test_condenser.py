@@ -370,8 +370,8 @@ def test_notes_say_what_the_table_did():
     )
     condenser = Condenser(k=10, random_state=0).fit(table)
     text = " | ".join(condenser.notes_)
-    assert "column 'same' holds one value only" in text
-    assert "column 'gone' is missing throughout" in text
+    assert "column 'same' has a single value" in text
+    assert "column 'gone' has no values" in text
     assert "column 'word' has 1 category held by fewer than 10 records" in text
     released = condenser.sample()
     assert (released["same"] == 1).all()

@@ -286,7 +286,7 @@ def test_late_keys_are_counted_and_doubled_ones_refused(tmp_path: Path) -> None:
     assert (done.summary["seen"], done.summary["surplus_keys"]) == (130, 10)
     assert any("10 records have keys that the initial records lack" in note for note in done.notes)
     entry = json.loads((tmp_path / "st.rejects.ndjson").read_text())
-    assert entry["reason"] == "a key comes twice"
+    assert entry["reason"] == "a key occurs twice"
 
 
 def test_a_packed_file_is_told_from_an_unknown_one(tmp_path: Path) -> None:

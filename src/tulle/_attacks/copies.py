@@ -26,7 +26,7 @@ def exact_copies(
     *,
     control: Records | None = None,
 ) -> AttackResult:
-    """People whose record stands in the release as it is, in every column.
+    """Count the people whose record appears in the release unchanged, in every column.
 
     All records are tried, none is sampled. On tables of few categories this happens by chance:
     the control says how often.
@@ -51,7 +51,7 @@ def near_copies(
     control: Records | None = None,
     attempts: int = 1000,
 ) -> AttackResult:
-    """People of whom a released record differs by next to nothing."""
+    """Count the people from whom a released record differs by almost nothing."""
     rows = chosen(len(original), attempts, rng)
     people, apart = original.take(rows), spacing(rows, original)
     strange: int | None = None
@@ -76,7 +76,7 @@ def near_copies(
 def closest_distances(
     records: Records, release: Records, rng: np.random.Generator, *, attempts: int = 1000
 ) -> Floats:
-    """How far the closest released record is, for each of some people."""
+    """Compute the distance to the closest released record for each of some people."""
     people = records.take(chosen(len(records), attempts, rng))
     return nearest(people, release).distances[:, 0]
 
@@ -88,13 +88,13 @@ def _count_near(people: Records, release: Records, apart: Floats) -> int:
 
 
 def is_in(records: Records, release: Records) -> NDArray[np.bool_]:
-    """Whether each record occurs in the release, by sorting rows of bytes."""
+    """Return whether each record occurs in the release, by sorting rows of bytes."""
     mine, theirs = as_bytes(records), as_bytes(release)
     return np.isin(mine, theirs)
 
 
 def as_bytes(records: Records) -> NDArray[np.void]:
-    """Each record as one comparable piece of bytes."""
+    """Return each record as one comparable piece of bytes."""
     # + 0.0 makes one zero of two
     numbers = np.ascontiguousarray(records.numbers + 0.0).view(np.uint8)
     codes = np.ascontiguousarray(records.codes).view(np.uint8)

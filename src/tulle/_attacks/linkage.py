@@ -43,7 +43,7 @@ def linkage(
     control: Records | None = None,
     attempts: int = 1000,
 ) -> AttackResult:
-    """Each person is joined to the nearest released record.
+    """Link each person to the nearest released record.
 
     The intruder knows the columns ``known`` (all, unless said). Guessing is the same join to a
     release whose columns were shuffled each on its own. For the control the same is tried on
@@ -61,14 +61,14 @@ def linkage_one_to_one(
     control: Records | None = None,
     attempts: int = 1000,
 ) -> AttackResult:
-    """The people are joined to different records, so that the sum of the distances is least."""
+    """Link people to different records so that the sum of the distances is least."""
     return _attack(
         "linkage_one_to_one", _join_one_to_one, original, release, rng, known, control, attempts
     )
 
 
 def is_own(distances: Floats, spacings: Floats, share: float = OWN) -> NDArray[np.bool_]:
-    """Whether a record at this distance is plainly the person's own."""
+    """Return whether a record at this distance is plainly the person's own."""
     return np.asarray(distances < share * spacings)
 
 
@@ -121,7 +121,7 @@ def _join_nearest(people: Records, release: Records) -> Ints:
 
 
 def _join_one_to_one(people: Records, release: Records) -> Ints:
-    """The cheapest matching over each person's nearest records.
+    """Find the cheapest matching over each person's nearest records.
 
     A person may also be left without any of them, at the price of their farthest candidate and a
     half: then the nearest is taken after all. So a matching always exists.

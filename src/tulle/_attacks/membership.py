@@ -30,7 +30,7 @@ def membership(
     *,
     attempts: int = 1000,
 ) -> AttackResult:
-    """Members and strangers, as many of each, are told apart by their nearest released record."""
+    """Tell members from as many strangers by their nearest released record."""
     if len(control) < LEAST:
         raise DataError(
             f"membership needs a control of at least {LEAST} records, there are {len(control)}: "
@@ -67,7 +67,7 @@ def _nearness(people: Records, release: Records, reference: Records) -> Floats:
 
 
 def _smaller_half(ratios: Floats, rng: np.random.Generator) -> np.ndarray:
-    """Calls half of the candidates members; equal ratios are called by lot."""
+    """Call half of the candidates members; ties are broken at random."""
     order = np.lexsort((rng.random(len(ratios)), ratios))
     called = np.zeros(len(ratios), dtype=bool)
     called[order[: len(ratios) // 2]] = True

@@ -37,7 +37,7 @@ def rule_recovery(
     min_confidence: Fraction,
     rng: np.random.Generator,
 ) -> AttackResult:
-    """Hidden rules are looked for among those that just miss the thresholds.
+    """Look for hidden rules among those that just miss the thresholds.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def rule_recovery(
 
 
 def _strength(found: Implications, min_support: int, min_confidence: float) -> Floats:
-    """How near each rule comes to the thresholds: 1 or more shows."""
+    """Compute how near each rule comes to the thresholds: 1 or more reaches them."""
     support = found.itemsets.support.astype(np.float64)
     whole, antecedent = support[found.whole], support[found.antecedent]
     by_support = whole / min_support

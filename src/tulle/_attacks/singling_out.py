@@ -34,7 +34,7 @@ def singling_out(
     control: Records | None = None,
     attempts: int = 1000,
 ) -> AttackResult | None:
-    """People with a combination of their own, and whether the release shows it once.
+    """Find people with a unique combination, and whether the release shows it exactly once.
 
     None if nobody has one: then there is nobody to single out this way.
     """
@@ -89,7 +89,7 @@ def _edges(numbers: Floats) -> tuple[Floats, Floats]:
 
 
 def _ranked(tables: list[Records]) -> dict[str, tuple[Ints, int]]:
-    """Each column over all tables, one after the other, as ranks 0, 1, ..., and their number.
+    """Return each column over all tables, concatenated, as ranks 0, 1, ..., and their number.
 
     Numbers count by the part of the original's range that they are in.
     """
@@ -109,7 +109,7 @@ def _ranked(tables: list[Records]) -> dict[str, tuple[Ints, int]]:
 
 
 def _numbered(ranked: dict[str, tuple[Ints, int]], columns: list[str]) -> Ints:
-    """Numbers the combinations of some columns, alike in all tables."""
+    """Enumerate the combinations of some columns, consistently in all tables."""
     joined = ranked[columns[0]][0]
     for name in columns[1:]:
         ranks, count = ranked[name]

@@ -32,7 +32,7 @@ def frequency_matching(
     split: float | None = None,
     name: str = "aliases",
 ) -> AttackResult:
-    """Names aliases by how often they occur, knowing how often each value occurs elsewhere.
+    """Name aliases by how often they occur, knowing how often each value occurs elsewhere.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def known_pairs(
     random_state: RandomState = None,
     name: str = "codes",
 ) -> AttackResult:
-    """Reads graded codes between those of a few people whose values the attacker knows.
+    """Read graded codes between those of a few people whose values the attacker knows.
 
     With one pair the attacker needs the public range to guess the scale; with two or more the
     values in between are read off a monotone, piecewise linear curve. Each attempt draws the known
@@ -128,7 +128,7 @@ def known_pairs(
 def order_matching(
     codes: ArrayLike, values: ArrayLike, public: ArrayLike, *, name: str = "codes"
 ) -> AttackResult:
-    """Gives each code the value of the same rank in a public sample.
+    """Give each code the value of the same rank in a public sample.
 
     A guess within 1 % of the range of the values counts; guessing the median is the baseline.
 
@@ -163,7 +163,7 @@ def order_matching(
 def _read_between(
     x: Floats, y: Floats, wanted: Floats, width: float, ends: tuple[float, float] | None
 ) -> Floats:
-    """Values on the monotone curve through some pairs, straight beyond the outermost."""
+    """Return values on the monotone curve through some pairs, straight beyond the outermost."""
     order = np.argsort(x)
     x, first = np.unique(x[order], return_index=True)
     y = np.maximum.accumulate(y[order][first])
@@ -180,7 +180,7 @@ def _read_between(
 
 
 def _match_shares(seen: Floats, known: Floats) -> NDArray[np.int64]:
-    """For each alias the place of its value, -1 if none is left: shares as near as can be."""
+    """Return the place of each alias's value, -1 if none is left, by the nearest shares."""
     match = np.full(len(seen), -1, dtype=np.int64)
     if max(len(seen), len(known)) <= _MOST_CATEGORIES:
         from scipy.optimize import linear_sum_assignment
@@ -195,7 +195,7 @@ def _match_shares(seen: Floats, known: Floats) -> NDArray[np.int64]:
 
 
 def _counted(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct values, the place of each record's value, and how often each occurs."""
+    """Return distinct values, the place of each record's value, and how often each occurs."""
     place: dict[Any, int] = {}
     places = np.array(
         [place.setdefault(value, len(place)) for value in values if not _is_missing(value)],

@@ -37,12 +37,12 @@ _Scores = Callable[[Snapshots, Floats], Floats]  # the smaller, the better a can
 
 
 def snapshots_by_totals(pairs: Sequence[Snapshots], rng: np.random.Generator) -> AttackResult:
-    """The candidate nearest to the mean newcomer, from the difference of the totals."""
+    """Pick the candidate nearest to the mean newcomer, from the difference of the totals."""
     return _attack("snapshots_totals", pairs, _by_totals, rng)
 
 
 def snapshots_by_fresh_rows(pairs: Sequence[Snapshots], rng: np.random.Generator) -> AttackResult:
-    """The candidate nearest to a row that is new."""
+    """Pick the candidate nearest to a row that is new."""
     return _attack("snapshots_fresh_rows", pairs, _by_fresh_rows, rng)
 
 

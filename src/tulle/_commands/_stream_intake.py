@@ -65,17 +65,17 @@ class Rejects:
 
     @property
     def full(self) -> bool:
-        """Whether so many wait that a checkpoint should write them now."""
+        """Return whether so many are pending that a checkpoint should write them now."""
         return len(self.pending) >= MOST_PENDING
 
     def add(self, source: str, number: int, reason: str) -> None:
-        """Notes one refused line."""
+        """Record one refused line."""
         self.count += 1
         entry = {"source": source, "line": number, "reason": reason}
         self.pending.append(json.dumps(entry) + "\n")
 
     def to_json(self) -> dict[str, Any]:
-        """What a checkpoint must hold before :meth:`flush` may write."""
+        """Return what a checkpoint must hold before :meth:`flush` may write."""
         return {
             "rejected": self.count,
             "reject_bytes": self.length,
@@ -83,7 +83,7 @@ class Rejects:
         }
 
     def flush(self) -> None:
-        """Appends what is pending and makes it last."""
+        """Append what is pending and sync it to disk."""
         if not self.pending:
             return
         with open(self.path, "a", encoding="utf-8") as file:
@@ -110,11 +110,11 @@ class Intake:
 
     @property
     def seen(self) -> int:
-        """Records that the condenser has taken."""
+        """Return how many records the condenser has taken."""
         return 0 if self.condenser is None else int(self.condenser.n_seen_)
 
     def progress(self) -> str:
-        """How far it is, in a few words."""
+        """Describe the progress in a few words."""
         if self.condenser is None:
             wanted = self.settings.options.init
             return f"{self.initial.records:,} of the first {wanted:,} records"
@@ -123,7 +123,7 @@ class Intake:
     def resume(
         self, condenser: StreamCondenser, owed: list[dict[str, Any]], source: Source
     ) -> None:
-        """Goes on with a condenser; records that wait are read from the source again."""
+        """Continue with a condenser; waiting records are read from the source again."""
         texts = self.waiting.read_again(owed, source)
         if owed:
             records = self.reader.records(texts).frame
@@ -133,7 +133,7 @@ class Intake:
         self.condenser = condenser
 
     def take(self, lines: Lines) -> None:
-        """Condenses lines, or keeps them until the initial records are complete."""
+        """Condense lines, or keep them until the initial records are complete."""
         self.read += len(lines) - lines.texts.count(b"")
         if self.condenser is not None:
             self._condense(lines, self.reader.records(lines.texts, lines.faults))
@@ -143,7 +143,7 @@ class Intake:
             self.begin()
 
     def begin(self) -> None:
-        """Makes the groups of the initial records."""
+        """Form the groups of the initial records."""
         initial = self.initial
         if not initial.records:
             self.reader.refuse_no_header()
@@ -155,7 +155,7 @@ class Intake:
         self.initial = _Initial()
 
     def _condense(self, lines: Lines, records: Records) -> None:
-        """Takes typed records; refusals are listed in the order of the lines."""
+        """Condense typed records; refusals are listed in the order of the lines."""
         self.surplus += records.surplus
         refused = dict(records.refused)
         frame, places = records.frame, records.places
@@ -172,7 +172,7 @@ class Intake:
             self.rejects.add(lines.origins[place], lines.numbers[place], refused[place])
 
     def _problems(self, frame: pl.DataFrame) -> Iterator[Problem]:
-        """What every record must fulfil, the initial ones included: a level and a class."""
+        """Yield what is wrong with a record's level or class; initial records are checked too."""
         level, classes = self.settings.level_column, self.settings.class_column
         if level is not None:
             if not frame[level].dtype.is_integer():
@@ -183,7 +183,7 @@ class Intake:
             yield Problem(is_missing(frame[classes]), reason, "give every record a class")
 
     def _refusals(self, frame: pl.DataFrame) -> Reasons:
-        """The rows that are refused, and why."""
+        """Return the rows that are refused, and why."""
         problems = list(self._problems(frame))
         if self.condenser is None:
             problems += unfit_values(frame, Schema(self.settings.columns))
@@ -251,7 +251,7 @@ class _Initial:
 
 
 def _complaint(refused: Reasons) -> str:
-    """What was refused, for people who gave the wrong file."""
+    """Say what was refused, for people who gave the wrong file."""
     if not refused:
         return ""
     first = refused[min(refused)]

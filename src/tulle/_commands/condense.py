@@ -124,7 +124,7 @@ def condense(
 
 
 def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
-    """Refuse options that would change nothing."""
+    """Raise if options would change nothing."""
     with options.naming():
         check_choice("condense", "small_classes", options.small_classes, SMALL_CLASSES)
     if options.on_command_line("small_classes") and class_column(columns, table) is None:
@@ -142,7 +142,7 @@ def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensi
 def _release(
     original: pl.DataFrame, columns: list[Column], options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
-    """Return the fitted condenser and the released table, columns in their old order."""
+    """Return the fitted condenser and the released table, columns in their original order."""
     from tulle.condense.condenser import Condenser
 
     target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
@@ -290,7 +290,7 @@ def _compared(
 def _audited(
     condenser: Any, tables: Aligned, columns: list[Column], options: Condensing, command: str
 ) -> Audit:
-    """The audit, with what only the maker of the release knows."""
+    """Return the audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
     from tulle.auditing._pictures import group_section, left_out_section, notes_section
     from tulle.auditing.audit import audited

@@ -43,7 +43,7 @@ LIMITS = (
 def recovery(
     released: Transactions, rules: Sequence[Rule], options: Hiding, seed: int | None
 ) -> dict[str, AttackFigures]:
-    """The attack, where thresholds of mining were given and every cell is known."""
+    """Run the attack, where mining thresholds were given and every cell is known."""
     from tulle._attacks.rules import rule_recovery
     from tulle._random import as_generator
 
@@ -67,7 +67,7 @@ def audit_of(
     held: str,
     command: str,
 ) -> Audit:
-    """Return the page; ``held`` is what was verified."""
+    """Return the report; ``held`` is what was verified."""
     from tulle.auditing.audit import Audit
 
     hidden = summary["rules_hidden"]
@@ -195,7 +195,7 @@ class _Run(NamedTuple):
     force: bool
 
     def whole(self, *, attacked: bool) -> Hidden:
-        """In memory."""
+        """Hide in memory."""
         from tulle._commands._baskets import open_file, put_baskets
         from tulle._random import as_generator
         from tulle.rules.containers import is_table_name
@@ -224,7 +224,7 @@ class _Run(NamedTuple):
         return Hidden(summary, _rows(report), _notes(options, summary), report, attacks)
 
     def streamed(self) -> Hidden:
-        """Window by window, in bounded memory."""
+        """Hide window by window, in bounded memory."""
         from tulle.rules._sensitive import Thresholds
         from tulle.rules._stream import hide_stream
 
@@ -270,7 +270,7 @@ class _Run(NamedTuple):
 
 
 def _settled(options: Hiding, *, stream: bool) -> Hiding:
-    """Fill in defaults that depend on the method, and refuse what would do nothing."""
+    """Fill in defaults that depend on the method, and raise for options without effect."""
     from tulle.rules._stream import WINDOW
 
     method = options.method or ("swa" if stream else "best")
@@ -339,7 +339,7 @@ def _notes(options: Hiding, summary: dict[str, Any]) -> list[str]:
 
 
 def _held(wishes: RuleFile, options: Hiding) -> str:
-    """What was verified, in words that are true of whatever was asked."""
+    """Describe what was verified, in words that are true of whatever was requested."""
     if options.disclosure is None and all(rule.disclosure is None for rule in wishes.rules):
         return HELD
     return f"{HELD}, or keeps at most the share of its baskets that may stay"

@@ -39,7 +39,7 @@ def inspect(
     *,
     force: bool = False,
 ) -> Inspection:
-    """Look at a table and write a first policy.
+    """Look at a table and write an initial policy.
 
     Without ``output`` the policy goes into the current folder under the name of the table, unless
     there is one already.
@@ -81,7 +81,7 @@ def inspect(
 
 
 def policy_path(source: str | os.PathLike[str]) -> Path:
-    """Where the policy of a table goes: ``people.csv.gz`` -> ``people.policy.toml``."""
+    """Return the path of a table's policy: ``people.csv.gz`` -> ``people.policy.toml``."""
     name = display_name(source)
     if is_sql(source):
         stem = name.rpartition("#")[2].replace("/", "_") or "table"
@@ -115,13 +115,13 @@ def _column_row(guess: Guess) -> dict[str, Any]:
 
 
 def _short_row(guess: Guess) -> dict[str, Any]:
-    """Return what fits a line of a terminal."""
+    """Return what fits on one line of a terminal."""
     row = _column_row(guess)
     return {key: row[key] for key in ("name", "kind", "role", "distinct", "action", "reason")}
 
 
 def _column_notes(guesses: list[Guess]) -> list[str]:
-    """Return what is said of several columns at once, and of people with several rows."""
+    """Return notes about several columns at once, and about people with several rows."""
     notes = []
     silent = [guess.column.name for guess in guesses if not guess.column.reason]
     if silent:

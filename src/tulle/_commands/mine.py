@@ -86,12 +86,12 @@ def _mined(baskets: Transactions, options: Mining) -> pl.DataFrame:
 
 
 def _flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
-    """Lists as text in formats that have no lists."""
+    """Return lists as text for formats that have no lists."""
     return found if format_of(output) in (Format.PARQUET, Format.ARROW) else _joined(found)
 
 
 def _joined(found: pl.DataFrame) -> pl.DataFrame:
-    """Sets as they are written in rules."""
+    """Return sets as they are written in rules."""
     import polars as pl
 
     from tulle.rules.rule import NEEDS_QUOTES

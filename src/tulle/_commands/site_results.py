@@ -36,7 +36,7 @@ def decode(
     decimals: int | None = None,
     force: bool = False,
 ) -> Done:
-    """Decode tables, rules, trees, centres and JSON; the result is for its owner's eyes."""
+    """Decode tables, rules, trees, centres and JSON; the result is for its owner only."""
     reads = {os.path.realpath(path): path for path in (source, agreement, *values)}
     if is_sql(output):
         raise ParameterError("what is decoded goes into a file of your own, not into a database")
@@ -64,7 +64,7 @@ def decode(
 
 
 def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
-    """The codec with the values of tables, and of vocabularies that other sites shared."""
+    """Return the codec with the values of tables, and of vocabularies that other sites shared."""
     from tulle.io.read import read_table
 
     for path in values:
@@ -78,7 +78,7 @@ def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
 def _decoded(
     codec: SiteCodec, source: FilePath, output: FilePath, kind: str, decimals: int | None
 ) -> Callable[[BinaryIO], object]:
-    """What writes the decoded result, decoding done."""
+    """Decode the result, and return a function that writes it."""
     if kind == "text":
         text = codec.decode_text(_text_of(source), decimals=decimals)
         return lambda file: file.write(text.encode())
@@ -137,7 +137,7 @@ def _is_vocabulary(path: FilePath) -> bool:
 
 
 def _refuse_other_agreement(source: FilePath, fingerprint: str) -> None:
-    """Results that carry a fingerprint must carry the right one."""
+    """Raise if results carry the fingerprint of another agreement."""
     found = _carried(source)
     if found is not None and found != fingerprint:
         raise DataError(
@@ -147,7 +147,7 @@ def _refuse_other_agreement(source: FilePath, fingerprint: str) -> None:
 
 
 def _carried(source: FilePath) -> str | None:
-    """The fingerprint beside a table, or inside it if the manifest is lost."""
+    """Return the fingerprint next to a table, or inside it if the manifest is lost."""
     if has_manifest(source):
         found = read_manifest(source).parameters.get("fingerprint")
     elif Path(source).suffix.lower() == ".parquet" and Path(source).is_file():

@@ -117,7 +117,7 @@ def _manifest(
     options: Mapping[str, Any],
     seed: int | None,
 ) -> Manifest:
-    """What the miner may know: nothing of the source, and of a column that it is coded."""
+    """Return what the miner may know: nothing of the source, and of a column that it is coded."""
     from tulle._random import seed_policy
     from tulle.releases import Manifest
     from tulle.sites._columns import Dropped
@@ -139,7 +139,7 @@ def _manifest(
 
 
 def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
-    """What was verified of every code, as far as it is true."""
+    """Describe what was verified of every code, as far as it is true."""
     from tulle.sites._columns import Aliased
 
     moved = ["the end of its range"] if options["clamp"] else []
@@ -149,7 +149,7 @@ def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
 
 
 def attacked_columns(agreement: SiteAgreement) -> list[str]:
-    """The columns of the plain table that attackers want to know of."""
+    """Return the columns of the plain table that attackers want to know."""
     from tulle.sites._columns import Dropped, Plain
 
     hidden = [c for c in agreement.columns if not isinstance(c, Dropped | Plain)]
@@ -171,7 +171,7 @@ def _audited(
     known: pl.DataFrame | None,
     seed: int | None,
 ) -> tuple[list[AttackResult], dict[str, float]]:
-    """The attacks on the codes, and whether miners still find the same."""
+    """Return the attacks on the codes, and whether miners still find the same."""
     from tulle._metrics.answers import same_answers
     from tulle._random import as_generator
     from tulle.auditing._sites import attack_tables
@@ -189,7 +189,7 @@ def _audited(
 
 
 def _target(agreement: SiteAgreement) -> str | None:
-    """What miners of the report predict: the target, else the first column of categories."""
+    """Return the column miners predict: the target, else the first column of categories."""
     from tulle.sites._columns import Aliased
 
     named = [column for column in agreement.columns if isinstance(column, Aliased)]
@@ -204,7 +204,7 @@ def _report(
     records: int,
     command: str,
 ) -> Audit:
-    """The owner's report: which columns are coded how, and what an adversary makes of it."""
+    """Return the owner's report: how columns are coded, and what an adversary makes of it."""
     from tulle.auditing import Audit
     from tulle.auditing._sites import WARNING
 
@@ -244,7 +244,7 @@ def _report(
 
 
 def _verdict(attacks: list[AttackResult]) -> Verdict | None:
-    """Codes are no anonymous data, and an attack that works shows it."""
+    """Return a verdict that codes are not anonymous data if an attack works."""
     from tulle.auditing._sites import warnings_of
 
     told = warnings_of(attacks)[:-1]
@@ -257,7 +257,7 @@ def _verdict(attacks: list[AttackResult]) -> Verdict | None:
 
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
-    """The worst attack on each column; the report has them all."""
+    """Return the worst attack on each column; the report has them all."""
     from tulle._report.words import attack_label
     from tulle.auditing._sites import worst_of
 

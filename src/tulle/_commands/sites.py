@@ -37,7 +37,7 @@ class Done(NamedTuple):
 def summarise(
     source: FilePath, output: FilePath, *, policy: FilePath | None = None, force: bool = False
 ) -> Done:
-    """Write what a site may tell the others of its table."""
+    """Write what a site may share with the others about its table."""
     format_of(source)
     reads = {"INPUT": source, "--policy": policy}
     check_files(reads, writes={"--output": output}, force=force)
@@ -67,7 +67,7 @@ def agree(
     force: bool = False,
     **choices: Any,
 ) -> Done:
-    """Make the agreement and write it sealed; a key file that is not there yet is made."""
+    """Create the agreement and write it sealed; create a key file that does not exist yet."""
     is_new = key_file is not None and not Path(key_file).exists()
     reads = {os.path.realpath(path): path for path in summaries} | {"--policy": policy}
     keys = {"--key-file": key_file}
@@ -119,7 +119,7 @@ def rotate(
 
 
 def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKey:
-    """What opens a sealed file: the key of a key file, or a passphrase."""
+    """Return what opens a sealed file: the key of a key file, or a passphrase."""
     if key_file is not None:
         return SecretKey.load(key_file)
     if not passphrase:
@@ -130,7 +130,7 @@ def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKe
 def load_agreement(
     path: FilePath, passphrase: str | None, key_file: FilePath | None, release: str | None
 ) -> SiteAgreement:
-    """The agreement of a file, for one release if it is named."""
+    """Load the agreement of a file, for one release if it is named."""
     from tulle.sites.agreement import SiteAgreement
 
     agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
@@ -138,19 +138,19 @@ def load_agreement(
 
 
 def carried(fingerprint: str) -> dict[str, str]:
-    """What a Parquet file says of itself, should its manifest get lost."""
+    """Return what a Parquet file says about itself, in case its manifest is lost."""
     return {CARRIED: fingerprint}
 
 
 def facts_of(agreement: SiteAgreement) -> dict[str, Any]:
-    """What everybody may know of an agreement."""
+    """Return what everybody may know of an agreement."""
     return {"fingerprint": agreement.fingerprint, "generation": agreement.generation}
 
 
 def _agreement(
     summaries: Sequence[FilePath], policy: FilePath | None, choices: dict[str, Any]
 ) -> SiteAgreement:
-    """From a policy, from summaries, or from the kinds of one and the ranges of the others."""
+    """Create an agreement from a policy, from summaries, or from both (kinds and ranges)."""
     from tulle.sites.agreement import MEASURED, OPTIONS, SiteAgreement, merged
     from tulle.sites.summary import SiteSummary, merge_summaries
 
@@ -175,7 +175,7 @@ def _words_of_policy(policy: FilePath) -> dict[str, str]:
 
 
 def _guessed(table: pl.DataFrame) -> Policy:
-    """Kinds and roles by the look of a table, of columns that tell something.
+    """Guess kinds and roles from a table, for the columns that hold information.
 
     One that is empty or the same everywhere may be full of news at the other sites: it must not be
     left out for all of them.

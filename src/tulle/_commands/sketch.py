@@ -60,7 +60,7 @@ class Sample:
         self._parts: list[tuple[npt.NDArray[np.float64], Records, Sketches]] = []
 
     def add(self, records: Records, sketches: Sketches) -> None:
-        """Each record that is released draws a number; those with the smallest numbers stay."""
+        """Draw a number for each released record and keep the records with the smallest numbers."""
         from tulle.sketch._records import Records
 
         seen = np.flatnonzero(~sketches.suppressed)
@@ -69,7 +69,7 @@ class Sample:
         self._thin()
 
     def taken(self) -> tuple[Records, Sketches]:
-        """The records of the sample, in their order."""
+        """Return the records of the sample, in their order."""
         from tulle.sketch._records import joined
         from tulle.sketch.sketches import Sketches
 
@@ -108,7 +108,7 @@ def audited(
     seed: int | None,
     command: str,
 ) -> Audit:
-    """The audit of a release whose records have these lengths, and of which this was verified."""
+    """Audit a release whose records have these lengths, and of which this was verified."""
     from tulle._metrics.sketches import dot_errors, neighbour_recall
     from tulle.auditing.audit import Audit
 
@@ -164,7 +164,7 @@ def _metrics(errors: DotErrors, recall: float, lengths: Any) -> dict[str, float]
 
 
 def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
-    """How many records have how many components, in powers of two."""
+    """Count how many records have how many components, in powers of two."""
     edges = [0, *(2**power for power in range(int(lengths.max()).bit_length() + 1))]
     rows = []
     for low, high in pairwise(edges):
@@ -186,7 +186,7 @@ def _signs(sketcher: Sketcher, records: Records, components: int) -> Signs:
 def _attacks(
     sketches: Sketches, matrix: Any, signs: Signs, rng: np.random.Generator
 ) -> tuple[dict[str, AttackFigures], AttackFigures]:
-    """What intruders without the key get, and what one with the key gets."""
+    """Return what intruders without the key get, and what one with the key gets."""
     from tulle._attacks.sketches import (
         signs_guessed,
         signs_learnt,
@@ -343,7 +343,7 @@ def sketch(
 
 
 def _refuse_unused(options: Sketching) -> None:
-    """Refuse what the model would not look at; a policy may be for the other model."""
+    """Raise for options the model would ignore; a policy may be for the other model."""
     in_question = [name for name in _OF_PAIRS if name in options.words]
     if options.on_command_line("model"):
         in_question = [name for name in in_question if options.on_command_line(name)]
@@ -375,7 +375,7 @@ def _sketched(
     lengths: list[npt.NDArray[np.int64]],
     sample: Sample | None,
 ) -> Iterator[Sketches]:
-    """The sketches of each batch; their lengths are put down, their records offered."""
+    """Yield the sketches of each batch; note their lengths, offer their records to the sample."""
     from tulle.sketch._records import Records
 
     done = 0
@@ -399,8 +399,9 @@ def _sketched(
 
 @contextmanager
 def _kept(key: SecretKey, path: FilePath | None, release: FilePath) -> Iterator[Iterator[Sketches]]:
-    """No sketches, but to be asked for after all others: then the key is kept, just before they
-    appear. It goes away again if they do not.
+    """Yield an empty iterator that saves the key when exhausted, after all sketches.
+
+    The key is removed again if the release does not appear.
     """
     saved = []
 

@@ -35,7 +35,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 def format_of_source(address: str) -> str:
-    """CSV or NDJSON, by the ending of the file or of the first files in a folder."""
+    """Return CSV or NDJSON, by the suffix of the file or of the first files in a folder."""
     if address.startswith(_BROKERS):
         return "ndjson"
     names = [address]
@@ -58,7 +58,7 @@ def open_source(
     position: Position | None,
     restart: str | None,
 ) -> Source:
-    """Standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
+    """Open standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
     from tulle.stream._folder import FolderSource
     from tulle.stream._sources import FileSource, StandardInput
 
@@ -86,7 +86,7 @@ def open_source(
 
 
 def _require_kind(position: Position | None, wanted: str) -> None:
-    """A position of one kind of source means nothing to another."""
+    """Raise if a position belongs to another kind of source."""
     if position is None:
         return
     before = next((kind for key, kind in _KINDS.items() if key in position), _PIPE)
@@ -100,9 +100,7 @@ def check_places(
     state: str | os.PathLike[str],
     report: str | os.PathLike[str] | None,
 ) -> None:
-    """Refuse a source that is not there, and one name for two things: the later one would be
-    written over the other.
-    """
+    """Raise for a missing source, or for one path with two uses: one would overwrite the other."""
     if source != "-" and not source.startswith(_BROKERS) and not os.path.exists(source):
         raise DataError(f"{source} does not exist")
     taken = {Path(source).resolve(): "the source", Path(output).resolve(): "the output folder"}
@@ -120,7 +118,7 @@ def check_places(
 
 @contextmanager
 def asked_to_stop() -> Iterator[list[int]]:
-    """Collects the signals; a thread that is not the main one gets none."""
+    """Collect signals; a thread other than the main one gets none."""
     asked: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield asked
@@ -140,7 +138,7 @@ def asked_to_stop() -> Iterator[list[int]]:
 
 
 def counts_of(intake: Intake) -> dict[str, Any]:
-    """Lines, records and groups so far."""
+    """Return the numbers of lines, records and groups so far."""
     counts = {"read": intake.read, "seen": intake.seen}
     condenser = intake.condenser
     if condenser is not None:
@@ -156,7 +154,7 @@ def counts_of(intake: Intake) -> dict[str, Any]:
 
 
 def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str]:
-    """What else its owner should know, in sentences without data.
+    """Return what else the owner should know, in sentences without data.
 
     ``sealed``: the state holds the records that wait.
     """
@@ -188,7 +186,7 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
 
 
 def _notes_of_columns(intake: Intake) -> list[str]:
-    """Whose levels rule, which columns are not released, and how few records that rests on."""
+    """Note whose levels apply, which columns are dropped, and how few records that rests on."""
     notes = []
     level = intake.settings.level_column
     if level is not None and "k" in intake.settings.options.words:
@@ -235,7 +233,7 @@ def stream(
     command: str = "",
     **options: Any,
 ) -> Streamed:
-    """Condenses a stream until it ends, or until the process is asked to stop.
+    """Condense a stream until it ends, or until the process is asked to stop.
 
     Where the ``state`` file exists, the stream goes on from it. ``output`` is the folder of the
     snapshots. Options left at None follow the policy, then the defaults.
@@ -284,7 +282,7 @@ class _Run:
         self.owes_snapshot = False  # begun before a kill: it must be finished as it was begun
 
     def open(self, address: str, kind: str | None, *, follow: bool, restart: str | None) -> None:
-        """Begins, or goes on from the checkpoint."""
+        """Start, or resume from the checkpoint."""
         from tulle._commands._stream_intake import Intake, Rejects
         from tulle._commands._stream_snapshots import check_folder
         from tulle.stream._records import RecordReader
@@ -323,7 +321,7 @@ class _Run:
         self.intake.surplus = extra["surplus_keys"]
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
-        """Reads, condenses, saves and releases until the source ends or somebody says stop."""
+        """Read, condense, save and release until the source ends or a signal arrives."""
         assert self.source is not None
         while not stop:
             self._keep_up()  # first: a run that was killed here goes on here
@@ -341,12 +339,12 @@ class _Run:
             self.intake.begin()
 
     def close(self) -> None:
-        """Lets go of the source."""
+        """Close the source."""
         if self.source is not None:
             self.source.close()
 
     def finish(self) -> Streamed:
-        """A last snapshot, if there is something new to show, and the summary."""
+        """Write a last snapshot if there is anything new to show, and return the summary."""
         if self.intake.seen > self.shown:
             self._show()
         elif self.dirty and self.intake.condenser is not None:
@@ -360,7 +358,7 @@ class _Run:
         return Streamed(summary, self.written, notes)
 
     def report(self, path: str | os.PathLike[str], command: str) -> None:
-        """Writes the report of the stream so far."""
+        """Write the report of the stream so far."""
         from tulle._commands._stream_snapshots import stream_result
         from tulle._report import save
 
@@ -378,7 +376,7 @@ class _Run:
             save({**result, "command": command}, path, force=True)  # checked in the beginning
 
     def _read(self) -> Lines | None:
-        """The next lines; what was condensed is saved before a source that fails ends the run."""
+        """Return the next lines; save what was condensed before a failing source ends the run."""
         assert self.source is not None
         try:
             return self.source.read(self._room())
@@ -388,7 +386,7 @@ class _Run:
             raise
 
     def _room(self) -> int:
-        """How many lines to read: the initial records, and snapshots, end with a batch."""
+        """Return how many lines to read: the initial records, and snapshots, end with a batch."""
         options = self.settings.options
         if self.intake.condenser is None:
             return int(min(BATCH, options.init - self.intake.initial.records))
@@ -397,7 +395,7 @@ class _Run:
         return int(min(BATCH, options.every - self.intake.seen % options.every))
 
     def _keep_up(self) -> None:
-        """Snapshots and checkpoints that are due."""
+        """Write the snapshots and checkpoints that are due."""
         if self.intake.condenser is None:
             return
         options, seen, now = self.settings.options, self.intake.seen, time.monotonic()
@@ -431,7 +429,7 @@ class _Run:
         self.saved_at, self.dirty = time.monotonic(), False
 
     def _show(self) -> None:
-        """One snapshot release.
+        """Write one snapshot release.
 
         The state says so first. Killed in between, the next run makes the same release before it
         reads on: two releases with one number could be subtracted.
@@ -463,7 +461,7 @@ class _Run:
 
 @contextmanager
 def _written(path: Path) -> Iterator[None]:
-    """Says which file could not be written, and that nothing is lost."""
+    """Add to an error which file could not be written, and that nothing is lost."""
     try:
         yield
     except OSError as error:

@@ -68,7 +68,7 @@ def tune(
     force: bool = False,
     **given: Any,
 ) -> Tuned:
-    """Search the group size; with ``output``, condense the table with it too."""
+    """Search the group size; with ``output``, also condense the table with it."""
     for table_file in (source, output):
         if table_file is not None:
             format_of(table_file)
@@ -109,7 +109,7 @@ def tune(
 
 
 def _target(columns: list[Column]) -> Column:
-    """Return what a miner predicts; there must be no levels, which leave no size to find."""
+    """Return what a miner predicts; levels are refused, because they leave no size to find."""
     aim, levels = column_of(columns, Role.TARGET), column_of(columns, Role.LEVEL)
     if aim is None:
         raise ParameterError("tune needs --target COLUMN, or a policy with a target")

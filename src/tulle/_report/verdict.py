@@ -79,7 +79,7 @@ def _gate_told(gate: Gate) -> str:
 
 
 def grade(name: str, attack: AttackFigures, tried: int) -> str:
-    """'grave', 'notable' or '' for the excess of one of ``tried`` attacks.
+    """Return 'grave', 'notable' or '' for the excess of one of ``tried`` attacks.
 
     A grade that was given before stays: the public edition rounds figures, not grades.
     """
@@ -97,7 +97,7 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
 
 
 def _attacks_graded(result: Whole, wanted: str) -> list[str]:
-    """What is to be said of the attacks of a grade: the worst of each kind, the worst first."""
+    """Describe the attacks of a grade: the worst of each kind, the worst first."""
     attacks = result["attacks"]
     found = [n for n, attack in attacks.items() if grade(n, attack, len(attacks)) == wanted]
     found.sort(key=lambda name: -attacks[name]["risk"])
@@ -133,7 +133,7 @@ def _caveats(attacks: Mapping[str, AttackFigures]) -> list[str]:
 
 
 def _no_control(attacks: Mapping[str, AttackFigures]) -> list[str]:
-    """What is missing if attacks that a control would explain have none."""
+    """Say what is missing if attacks that a control would explain have none."""
     explained = [n for n in attacks if n.partition(":")[0] in _GRAVE_WITHOUT_CONTROL]
     if not explained or any(attacks[name]["control"] is not None for name in explained):
         return []

@@ -143,17 +143,17 @@ ATTACKS = {
 
 
 def metric_words(name: str) -> Words:
-    """What a report says of a measure; an unknown one keeps its own name."""
+    """Return what a report says of a measure; an unknown one keeps its own name."""
     return METRICS.get(name, Words(_spaced(name), ""))
 
 
 def metric_rank(name: str) -> int:
-    """The place of a measure in a report; unknown ones come last, in the order they were given."""
+    """Return the position of a measure in a report; unknown ones come last, in the order given."""
     return list(METRICS).index(name) if name in METRICS else len(METRICS)
 
 
 def attack_label(name: str) -> str:
-    """The label of an attack; ``inference:income`` reads 'Inference: income'.
+    """Return the label of an attack; ``inference:income`` reads 'Inference: income'.
 
     >>> attack_label("inference:income")
     'Inference: income'
@@ -164,12 +164,12 @@ def attack_label(name: str) -> str:
 
 
 def control_words(name: str) -> str:
-    """Who or what the control of an attack is."""
+    """Say who or what the control of an attack is."""
     return "rules that nobody hid" if name == "rule_recovery" else _STRANGERS
 
 
 def number(value: Any, style: str = "plain") -> str:
-    r"""A number as people write it; words pass through.
+    r"""Format a number for people; words pass through.
 
     >>> number(32561), number(0.98765), number(0.0512, "share"), number(None), number(True)
     ('32,561', '0.988', '5.1\xa0%', '-', 'yes')
@@ -200,12 +200,12 @@ def number(value: Any, style: str = "plain") -> str:
 
 
 def as_given(value: Any) -> str:
-    """A seed or a version as somebody would type it; everything else as people write it."""
+    """Format a seed or a version as one would type it; everything else for people."""
     return str(value) if isinstance(value, int) else number(value)
 
 
 def _almost_one(value: float) -> str:
-    """Not quite perfect is never written as 1."""
+    """Format a value that is not quite perfect, never as 1."""
     return f"{math.floor(value * 1e4) / 1e4:g}" if value < 0.9999 else "> 0.9999"
 
 

@@ -35,7 +35,7 @@ def attack_tables(
     splits: Mapping[str, float] | None = None,
     random_state: RandomState = None,
 ) -> list[AttackResult]:
-    """All attacks on every coded column of a table.
+    """Run all attacks on every coded column of a table.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def attack_tables(
 
 
 def worst_of(results: Iterable[AttackResult]) -> dict[str, AttackResult]:
-    """The most successful attack on each column, worst column first."""
+    """Return the most successful attack on each column, worst column first."""
     worst: dict[str, AttackResult] = {}
     for result in sorted(results, key=lambda result: -result.rate):
         worst.setdefault(result.name.partition(":")[2], result)
@@ -79,7 +79,7 @@ def worst_of(results: Iterable[AttackResult]) -> dict[str, AttackResult]:
 
 
 def warnings_of(results: Iterable[AttackResult]) -> list[str]:
-    """What a report must say of the attacks that worked, in plain words, worst column first."""
+    """Say in plain words which attacks worked, worst column first."""
     lines = []
     for column, result in worst_of(results).items():
         if result.failed:
@@ -93,7 +93,7 @@ def warnings_of(results: Iterable[AttackResult]) -> list[str]:
 
 
 def _means(result: AttackResult) -> str:
-    """How the attacker did it, in words that need no explanation."""
+    """Describe how the attacker did it, in words that need no explanation."""
     known = result.details.get("known pairs")
     if known is not None:
         return f"somebody who knows {known} of the people"
@@ -115,7 +115,7 @@ def _attack_codes(
 
 
 def _with_pairs(table: pl.DataFrame, coded: Sequence[str]) -> pl.DataFrame:
-    """The table with a column for each pair that was coded together as ``first+second``."""
+    """Return the table with a column for each pair that was coded together as ``first+second``."""
     names = table.columns
     pairs = [(f, s) for f in names for s in names if f != s and f"{f}+{s}" in coded]
     return table.with_columns(
@@ -137,7 +137,7 @@ def _numbers(series: pl.Series) -> Floats:
 
 
 def _number(text: str | None) -> float:
-    """A number or moment that a file keeps as text; NaN for any other."""
+    """Convert a number or moment stored as text; NaN for anything else."""
     if text is None:
         return float("nan")
     with suppress(ValueError):

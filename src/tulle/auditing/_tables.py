@@ -58,7 +58,7 @@ class Aligned:
 
     @property
     def present(self) -> tuple[Records, ...]:
-        """The two or three tables."""
+        """Return the two or three tables."""
         both = (self.original, self.release)
         return both if self.control is None else (*both, self.control)
 
@@ -98,7 +98,7 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
 
 
 def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
-    """One kind for a column; whole and decimal numbers go together, an empty column with any."""
+    """Return one kind for a column; whole and decimal numbers agree, an empty column with any."""
     filled = {which: part for which, part in parts.items() if part.null_count() < len(part)}
     words = {which: _kind_word(part) for which, part in filled.items()}
     distinct = set(words.values())
@@ -121,7 +121,7 @@ def _kind_word(series: pl.Series) -> str:
 
 
 def _is_whole(series: pl.Series) -> bool:
-    """Whether numbers are whole, in whichever type they come."""
+    """Return whether numbers are whole, whatever their type."""
     if series.dtype.is_integer():
         return True
     numbers = series.cast(pl.Float64).drop_nulls()
@@ -129,7 +129,7 @@ def _is_whole(series: pl.Series) -> bool:
 
 
 def _entries(policy: Any) -> dict[str, Column | Kind | Role]:
-    """What a policy, its file, a mapping or some Columns say of each column."""
+    """Return what a policy, its file, a mapping or some Columns say about each column."""
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
     listed = getattr(policy, "columns", policy)
@@ -199,14 +199,14 @@ def _listed(names: list[str]) -> str:
 def _agreed_kind(
     name: str, tables: Mapping[str, pl.DataFrame], entry: Column | Kind | Role | None
 ) -> Kind:
-    """The kind of a column; numbers that the policy calls categories are categories."""
+    """Return the kind of a column; numbers that the policy calls categories are categories."""
     kind = _shared_kind(name, {which: table[name] for which, table in tables.items()})
     declared = (entry.kind if isinstance(entry, Column) else entry) in _WORDS
     return Kind.CATEGORY if declared and kind in NUMBERS else kind
 
 
 def _refuse_members(original: Records, control: Records) -> None:
-    """A control that is in the data would make every attack look harmless.
+    """Raise if control records are in the data: every attack would look harmless.
 
     Strangers may have a twin in the data, about as often as people in it have one.
     """
@@ -247,7 +247,7 @@ def _alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
 
 
 def _as_numbers(series: pl.Series) -> pl.Series:
-    """Numbers as they are, dates in microseconds, durations and times of the day in seconds."""
+    """Convert to numbers: dates in microseconds, durations and times of day in seconds."""
     if series.dtype == pl.Time:
         series = series.cast(pl.Int64) / 1e9
     elif isinstance(series.dtype, pl.Duration):
@@ -259,7 +259,7 @@ def _as_numbers(series: pl.Series) -> pl.Series:
 
 
 def _as_words(series: pl.Series) -> pl.Series:
-    """Categories in words; of numbers 7 and 7.0 are one."""
+    """Convert categories to words; among numbers 7 and 7.0 are one."""
     words = series.cast(pl.String)
     if not (series.dtype.is_float() or series.dtype.is_decimal()) or not _is_whole(series):
         return words
@@ -296,7 +296,7 @@ def _coded(name: str, series: list[pl.Series]) -> _Coded:
 
 
 def _centre_and_scale(known: Floats) -> tuple[float, float]:
-    """Mean and standard deviation (1 if there is none), of numbers of any size."""
+    """Compute mean and standard deviation (1 if there is none) of numbers of any size."""
     size = float(np.abs(known).max(initial=0.0))
     if size == 0:
         return 0.0, 1.0
@@ -359,7 +359,7 @@ class MatrixView:
         }
 
     def matrix(self, frame: pl.DataFrame, *, without: str | None = None) -> Floats:
-        """Return one row for each record; ``without`` leaves the dimensions of a column out."""
+        """Return one row per record; ``without`` leaves out the dimensions of a column."""
         encoder = self._encoder
         strange = self._strange(frame)
         # an encoder refuses what it has not seen: a known cell stands in, and is overwritten below
@@ -378,7 +378,7 @@ class MatrixView:
         return matrix if without is None else np.delete(matrix, encoder.slices_[without], axis=1)
 
     def moments(self, frame: pl.DataFrame) -> tuple[Floats, Floats]:
-        """Return mean and covariance of the dimensions, without the matrix of all records."""
+        """Compute mean and covariance of the dimensions, without the matrix of all records."""
         shift = self.matrix(frame.head(_ROWS)).mean(axis=0)
         total, products = np.zeros(len(shift)), np.zeros((len(shift), len(shift)))
         for block in self._blocks(frame):
@@ -389,7 +389,7 @@ class MatrixView:
         return mean + shift, products / frame.height - np.outer(mean, mean)
 
     def projected(self, frame: pl.DataFrame, middle: Floats, axes: Floats) -> Floats:
-        """Return where the records are on some axes through a middle."""
+        """Return the coordinates of the records on some axes through a middle."""
         return np.vstack([(block - middle) @ axes for block in self._blocks(frame)])
 
     def _blocks(self, frame: pl.DataFrame) -> Iterator[Floats]:

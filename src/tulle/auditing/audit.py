@@ -70,7 +70,7 @@ class Audit:
     result: Result
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain words and numbers, the verdict included.
+        """Return everything as plain words and numbers, including the verdict.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class Audit:
 
     @property
     def verdict(self) -> Verdict:
-        """``level`` (good, caution, bad), ``text`` and ``reasons``."""
+        """Return ``level`` (good, caution, bad), ``text`` and ``reasons``."""
         return verdict(completed(self.result))
 
     def html(self, edition: str = "owner") -> str:
@@ -338,7 +338,7 @@ def _attacks(
 def _planned(
     tables: Aligned, columns: list[str], attempts: int
 ) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
-    """Each attack by name, waiting for its generator."""
+    """Yield each attack by name, waiting for its generator."""
     original, release, control = tables.original, tables.release, tables.control
     known = tables.of_role(Role.QUASI) or None
     tried: dict[str, Any] = {"control": control, "attempts": attempts}
@@ -355,7 +355,7 @@ def _planned(
 
 
 def _known_beside(column: str, known: list[str] | None) -> list[str] | None:
-    """What is known when a column is the secret; everything else, if nothing is left."""
+    """Return what is known when a column is the secret; everything else, if nothing is left."""
     others = [name for name in known or [] if name != column]
     return others or None
 
@@ -369,7 +369,7 @@ def _metrics(
     attempts: int,
     generator: np.random.Generator,
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """The measures, and how many records are behind those that do not look at all of them."""
+    """Return the measures, and how many records are behind those that do not use all of them."""
     near, model, tell = spawn(generator, 3)
     moved = [row["distance"] for row in distances.values()]
     nearness = measures.nearness(tables, near, attempts)
@@ -401,7 +401,7 @@ def _target(tables: Aligned, target: str | None) -> str | None:
 
 
 def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | None) -> list[str]:
-    """The columns to infer; one alone has nothing to be inferred from."""
+    """Return the columns to infer; a single column has nothing to be inferred from."""
     if isinstance(sensitive, str):
         raise ParameterError(f"The 'sensitive' of audit is a list of columns: ['{sensitive}'].")
     if len(tables.columns) < 2:
@@ -421,7 +421,7 @@ def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | Non
 def _left_out(
     tables: Aligned, hidden: Sequence[str], sensitive: Sequence[str] | None
 ) -> dict[str, str]:
-    """A word on columns that are not inferred because there are so many."""
+    """Note the columns that are not inferred because there are so many."""
     total = len(tables.columns)
     if sensitive is not None or len(hidden) < _MOST_SECRETS or total == len(hidden):
         return {}
@@ -439,13 +439,13 @@ def _check_column(tables: Aligned, option: str, name: str) -> None:
 
 
 def _attempts(tables: Aligned) -> int:
-    """So many that a search through all records stays a matter of seconds."""
+    """Return how many attempts keep a search through all records a matter of seconds."""
     largest = max(len(tables.original), len(tables.release))
     return max(_FEWEST, min(_MOST, _MOST * _LARGE // largest))
 
 
 def _seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:
-    """A generator, and the seed to repeat the audit with."""
+    """Return a generator, and the seed to repeat the audit with."""
     if random_state is None:
         random_state = secrets.randbits(32)
     seed = int(random_state) if isinstance(random_state, Integral) else "a generator was given"

@@ -67,7 +67,7 @@ def tulle(ctx: click.Context, debug: bool) -> None:
 
 
 def main() -> None:
-    """Runs the command line; a user's mistake ends in one line, never in a traceback."""
+    """Run the command line; a user's mistake ends in one line, never in a traceback."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows ASCII only, or half a name
@@ -102,7 +102,7 @@ def main() -> None:
 def _warn(
     debug: bool, message: Warning | str, category: type[Warning], place: str, line: int, *_: object
 ) -> None:
-    """Our own warnings are for the user; those of others may quote a cell: their place will do."""
+    """Show our own warnings; of others, which may quote a cell, only where they arose."""
     if issubclass(category, PrivacyWarning):
         output.warn(str(message))
     elif debug:

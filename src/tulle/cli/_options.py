@@ -62,7 +62,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for m
 
 
 def releasing(command: Command) -> Command:
-    """The options of every command that writes a release."""
+    """Add the options of every command that writes a release."""
     for option in (as_json, force, seed, report, policy, output, source):
         command = option(command)
     return command

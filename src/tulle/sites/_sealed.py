@@ -54,7 +54,7 @@ class _Header:
 
 
 def seal(plain: bytes, content: str, lock: Lock) -> bytes:
-    """The bytes of a sealed file."""
+    """Return the bytes of a sealed file."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     salt, nonce = secrets.token_bytes(16), secrets.token_bytes(12)
@@ -69,7 +69,7 @@ def seal(plain: bytes, content: str, lock: Lock) -> bytes:
 def unseal(
     sealed: bytes, content: str, lock: Lock, name: str = "the file", opener: str = "key file"
 ) -> bytes:
-    """What is inside; a clear error for each thing that can be wrong.
+    """Return the content; raise a clear error for each thing that can be wrong.
 
     ``opener`` is where a key comes from, in words.
     """
@@ -100,7 +100,7 @@ def unseal(
 def write_sealed(
     path: str | os.PathLike[str], plain: bytes, content: str, lock: Lock, *, force: bool = False
 ) -> None:
-    """Writes a sealed file that only its owner can read."""
+    """Write a sealed file that only its owner can read."""
     sealed = seal(plain, content, lock)
     with atomic_write(path, force=force, mode=0o600) as file:
         file.write(sealed)
@@ -109,7 +109,7 @@ def write_sealed(
 def read_sealed(
     path: str | os.PathLike[str], content: str, lock: Lock, opener: str = "key file"
 ) -> bytes:
-    """Reads a sealed file."""
+    """Read a sealed file."""
     try:
         if Path(path).stat().st_size > _LONGEST_FILE:
             raise KeyMaterialError(f"{path} is too large for a sealed file")

@@ -14,7 +14,7 @@ from tulle.table._frames import Exit, enter, keep_index
 def named_columns(
     X: Any, agreed: Sequence[str], given: Sequence[str] | None = None
 ) -> list[pl.Series]:
-    """The columns of a table, under the names given for them, if any.
+    """Return the columns of a table, under the names given for them, if any.
 
     Arrays and lists have no names: without given ones they must have the agreed columns, all of
     them and in that order, as ``transform`` gives them.
@@ -32,7 +32,7 @@ def named_columns(
 
 
 def rebuild(X: Any, frame: pl.DataFrame, home: Exit | None = None) -> Any:
-    """A polars frame as the kind of table that X is; in the types of ``home`` if that is alike."""
+    """Convert a polars frame to the container of X, in the types of ``home`` if that is alike."""
     if isinstance(X, pl.DataFrame):
         return frame
     exit = enter(X)[1]

@@ -160,7 +160,7 @@ class SiteAgreement:
 
     @classmethod
     def from_summaries(cls, summaries: Iterable[Any], **choices: Any) -> SiteAgreement:
-        """Create an agreement from what each site says of its own table.
+        """Create an agreement from the summaries of the sites' tables.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ class SiteAgreement:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that an encoded table has."""
+        """Return the columns of an encoded table."""
         return tuple(c.name for c in self.columns if not isinstance(c, Dropped))
 
     def __getitem__(self, name: str) -> Coded:
@@ -321,7 +321,7 @@ class SiteAgreement:
         ]
 
     def keyed_id(self, digest: str) -> str:
-        """Return a name for a table that says nothing without the key.
+        """Return a name for a table that reveals nothing without the key.
 
         Parameters
         ----------
@@ -442,7 +442,7 @@ class Choices:
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     def check(self, columns: Sequence[Column]) -> None:
-        """Refuses a wrong shape, a column that is not there, a choice against another."""
+        """Raise for a wrong shape, an unknown column, or choices that contradict each other."""
         check_choice(OWNER, "cuts", self.cuts, CUTS)
         check_int(OWNER, "groups", self.groups, 1, 256)
         self._check_shapes()
@@ -519,7 +519,7 @@ OPTIONS = tuple(part.name for part in fields(Choices))
 
 
 def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of a policy, and before them those that are given: of a mapping column by column."""
+    """Merge the choices of a policy with those given, which win; mappings are merged by column."""
     both = {**kept, **given}
     for option in set(kept) & set(given) & set(_MAPPINGS):
         if not isinstance(kept[option], Mapping):
@@ -542,7 +542,7 @@ _MOMENTS = ("date", "time", "timestamp")  # the range says which
 
 
 def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
-    """The coded columns of an agreement, drawn with the key."""
+    """Return the coded columns of an agreement, drawn with the key."""
     columns = as_columns(schema)
     choices.check(columns)
     paired = {name: pair for pair in choices.joint for name in pair}
@@ -559,14 +559,14 @@ def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
 
 
 def redraw(column: Coded, key: SecretKey) -> Coded:
-    """The column under another key: secret cut points are drawn anew, the rest is kept."""
+    """Return the column under another key: secret cut points are drawn again, the rest is kept."""
     if not isinstance(column, Graded) or column.cuts == "given":
         return column
     return _exact(_drawn(column, key))
 
 
 def as_columns(schema: Any) -> list[Column]:
-    """The columns of a policy, of a sequence of columns, or of a mapping of names to kinds."""
+    """Return the columns of a policy, a sequence of columns, or a mapping of names to kinds."""
     if hasattr(schema, "columns"):
         schema = schema.columns
     if isinstance(schema, Mapping):
@@ -648,7 +648,7 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
 
 
 def _exact(column: Graded) -> Graded:
-    """Time stamps counted in the finest ticks that come back exactly over their range."""
+    """Count time stamps in the finest ticks that come back exactly over their range."""
     while column.type in CLOCKS and column.tolerance >= ROUNDS_BACK and column.tick < 1_000_000:
         column = replace(
             column,
@@ -661,7 +661,7 @@ def _exact(column: Graded) -> Graded:
 
 
 def _drawn(column: Graded, key: SecretKey) -> Graded:
-    """Secret cut points and group numbers from the key."""
+    """Draw secret cut points and group numbers from the key."""
     secret = key.derive(f"sites/cuts/{column.name}", 8 * (2 * column.groups + 2))
     uniforms = np.frombuffer(secret, dtype="<u8").astype(np.float64) / 2.0**64
     ends = (column.low, column.high, column.groups)

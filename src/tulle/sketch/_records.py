@@ -40,7 +40,7 @@ _TABLE_ROWS = 10_000  # of a table held at once
 
 
 def tokens(document: str) -> list[str]:
-    """The terms of a document, in order, repeated ones repeated.
+    """Split a document into terms, in order, with repetitions.
 
     >>> tokens("The cat's hat: a HAT!")
     ['the', 'cat', 'hat', 'hat']
@@ -49,17 +49,17 @@ def tokens(document: str) -> list[str]:
 
 
 def is_text_file(path: FilePath) -> bool:
-    """Whether the name says that a file holds documents; baskets are all others."""
+    """Return whether a file holds documents, by its name; all others hold baskets."""
     return _ends(path, _LINES + _JSON + _TABLES)
 
 
 def is_basket_file(path: FilePath) -> bool:
-    """Whether the name says that a file holds baskets, or says nothing."""
+    """Return whether the name says that a file holds baskets, or says nothing."""
     return _ends(path, _BASKETS) or not Path(path).suffix
 
 
 def documents(path: FilePath, field: str = "text") -> Iterator[str]:
-    """The documents of a file, one after the other, in bounded memory.
+    """Yield the documents of a file in bounded memory.
 
     They are the lines of ``.txt``, or a field of JSON lines or of a table. A missing value is an
     empty document; what is no text is counted to the end of the file, and refused.
@@ -158,7 +158,7 @@ _NO_NUMBER = "a cell of X is no number: give counts or weights, or texts as a li
 
 
 def refuse_other_shapes(X: Any) -> None:
-    """Refuses what is no matrix, without a cell of it; the words of scikit-learn quote the data."""
+    """Raise if X is not a matrix, without a cell of it; scikit-learn's messages quote the data."""
     try:
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     except ValueError:
@@ -182,7 +182,7 @@ def refuse_other_shapes(X: Any) -> None:
 
 
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """The matrix of X after the checks of scikit-learn, whose words must not quote a cell."""
+    """Return X as a matrix checked by scikit-learn, whose messages must not quote a cell."""
     refuse_other_shapes(X)
     checks = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
     try:
@@ -196,7 +196,7 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def canonical(matrix: Any) -> Any:
-    """A float copy-if-needed with sorted columns, no duplicates and no stored zeros.
+    """Return floats with sorted columns, no duplicates and no stored zeros; copy only if needed.
 
     Whole numbers whose sketches are exact in single precision become float32.
     """
@@ -222,7 +222,7 @@ def canonical(matrix: Any) -> Any:
 
 
 def _of_fair_size(rows: Any) -> Any:
-    """Refuses entries with which a promise could not be checked; widens those of large floats."""
+    """Raise if entries are too large for the guarantee to be checked; widen large floats."""
     sizes = np.abs(rows.data)
     smallest, largest = float(sizes.min(initial=1)), float(sizes.max(initial=1))
     if smallest < _SMALLEST or largest > _LARGEST:
@@ -248,7 +248,7 @@ class Records(NamedTuple):
 
 
 def as_records(X: Any, text: str = "text") -> Records | None:
-    """Records of anything that is no matrix; None if ``X`` looks like a matrix.
+    """Convert anything but a matrix to records; None if ``X`` looks like a matrix.
 
     Taken are: the path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents),
     :class:`~tulle.transactions.Transactions`, a list (or a column of a table) of texts, a list of
@@ -279,7 +279,7 @@ def record_batches(
     records: int = _BATCH_RECORDS,
     entries: int = _BATCH_ENTRIES,
 ) -> Iterator[Records]:
-    """The records of a file in batches, in bounded memory; each has its own columns.
+    """Yield the records of a file in batches, in bounded memory; each has its own columns.
 
     A batch ends after so many records or entries. Baskets whose items are words are one batch.
     """
@@ -291,7 +291,7 @@ def record_batches(
 
 
 def numbered(matrix: Any) -> Records:
-    """Records of a canonical matrix; of a very wide one only the columns that occur."""
+    """Return the records of a canonical matrix; of a very wide one only the columns that occur."""
     from scipy.sparse import csr_array
 
     if matrix.shape[1] <= 8 * matrix.nnz + 1_000_000:
@@ -303,7 +303,7 @@ def numbered(matrix: Any) -> Records:
 
 
 def joined(parts: Sequence[Records]) -> Records:
-    """Records with terms one below the other; columns that nobody has are left out."""
+    """Stack records with terms; columns that no record uses are left out."""
     from scipy.sparse import csr_array
 
     column_of: dict[str, int] = {}
@@ -332,7 +332,7 @@ def _from_file(path: FilePath, text: str) -> Records:
 
 
 def _baskets(path: FilePath) -> Transactions:
-    """The baskets of a file; only some kinds of files hold baskets of words."""
+    """Return the baskets of a file; only some file formats hold baskets of words."""
     baskets = read_fimi(path)
     if baskets.names.dtype.kind == "O" and not is_basket_file(path):
         raise DataError(
@@ -359,7 +359,7 @@ def _basket_batches(path: FilePath, records: int) -> Iterator[Records]:
 
 
 def _with_terms(batches: Iterable[Records]) -> Iterator[Records]:
-    """The same, if at least one of them holds a term."""
+    """Yield the same batches, or raise if none of them holds a term."""
     empty = True
     for batch in batches:
         empty = empty and not batch.terms
@@ -384,7 +384,7 @@ def _from_baskets(baskets: Transactions) -> Records:
 
 
 def _kind(rows: list[Any]) -> str | None:
-    """What the rows are: text, weights or bags; None for anything else."""
+    """Return what the rows are: text, weights or bags; None for anything else."""
     if not rows:
         raise DataError("Found no record (0 sample(s)): give at least one")
     present = [row for row in rows if not _is_missing(row)]
@@ -431,7 +431,7 @@ def _batches(
 def _batch(
     bags: Iterator[Mapping[str, float]], records: float, entries: float, dtype: Any
 ) -> Records | None:
-    """The next bags as records; None if there is none left."""
+    """Return the next bags as records; None if there are none left."""
     from scipy.sparse import csr_array
 
     column_of: dict[str, int] = {}
@@ -453,5 +453,5 @@ def _batch(
 
 
 def _narrow(ends: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """As 32-bit numbers if they fit: much of scikit-learn takes no others."""
+    """Convert to 32-bit numbers if they fit: much of scikit-learn accepts no others."""
     return ends.astype(np.int32) if ends[-1] < 2**31 else ends

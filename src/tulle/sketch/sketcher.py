@@ -28,7 +28,7 @@ Lengths = npt.NDArray[np.int64]
 
 
 def spread(matrix: Any) -> npt.NDArray[np.float64]:
-    """min over k of |x|² - x_k², summed without the largest entry, so that nothing cancels."""
+    """Compute min over k of |x|² - x_k², summed without the largest entry: nothing cancels."""
     squares = matrix.data.astype(np.float64) ** 2
     counts = np.diff(matrix.indptr)
     result, filled = np.zeros(matrix.shape[0]), counts > 0
@@ -43,7 +43,7 @@ def spread(matrix: Any) -> npt.NDArray[np.float64]:
 
 
 def delta_lengths(matrix: Any, delta: float, max_components: int) -> Lengths:
-    """Components of each record; 0 means that the record must be suppressed."""
+    """Return the number of components of each record; 0 if the record must be suppressed."""
     room = spread(matrix)
     with np.errstate(over="ignore"):  # beyond all numbers is beyond max_components too
         lengths = np.minimum(np.floor(room / delta), max_components).astype(np.int64)
@@ -53,7 +53,7 @@ def delta_lengths(matrix: Any, delta: float, max_components: int) -> Lengths:
 
 
 def broken_records(matrix: Any, lengths: Lengths, delta: float) -> int:
-    """How many records with these lengths break the promise."""
+    """Count the records whose lengths break the guarantee."""
     return int(np.sum((lengths > 0) & (spread(matrix) < lengths * delta)))
 
 
@@ -86,7 +86,7 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(matrix: Any, graph: Graph, criterion: str) -> Pairs:
-    """The directed pairs of the graph, with all that the condition needs."""
+    """Return the directed pairs of the graph, with all that the condition needs."""
     rows = matrix.astype(np.float64)
     squares = row_squares(rows)
     variance, bound = np.empty((2, *graph.neighbours.shape))
@@ -101,7 +101,7 @@ def pairs_of(matrix: Any, graph: Graph, criterion: str) -> Pairs:
 
 
 def limits_of(pairs: Pairs) -> Limits:
-    """The largest min(m_i, m_j) that each pair allows."""
+    """Return the largest min(m_i, m_j) that each pair allows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         limits = np.floor(pairs.variance / pairs.squared_bound)
     limits[pairs.squared_bound == 0] = _NO_LIMIT
@@ -112,7 +112,7 @@ def limits_of(pairs: Pairs) -> Limits:
 
 
 def k_variance_lengths(pairs: Pairs, similarity: Any, most: Limits) -> Limits:
-    """Components of each record, at most ``most[i]``; 0 means that it must be suppressed.
+    """Return the components of each record, at most ``most[i]``; 0 if it must be suppressed.
 
     ``similarity[i]`` is the cosine of record i and its k-th neighbour: the least similar first.
     """
@@ -130,7 +130,7 @@ def k_variance_lengths(pairs: Pairs, similarity: Any, most: Limits) -> Limits:
 
 
 def own_caps(limits: Limits) -> Limits:
-    """The largest limit among each record's own pairs that have one."""
+    """Return the largest limit among each record's own pairs that have one."""
     caps = np.where(limits < _NO_LIMIT, limits, -1).max(axis=1)
     return np.where(caps < 0, _NO_LIMIT, caps)
 
@@ -138,7 +138,7 @@ def own_caps(limits: Limits) -> Limits:
 def settle(
     order: Any, starts: Any, others: Any, limits: Any, caps: Limits, lengths: Limits
 ) -> None:
-    """Passes over the records until no length changes; the twin of the kernel."""
+    """Pass over the records until no length changes, as the kernel does."""
     changed = True
     while changed:
         changed = False
@@ -151,13 +151,13 @@ def settle(
 
 
 def broken_pairs(pairs: Pairs, lengths: Limits) -> int:
-    """How many directed pairs of released records break the condition."""
+    """Count the directed pairs of released records that break the condition."""
     common = np.minimum(lengths[:, None], lengths[pairs.neighbours])
     return int(np.sum((common > 0) & (pairs.variance < common * pairs.squared_bound)))
 
 
 def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Any]:
-    """Compressed rows: the pairs of each record, as first and as second."""
+    """Return compressed rows: the pairs of each record, as first and as second."""
     n, k = neighbours.shape
     first = np.repeat(np.arange(n, dtype=np.int32), k)
     second = neighbours.reshape(-1)
@@ -175,7 +175,7 @@ _TABLE = 1 << 24  # signs held at once
 
 
 def build(matrix: Any, points: Points, lengths: Any, key: SecretKey) -> npt.NDArray[Any]:
-    """The first ``lengths[i]`` components of each record, zeros after them."""
+    """Build the first ``lengths[i]`` components of each record, followed by zeros."""
     width = max(1, int(lengths.max(initial=0)))
     values = np.zeros((matrix.shape[0], width), matrix.dtype)
     occurring = np.flatnonzero(np.bincount(matrix.indices, minlength=matrix.shape[1]))
@@ -458,7 +458,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
     # --- the rest -------------------------------------------------------------------------
 
     def check_parameters(self) -> None:
-        """Refuse wrong parameters, as ``fit`` and ``transform`` do.
+        """Raise if parameters are wrong, as ``fit`` and ``transform`` do.
 
         Raises
         ------
@@ -481,7 +481,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
             )
 
     def _filled(self, matrix: Any) -> npt.NDArray[np.int64]:
-        """The records that can have neighbours; there must be more than k of them."""
+        """Return the records that can have neighbours; there must be more than k of them."""
         filled = np.flatnonzero(np.diff(matrix.indptr) > 0)
         if self.k >= len(filled):
             raise DataError(

@@ -36,7 +36,7 @@ def write_sketches(
     sources: tuple[FilePath, ...] = (),
     force: bool = False,
 ) -> Manifest:
-    """Writes parts of sketches, made alike, as one release with its manifest; or nothing at all.
+    """Write parts of sketches, made alike, as one release with its manifest, or nothing at all.
 
     The number of records is added to what is said of the ``source``.
     """
@@ -71,13 +71,13 @@ def write_sketches(
 
 
 def check_kind(path: FilePath) -> None:
-    """Refuses a name that sketches cannot be saved under."""
+    """Raise if sketches cannot be saved under this name."""
     if _kind(path) not in _KINDS:
         raise ParameterError(f"sketches are saved as .parquet or .npz. Got '{_kind(path)}'.")
 
 
 def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Records, suppressed ones, and the spread of the lengths of the others."""
+    """Count the records and the suppressed ones, and summarize the lengths of the others."""
     released = lengths[lengths > 0]
     marks = [0, 0.25, 0.5, 0.75, 1]
     spread = np.quantile(released, marks, method="lower").tolist() if len(released) else []
@@ -89,7 +89,7 @@ def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 
 def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
-    """Values, lengths and provenance of a file; the manifest may be missing, but not wrong."""
+    """Return values, lengths and provenance of a file; the manifest may be missing, not wrong."""
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
     values, lengths = _read_npz(path) if _kind(path) == ".npz" else _read_parquet(path)
@@ -211,12 +211,12 @@ class Sketches:
 
     @property
     def suppressed(self) -> npt.NDArray[np.bool_]:
-        """True for the records that could not be released."""
+        """Return True for the records that could not be released."""
         return self.lengths == 0
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Records and components."""
+        """Return the numbers of records and components."""
         return self.values.shape[0], self.values.shape[1]
 
     @property
@@ -427,7 +427,7 @@ class Sketches:
         return cls(np.concatenate(padded), lengths, _common_provenance(parts))
 
     def counts(self) -> dict[str, Any]:
-        """Count the records, the suppressed ones, and the spread of the lengths of the others.
+        """Count the records and the suppressed ones, and summarize the lengths of the others.
 
         Returns
         -------
@@ -437,7 +437,7 @@ class Sketches:
 
 
 def _common_provenance(parts: Sequence[Sketches]) -> Mapping[str, Any]:
-    """What the maker of the first says, if it holds for all parts together; else nothing."""
+    """Return the provenance of the first part if it holds for all parts together, else nothing."""
     first = parts[0].provenance
     alike = all(part.provenance == first for part in parts)
     record_by_record = first.get("guarantee", {}).get("model") == "delta"
@@ -458,7 +458,7 @@ def _products(one: Sketches, other: Sketches) -> Floats:
 
 
 def _energy(sketches: Sketches) -> Floats:
-    """Sum of squares of the first 0, 1, 2, ... components of each record."""
+    """Compute the sum of squares of the first 0, 1, 2, ... components of each record."""
     squares = np.cumsum(np.square(sketches.values, dtype=np.float64), axis=1)
     return np.pad(squares, ((0, 0), (1, 0)))
 

@@ -70,7 +70,7 @@ class Consumer:
             await self.streams.delete_consumer(self.stream, self.name)
 
     async def pull(self, most: int, *, patient: bool) -> list[Any]:
-        """The next messages as they arrived, a block at most unless a single one is larger.
+        """Return the next messages as they arrived, at most a block unless a single one is larger.
 
         None of them, if there are none (a ``patient`` pull waits a while for the first), if the
         server lost the pull, or if the line is slow: then the next call goes on to listen.
@@ -100,7 +100,7 @@ class Consumer:
         await self._listen()
 
     async def _listen(self) -> None:
-        """Until the pull ends. That may go unsaid, so silence after some messages ends it too."""
+        """Wait until the pull ends; silence after some messages counts as its end."""
         before = -1
         while not self._ended.is_set() and len(self.arrived) > before:
             before = len(self.arrived)
@@ -238,7 +238,7 @@ class NatsSource:
         self.loop.close()
 
     def _take(self, messages: Sequence[Any]) -> Lines:
-        """The messages that follow each other; from a gap on they are left, to be read again."""
+        """Return the messages up to the first gap; those after it are read again."""
         taken, latest, hole = self.consumer.taken, self.sequence, None
         texts: list[bytes | None] = []
         numbers: list[int] = []
@@ -262,7 +262,7 @@ class NatsSource:
         return Lines(texts, numbers, numbers, [self.name] * len(numbers), long)
 
     def _before_expired(self, numbers: Sequence[int], hole: int) -> int:
-        """How many messages to keep, if sequence numbers are missing after the first ``hole``.
+        """Return how many messages to keep if sequence numbers are missing from ``hole`` on.
 
         They may be another subject's or deleted by hand. If they expired, it is told by the next
         read, when those before them have been counted.
@@ -276,7 +276,7 @@ class NatsSource:
         return len(numbers)
 
     def _more_to_come(self) -> bool:
-        """After a pull without messages: is there anything to wait for?
+        """Return whether there is anything to wait for after a pull without messages.
 
         A server that was restarted, or that did not hear from us for long, has forgotten our
         consumer, and what was sent last may not have arrived: only a new consumer, which counts
@@ -296,7 +296,7 @@ class NatsSource:
         return False
 
     def _behind(self) -> bool:
-        """Whether the server has sent something that did not arrive."""
+        """Return whether the server has sent something that did not arrive."""
         try:
             info = self._ask(self.streams.consumer_info(self.name, self.consumer.name))
         except _Missing:
@@ -310,7 +310,7 @@ class NatsSource:
         self.astray = False
 
     def _resubscribe(self) -> Any:
-        """Begins again after the last message taken, in the same stream."""
+        """Start again after the last message taken, in the same stream."""
         import nats
 
         info = self._info()
@@ -322,7 +322,7 @@ class NatsSource:
         return info
 
     async def _interrupt(self) -> None:
-        """What was pulled when the connection broke will not arrive."""
+        """End the current pull: what it asked for was lost with the connection."""
         self.ended.set()
 
     def _fail(self, problem: DataError) -> None:
@@ -331,7 +331,7 @@ class NatsSource:
             raise problem
 
     def _begin(self, position: Position | None, *, continued: bool) -> None:
-        """Finds the place to read on from, if this stream is the one that was read."""
+        """Find the position to resume from, if this is the stream that was read before."""
         info = self._info()
         kept = str(getattr(info.config.retention, "value", info.config.retention))
         if kept != "limits":
@@ -396,4 +396,4 @@ def _text(content: bytes) -> bytes | None:
 
 
 async def _quiet(_: Exception) -> None:
-    """Reconnecting is the client's work; what a pull did not bring is asked for again."""
+    """Ignore connection errors: the client reconnects, and lost pulls are requested again."""

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 def alone(
     method: Callable[Concatenate[Stream, Given], Result],
 ) -> Callable[Concatenate[Stream, Given], Result]:
-    """A method that refuses to run while another thread runs such a method of the same stream."""
+    """Make a method refuse to run while another thread runs such a method of the same stream."""
 
     @wraps(method)
     def guarded(stream: Stream, /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -43,14 +43,14 @@ def alone(
 
 @contextmanager
 def changing(stream: Any) -> Iterator[None]:
-    """Marks a stream as cut off, until its groups have changed as a whole."""
+    """Mark a stream as interrupted until its groups have changed as a whole."""
     stream._cut_off = True
     yield
     stream._cut_off = False
 
 
 def check_whole(stream: Any) -> None:
-    """Refuses a stream whose last change was cut off."""
+    """Raise if the last change of a stream was interrupted."""
     if stream._cut_off:
         raise PrivacyError(
             "this stream was interrupted while it took records, and may have counted some twice: "

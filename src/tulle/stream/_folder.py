@@ -153,7 +153,7 @@ class FolderSource:
             ) from None
 
     def notes(self) -> list[str]:
-        """Files that nobody reads are counted, so that none is missed in silence."""
+        """Count the files that are not read, so that none is missed silently."""
         others = [name for name in self._complete() if not name.endswith(self.endings)]
         left = sum(not self._is_own(name) for name in others)
         if not left:
@@ -189,7 +189,7 @@ class FolderSource:
         )
 
     def _go_on_with(self, name: str, position: Position, ended: Sequence[Any] | None) -> None:
-        """The file at hand; ``ended`` is its mark if it was read to its end."""
+        """Continue with the current file; ``ended`` is its mark if it was read to its end."""
         if (self.folder / name).exists():
             self.current = self._open(name, position)
             if ended and _size_of_open(self.current) != ended[0]:
@@ -211,7 +211,7 @@ class FolderSource:
         self.current = None
 
     def _arrived(self) -> list[str]:
-        """The files that were not read yet; those that were must be as long as they were."""
+        """Return the files not read yet; those that were read must have kept their length."""
         there = self._complete()
         for name in there.keys() & self.marks.keys():
             if _size_of(there[name]) not in (None, self.marks[name][0]):
@@ -222,7 +222,7 @@ class FolderSource:
         return sorted(set(arrived) - self.own)
 
     def _complete(self) -> dict[str, os.DirEntry[str]]:
-        """All files but those that are being written, and what Tulle wrote itself."""
+        """Return all files except those still being written and those Tulle wrote itself."""
         return {
             entry.name: entry
             for entry in os.scandir(self.folder)
@@ -245,7 +245,7 @@ class FolderSource:
     # -- whether a file is the one that was read ---------------------------------------------------
 
     def _require_same(self) -> None:
-        """Once a run, before anything new is read: it opens every file that is still there.
+        """Check once per run, before reading anything new, that files already read are the same.
 
         Not earlier, for where a record that waits was edited, that says more.
         """
@@ -259,7 +259,7 @@ class FolderSource:
         return self._mark(file.file.fileno(), file.lines.offset)
 
     def _mark(self, descriptor: int, size: int) -> Mark:
-        """Keyed, and short: who holds the state can test guesses of a file, and gains little."""
+        """Return a keyed mark, short so that guesses of a file tested against it gain little."""
         ends = os.pread(descriptor, _MARKED, 0) + os.pread(
             descriptor, _MARKED, max(0, size - _MARKED)
         )

@@ -56,7 +56,7 @@ class RecordReader:
         return {"kind": self.kind, "types": types, **known}
 
     def restore(self, entries: dict[str, Any]) -> None:
-        """Go on with what was settled before."""
+        """Continue with what was settled before."""
         types = {name: restored_type(*saved) for name, saved in entries["types"].items()}
         self.encoding = Encoding(entries.get("encoding", "utf-8"))
         if self.kind == "csv":
@@ -70,7 +70,7 @@ class RecordReader:
     # -- the initial records -------------------------------------------------------------------
 
     def well_formed(self, texts: Texts) -> tuple[int, Reasons]:
-        """Return how many initial texts are records, and why others are not.
+        """Return how many of the initial texts are records, and why the others are not.
 
         The encoding is not known yet, and does not matter to where fields begin and end.
         """
@@ -88,12 +88,12 @@ class RecordReader:
         return sum(row is not None for _, row, _ in parsed), refused
 
     def refuse_no_header(self) -> None:
-        """Raise what is wrong with a header that no record follows."""
+        """Raise an error that says what is wrong with a header that no record follows."""
         if self.kind == "csv":
             CsvReader(self.source, self.header.decode("latin-1").encode(), None)
 
     def begin(self, texts: Texts, faults: Mapping[int, str], columns: Sequence[Column]) -> Records:
-        """Settle what later texts must fit, and return the initial records.
+        """Settle what later texts must match, and return the initial records.
 
         Types are what a policy says, or else what all initial values are.
         """
@@ -169,7 +169,7 @@ class RecordReader:
         return found._replace(refused=faults | found.refused)
 
     def _recoded(self, texts: Texts) -> tuple[Texts, Reasons]:
-        """The texts in UTF-8, and why some are not."""
+        """Convert the texts to UTF-8; return them, and why some cannot be converted."""
         whole = b"\n".join([text for text in texts if text])
         if whole.isascii() and b"\0" not in whole:
             return texts, {}
@@ -181,7 +181,7 @@ class RecordReader:
         return recoded, {at: _ZERO if b"\0" in (texts[at] or b"") else reason for at in wrong}
 
     def _fields(self, texts: Texts) -> tuple[Fields, Sequence[int], Reasons]:
-        """The fields of texts, the places of these texts, and why others are no records."""
+        """Return the fields of texts, the places of these texts, and why others are not records."""
         assert self._csv is not None
         refused: Reasons = {}
         places, chosen = _present(texts)
@@ -198,12 +198,12 @@ class RecordReader:
 
 
 def _first(texts: Texts) -> bytes | None:
-    """The first text that is not blank."""
+    """Return the first text that is not blank."""
     return next((text for text in texts if text and text.strip(b"\r")), None)
 
 
 def _present(texts: Texts) -> tuple[Sequence[int], Sequence[bytes]]:
-    """The texts that are there, and their places."""
+    """Return the texts that are present, and their places."""
     if None not in texts:
         return range(len(texts)), cast(Sequence[bytes], texts)
     places = [at for at, text in enumerate(texts) if text is not None]

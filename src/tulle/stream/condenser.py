@@ -517,7 +517,7 @@ class StreamCondenser(BaseEstimator):
         return waiting_numbers(self._states)
 
     def _kept(self) -> Fitted:
-        """What a save, a merge or a resupply of waiting records needs to know."""
+        """Return what a save, a merge or a resupply of waiting records needs."""
         check_whole(self)
         return Fitted(
             seen=self.n_seen_,
@@ -537,7 +537,7 @@ class StreamCondenser(BaseEstimator):
         )
 
     def _restore(self, fitted: Fitted) -> None:
-        """Goes on from what another condenser has kept."""
+        """Continue from what another condenser has kept."""
         self._check_parameters()
         if (fitted.strict, fitted.labels is not None) != (self.split == "strict", self.classwise):
             raise DataError("the state of the stream does not fit its parameters")
@@ -568,7 +568,7 @@ class StreamCondenser(BaseEstimator):
         check_flag("StreamCondenser", "classwise", self.classwise)
 
     def _check_goes_on(self, batch: Batch) -> None:
-        """Refuses a batch that is of another kind than the first."""
+        """Raise if a batch is of another kind than the first."""
         if (self.split, self.classwise) != self._fixed:
             raise ParameterError(
                 "'split' and 'classwise' cannot change while a stream goes on: begin a new one"
@@ -597,7 +597,7 @@ class StreamCondenser(BaseEstimator):
         self._cut_off = False
 
     def _collect(self, batch: Batch) -> None:
-        """Keeps records until the initial batch is complete, then starts the groups."""
+        """Keep records until the initial batch is complete, then start the groups."""
         assert self._pending is not None
         wanted = self._initial_size
         example = Batch.joined([*self._example, batch])
@@ -626,7 +626,7 @@ class StreamCondenser(BaseEstimator):
             self.n_seen_ += len(batch)
 
     def _fitted(self, initial: Batch, *, complete: bool) -> TableEncoder:
-        """An encoder for initial records; a bad one is refused as soon as it comes.
+        """Fit an encoder for the initial records; a bad record is refused as soon as it arrives.
 
         Unless they are ``complete``, one cannot tell yet whether text has categories.
         """
@@ -643,12 +643,12 @@ class StreamCondenser(BaseEstimator):
         return encoder
 
     def _located(self, frame: pl.DataFrame, levels: Any) -> Any:
-        """The levels of a later batch: as given, or in the column named now or in the beginning."""
+        """Return the levels of a later batch: as given, or from the column of levels."""
         levels = self._level_column if levels is None else levels
         return level_column(frame, levels, plain=False) if isinstance(levels, str) else levels
 
     def _start(self, initial: Batch, matrix: Floats, standard: Floats) -> None:
-        """Static groups of the initial records, class by class; who fits in none is absorbed."""
+        """Group the initial records class by class; those that fit in no group are absorbed."""
         numbers = np.arange(len(initial))
         for label, rows in self._by_class(initial):
             state = self._state_of(label)
@@ -672,7 +672,7 @@ class StreamCondenser(BaseEstimator):
         return moments
 
     def _absorb(self, batch: Batch) -> None:
-        """Condenses a batch that comes after the initial records."""
+        """Condense a batch that comes after the initial records."""
         matrix = self._encoder.encode(batch.frame)
         standard = self._standardised(matrix)
         check_reach(standard)
@@ -683,7 +683,7 @@ class StreamCondenser(BaseEstimator):
             self.n_seen_ += len(batch)
 
     def _adopt_container(self, batch: Batch) -> None:
-        """Releases are from now on of the kind of this batch."""
+        """Return future releases in the container of this batch."""
         if self._labels is not None:
             schema = batch.labels(None).schema
             schema.converted(self._labels.of(list(self._states)).domain)
@@ -692,23 +692,23 @@ class StreamCondenser(BaseEstimator):
         self._fresh_container = False
 
     def _insert(self, batch: Batch, matrix: Floats, standard: Floats, number: int) -> None:
-        """Lets checked records join the groups."""
+        """Let checked records join the groups."""
         numbers = number + np.arange(len(batch))
         for label, rows in self._by_class(batch):
             self._state_of(label).absorb(standard[rows], batch.levels[rows], numbers[rows])
         self._note_joined(matrix, number)
 
     def _note_joined(self, matrix: Floats, number: int) -> None:
-        """Lets the ranges of numbers grow by those who are in groups now."""
+        """Extend the ranges of numbers by the records that have joined groups."""
         self._encoder.widen(self._aside.exchange(self.waiting_numbers(), matrix, number))
 
     def _standardised(self, matrix: Floats) -> Floats:
-        """Records as the groups see them."""
+        """Return records as the groups see them."""
         standardised: Floats = (matrix - self._location) / self._encoder.scales_
         return standardised
 
     def _by_class(self, batch: Batch) -> list[tuple[Any, Ints]]:
-        """The records of each class, in the order in which the classes appear."""
+        """Return the records of each class, in the order in which the classes appear."""
         if self._labels is None:
             return [(None, np.arange(len(batch)))]
         labels = batch.labels(self._labels)
@@ -747,7 +747,7 @@ class StreamCondenser(BaseEstimator):
             )
 
     def _next_draw(self) -> int:
-        """The number of a draw that was not made yet."""
+        """Return the number of the next draw."""
         self._draws += 1
         return self._draws - 1
 
@@ -768,7 +768,7 @@ class StreamCondenser(BaseEstimator):
         return table, self._labels.of(list(self._states)).leave(owners)
 
     def _whole_numbers(self, name: str) -> Ints:
-        """One of the arrays of all groups, without the cost of their scatters."""
+        """Return one of the arrays of all groups, without the cost of their scatters."""
         self._require_seen()
         parts = [getattr(state.groups.view(), name) for state in self._states.values()]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
@@ -788,7 +788,7 @@ class StreamCondenser(BaseEstimator):
 
 
 def _largest_feasible(levels: Ints) -> Any:
-    """Which of some records a valid grouping can hold; the most demanding ones are left out."""
+    """Return which records a valid grouping can hold; the most demanding ones are left out."""
     order = np.argsort(-levels, kind="stable")
     enough = levels[order] <= len(levels) - np.arange(len(levels))
     kept = np.zeros(len(levels), dtype=bool)

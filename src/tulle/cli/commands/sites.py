@@ -78,7 +78,7 @@ def by_column(ctx: Any, param: Any, pairs: Sequence[tuple[str, Any]]) -> dict[st
 
 
 def ask_passphrase(key_file: str | None, *, new: bool = False) -> str | None:
-    """From the environment or from the keyboard; never from the command line."""
+    """Return the passphrase from the environment or the keyboard; never from the command line."""
     if key_file is not None:
         return None
     given = os.environ.get("TULLE_PASSPHRASE")
@@ -101,7 +101,7 @@ def command() -> None:
 @options.force
 @options.as_json
 def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
-    """Tell the other sites columns, kinds and rounded ranges, but no category."""
+    """Share columns, kinds and rounded ranges with the other sites, but no category."""
     from tulle._commands.sites import summarise
 
     _show(summarise(source, target, **arguments), "Summary", as_json)
@@ -177,7 +177,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
 @options.force
 @options.as_json
 def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
-    """Make the agreement: schema, cut points, keys or tables, sealed in one file.
+    """Create the agreement: schema, cut points, keys or tables, sealed in one file.
 
     From a policy and public ranges, or from the summaries of the sites. Prints the fingerprint
     that the sites compare by phone.
@@ -213,7 +213,7 @@ def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) ->
 @options.force
 @options.as_json
 def encode(source: str, output: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
-    """Encode your table: the codes, and a manifest with the fingerprint."""
+    """Encode your table; write the codes and a manifest with the fingerprint."""
     from tulle._commands.site_tables import encode as make
     from tulle.cli._output import command_line, where_to_look, working
 
@@ -236,7 +236,7 @@ def encode(source: str, output: str, as_json: bool, key_file: str | None, **argu
 @options.force
 @options.as_json
 def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> None:
-    """For the miner: one table of the codes of several sites.
+    """Join the codes of several sites into one table (the miner's side).
 
     Refuses codes of different agreements, different columns, changed files, and the same table
     twice. Needs no key.
@@ -295,7 +295,7 @@ def decode(source: str, target: str, as_json: bool, key_file: str | None, **argu
 def rotate(
     agreement: str, target: str | None, as_json: bool, key_file: str | None, force: bool
 ) -> None:
-    """Make a new key, aliases and secret cut points; the old agreement stays readable."""
+    """Create a new key, aliases and secret cut points; the old agreement stays readable."""
     from tulle._commands.sites import rotate as make
 
     made = make(

@@ -36,7 +36,7 @@ from tulle.cli import _output as output
 @options.force
 @options.as_json
 def command(source: str, as_json: bool, **arguments: Any) -> None:
-    """Find the group size: the most privacy that costs little utility."""
+    """Find the group size with the most privacy at little cost in accuracy."""
     from tulle._commands.tune import tune
 
     with output.working():

@@ -38,8 +38,8 @@ def exact_copies(
         int(is_in(original, release.scrambled(rng)).sum()),
         None if control is None else int(is_in(control, release).sum()),
         None if control is None else len(control),
-        story="Anybody who reads the release. Right if a person's record stands in it unchanged, "
-        "in every column.",
+        story="Anyone who reads the release. Right if a person's record appears in it "
+        "unchanged, in every column.",
     )
 
 
@@ -67,9 +67,9 @@ def near_copies(
         _count_near(people, release.scrambled(rng), apart),
         strange,
         strangers or None,
-        story="Anybody who reads the release and knows a person's record. Right if a released "
-        "record differs from it, over all columns, by less than a tenth of the way to the nearest "
-        "other person.",
+        story="Anyone who reads the release and knows a person's record. Right if a released "
+        "record differs from it, over all columns, by less than a tenth of the way to the "
+        "nearest other person.",
     )
 
 

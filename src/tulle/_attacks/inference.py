@@ -56,7 +56,7 @@ def inference(
         int(guess.sum()),
         None if strange is None else int(strange.sum()),
         None if strange is None else len(strange),
-        story=f"An acquaintance who knows {_listed(columns, original)} of a person takes the "
+        story=f"An acquaintance who knows {_listed(columns, original)} about a person takes the "
         f"nearest released record and reads '{secret}' from it. Right if it is {right_if}.",
     )
 

@@ -28,9 +28,9 @@ OWN = 0.25  # of the way to the nearest other person
 _CANDIDATES = 10  # released records that a person may be given in the one-to-one attack
 
 _STORY = (
-    "An intruder who knows {known} of {attempts:,} people joins each to the nearest released "
-    "record{how}. Right if that record is nearer to the person, over all columns, than a quarter "
-    "of the way to anybody else in the data."
+    "An intruder who knows {known} of {attempts:,} people links each to the nearest released "
+    "record{how}. Right if that record is nearer to the person, over all columns, than a "
+    "quarter of the way to anyone else in the data."
 )
 
 
@@ -99,7 +99,7 @@ def _attack(
         found = join(outside.take(first).only(columns), release.only(columns))[same.ravel()]
         control_right = _count_own(outside, release, found, far)
     known_text = "all columns" if len(columns) == len(original.columns) else ", ".join(columns)
-    how = "" if join is _join_nearest else ", no record to two people"
+    how = "" if join is _join_nearest else ", no record to more than one person"
     return AttackResult(
         name,
         len(people),

@@ -33,8 +33,8 @@ def membership(
     """Tell members from as many strangers by their nearest released record."""
     if len(control) < LEAST:
         raise DataError(
-            f"membership needs a control of at least {LEAST} records, there are {len(control)}: "
-            "keep more records out of the release"
+            f"membership needs a control of at least {LEAST} records, but there are "
+            f"{len(control)}: keep more records out of the release"
         )
     order = rng.permutation(len(control))
     reference, outside = (control.take(np.sort(part)) for part in np.array_split(order, 2))
@@ -52,9 +52,9 @@ def membership(
         tried / 2,
         int(called[tried:].sum()),
         tried,
-        story="Somebody who has a candidate's record, the release, and a list of people who were "
-        "not in the data, says whether the candidate was. Right if a member is called a member; "
-        "the control is how often a stranger is.",
+        story="Someone who has a candidate's record, the release, and a list of people who were "
+        "not in the data, says whether the candidate was. Right if a member is called a "
+        "member; the control is how often a stranger is.",
     )
 
 

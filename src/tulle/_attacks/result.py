@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from tulle.errors import ParameterError
 
-NO_EVIDENCE = "the attack failed: this is no evidence of safety"
+NO_EVIDENCE = "the attack failed: this is not evidence of safety"
 
 _Z95 = 1.959963984540054
 

@@ -49,7 +49,7 @@ def rule_recovery(
         The thresholds that they were hidden at: a number of baskets, and a share.
     """
     if not hidden:
-        raise DataError("recovery needs at least one hidden rule")
+        raise DataError("rule recovery needs at least one hidden rule")
     longest = max(len(rule.consequent) for rule in hidden)
     secrets = np.unique(_keys_of(released, hidden))
     low = max(1, math.ceil(min_support * (1 - GAP)))
@@ -68,10 +68,10 @@ def rule_recovery(
         min(1.0, len(secrets) / max(1, len(found))) * int(secret.sum()),
         int((~secret[suspects]).sum()) if innocent else None,
         innocent or None,
-        story="A competitor mines the release with thresholds that are a tenth lower and suspects "
-        "the rules that come nearest to the true ones, as many as were hidden. Right if a "
-        "suspect was hidden, or if a hidden rule still shows; the control is how often a rule that "
-        "nobody hid is suspected.",
+        story="A competitor mines the release with thresholds that are a tenth lower and "
+        "suspects the rules that come nearest to the true ones, as many as were hidden. "
+        "Right if a suspect was hidden, or if a hidden rule is still found; the control "
+        "is how often a rule that nobody hid is suspected.",
         details={"rules that just miss the thresholds": len(candidates)},
     )
 

@@ -68,9 +68,9 @@ def singling_out(
         guessed / _SHUFFLES,
         strange if strangers else None,
         strangers or None,
-        story=f"Somebody finds a combination of {COLUMNS} columns that occurs once in the release "
-        "and says that exactly one person has it. Tried on people who are the only ones with "
-        "theirs; right if the release holds exactly one such record.",
+        story=f"Someone finds a combination of {COLUMNS} columns that occurs once in the release "
+        "and says that exactly one person has it. Tried on people whose combination is "
+        "unique; right if the release holds exactly one such record.",
         details={"parts of the range of a number": BINS},
     )
 

@@ -72,7 +72,7 @@ def frequency_matching(
         baseline_successes=int(np.count_nonzero(true == commonest)),
         story=(
             "The miner knows from elsewhere how common each value is, and names the aliases in "
-            "the order of their frequency; a record counts if its value is named rightly."
+            "the order of their frequency; a record counts if its value is named correctly."
         ),
         details={"aliases": len(seen), "public values": len(known)},
     )
@@ -142,7 +142,7 @@ def order_matching(
     sample = np.sort(_floats(public))
     sample = sample[~np.isnan(sample)]
     if not sample.size:
-        raise DataError("order matching needs a public sample with values in it")
+        raise DataError("order matching needs a public sample that contains values")
     ranks = np.searchsorted(np.sort(x), x, side="left")
     upper = np.searchsorted(np.sort(x), x, side="right")
     shares = (ranks + upper) / (2 * len(x))
@@ -202,7 +202,7 @@ def _counted(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64], NDArr
         dtype=np.int64,
     )
     if not len(places):
-        raise DataError("frequency matching needs a column with values in it")
+        raise DataError("frequency matching needs a column that contains values")
     return list(place), places, np.bincount(places)
 
 

@@ -66,7 +66,8 @@ def sketch_linkage(
         right,
         len(targets) / records.shape[0],
         story=f"An intruder with a list of {records.shape[0]:,} records, and the sketches of "
-        f"{helpers:,} of these people, gives each sketch to the most likely record of the list.",
+        f"{helpers:,} of these people, assigns each sketch to the most likely record of "
+        "the list.",
         details={"known people": helpers},
     )
 
@@ -109,8 +110,8 @@ def sketch_reconstruction(
         right,
         guessed,
         independent=min(len(targets), entries),  # the entries of a record hang together
-        story=f"An intruder with {holder} and the number of a record's entries looks for them by "
-        "sparse reconstruction; each entry found counts.",
+        story=f"An intruder with {holder} and the number of entries of a record looks for them "
+        "by sparse reconstruction; each entry found counts.",
         details={"records": len(targets), "records found whole": whole},
     )
 

@@ -66,8 +66,9 @@ def _attack(
         len(pairs),
         right,
         chance,
-        story=f"A watcher with the releases before and after a record arrived picks, from a "
-        f"list of candidates, the one that fits {clue} best. Right if it is the one who arrived.",
+        story="An observer with the releases before and after a record arrived picks, from a "
+        f"list of candidates, the one that fits {clue} best. Right if it is the one who "
+        "arrived.",
     )
 
 

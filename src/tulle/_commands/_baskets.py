@@ -32,7 +32,7 @@ def open_file(source: FilePath, basket: str | None, item: str | None) -> Opened:
         raise ParameterError("--basket and --item name the two columns of a table: give both")
     if not is_table_name(source):
         if basket is not None:
-            raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
+            raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
         return Opened(open_baskets(source).baskets, None)
     if basket is None or item is None:
         baskets, restore = open_frame(read_table(source))

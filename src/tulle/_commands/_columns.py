@@ -59,8 +59,8 @@ def _refuse_undecided(guesses: list[Guess]) -> None:
     more = f" and {len(guesses) - _SHOWN} more" if len(guesses) > _SHOWN else ""
     example = guesses[0].column
     raise DataError(
-        f"{', '.join(shown)}{more} may name or single out people: state a role in a policy, which "
-        f"`tulle inspect` writes, and pass it with --policy. To leave '{example.name}' out: role = "
+        f"{', '.join(shown)}{more} may identify people: set a role in a policy (`tulle inspect` "
+        f"writes one) and pass it with --policy. To leave '{example.name}' out: role = "
         f'"identifier"; to keep it: {to_keep(example)}'
     )
 
@@ -102,7 +102,7 @@ def column_entries(columns: Iterable[Column]) -> dict[str, dict[str, str]]:
 def unit_notes(columns: Iterable[Column]) -> list[str]:
     """Say what is protected where it is not the single row."""
     return [
-        f"k and levels count the different people that column '{column.name}' names, not rows"
+        f"k and levels count the distinct people in column '{column.name}', not rows"
         for column in columns
         if column.role is Role.PERSON
     ]
@@ -117,8 +117,8 @@ def refuse_two_roles(target: str | None, levels: str | None) -> None:
     """Raise if one column is given both roles: the second would silently replace the first."""
     if target is not None and target == levels:
         raise ParameterError(
-            f"--target and --levels both name column '{target}': a column has one role. Leave "
-            "one of them out, or name another column"
+            f"--target and --levels both name column '{target}': a column can have only one "
+            "role. Drop one of the options, or name another column"
         )
 
 

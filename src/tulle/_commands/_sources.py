@@ -48,7 +48,9 @@ def check_files(
         outputs |= {"--output": release, "the manifest": manifest_path(release)}
     _refuse_one_for_two(sources | outputs)
     if report is not None and not str(report).lower().endswith(REPORTS):
-        raise ParameterError(f"A report ends in .html, .json or .md. Got '{report}'.")
+        raise ParameterError(
+            f"The name of a report must end in .html, .json or .md. Got '{report}'."
+        )
     for target in (report, *writes.values()):
         if target is not None:
             refuse_existing(target, force=force)
@@ -60,9 +62,7 @@ def _refuse_one_for_two(names: Mapping[str, FilePath | None]) -> None:
         if path is not None:
             first = seen.setdefault(_identity(path), name)
             if first != name:
-                raise ParameterError(
-                    f"{first} and {name} are the same file: give each its own name"
-                )
+                raise ParameterError(f"{first} and {name} are the same file: use different names")
 
 
 def _identity(path: FilePath) -> Any:
@@ -80,7 +80,7 @@ def writing_beside(there: str, other: FilePath) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"{other}: cannot be written ({error.strerror}); {there}") from None
+        raise DataError(f"cannot write {other} ({error.strerror}); {there}") from None
 
 
 def source_entry(source: FilePath, records: int) -> dict[str, Any]:

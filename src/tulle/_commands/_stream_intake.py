@@ -54,7 +54,7 @@ class Rejects:
         size = self.path.stat().st_size if self.path.exists() else 0
         if length is None and size:
             raise OutputExists(
-                f"{self.path} exists already: move it away, or pass --force to replace it"
+                f"{self.path} already exists: move it, or pass --force to replace it"
             )
         self.length = length or 0
         if size < self.length:
@@ -147,7 +147,7 @@ class Intake:
         initial = self.initial
         if not initial.records:
             self.reader.refuse_no_header()
-            raise DataError("the source holds no record" + initial.complaint())
+            raise DataError("the source contains no record" + initial.complaint())
         lines = Lines.joined(initial.lines)
         records = self.reader.begin(lines.texts, lines.faults, self.settings.declared())
         self.settings.plan(records.frame)
@@ -179,7 +179,7 @@ class Intake:
                 raise DataError(f"the levels in '{level}' must be whole numbers")
             yield from level_problems(frame[level])
         if classes is not None and frame[classes].null_count():
-            reason = f"column '{classes}', the class, is missing"
+            reason = f"the class in column '{classes}' is missing"
             yield Problem(is_missing(frame[classes]), reason, "give every record a class")
 
     def _refusals(self, frame: pl.DataFrame) -> Reasons:
@@ -205,8 +205,8 @@ class Intake:
         condenser.partial_fit(self._features(frame), self._classes(frame))
         if not len(condenser.counts_):
             raise PrivacyError(
-                f"{frame.height} records are too few for one group of their level, and nothing was "
-                f"written: wait for more, or begin with more (--init){_complaint(refused)}"
+                f"{frame.height} records are too few for one group of their level, and nothing "
+                f"was written: wait for more, or start with more (--init){_complaint(refused)}"
             )
         self.began_with = frame.height
         self.condenser = condenser
@@ -244,7 +244,7 @@ class _Initial:
         self.refused |= {first + at: why for at, why in (refused | {**lines.faults}).items()}
         self.lines.append(lines)
         if len(self.refused) > max(MOST_PENDING, self.records):
-            raise DataError(f"{self.records} records are too few to begin with{self.complaint()}")
+            raise DataError(f"{self.records} records are too few to start with{self.complaint()}")
 
     def complaint(self) -> str:
         return _complaint(self.refused)
@@ -255,4 +255,4 @@ def _complaint(refused: Reasons) -> str:
     if not refused:
         return ""
     first = refused[min(refused)]
-    return f": {len(refused)} lines were refused (the first one: {first})"
+    return f": {len(refused)} lines were refused (the first: {first})"

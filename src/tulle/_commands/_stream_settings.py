@@ -128,7 +128,7 @@ class Settings:
             known = column_of(self.columns, role)
             if asked is not None and (known is None or known.name != asked):
                 raise ParameterError(
-                    f"this stream did not begin with '{asked}' as its {role}: start a new state"
+                    f"this stream did not start with '{asked}' as its {role}: start a new state"
                 )
         self._refuse_other_columns({entry[0]: entry for entry in entries["columns"]})
 
@@ -177,6 +177,6 @@ def _shown(value: Any) -> str:
 
 def _changed(before: str, now: str) -> ParameterError:
     return ParameterError(
-        f"this stream began with {before}, not {now}: it cannot change while the stream goes on. "
-        "Put it back, or start a new state"
+        f"this stream started with {before}, not {now}: this cannot change during a stream. "
+        "Change it back, or start a new state"
     )

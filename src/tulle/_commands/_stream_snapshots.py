@@ -83,12 +83,12 @@ def snapshot_path(folder: Path, number: int) -> Path:
 def check_folder(folder: Path, *, made: int, force: bool) -> None:
     """Raise if a folder cannot be created, or holds more snapshots than this stream made."""
     if folder.exists() and not folder.is_dir():
-        raise OutputExists(f"{folder} is a file: name a folder for the snapshots")
+        raise OutputExists(f"{folder} is a file: choose a folder for the snapshots")
     if not folder.parent.is_dir():
         raise DataError(f"the folder {folder.parent} does not exist")
     if not force and _later(folder, made):
         raise OutputExists(
-            f"{folder} holds snapshots of another stream: pass --force to replace them"
+            f"{folder} contains snapshots of another stream: pass --force to replace them"
         )
 
 
@@ -258,13 +258,13 @@ def _release(
 
 ONE, LEVEL = "one record", "as many as its level"  # who arrives between two snapshots
 LIMITS = [
-    "Whoever reads all snapshots sees how the groups move: snapshots hide single newcomers among "
-    "as many as their level, not the trend that many of them make.",
+    "Anyone who reads all snapshots sees how the groups move: snapshots hide single newcomers "
+    "among as many as their level, not the trend that many of them make.",
     "With split='paper' the statistics of a group are halved as if it were uniform: halves may "
-    "have fewer members than the largest level of those who went into them.",
-    "Ranges of numbers and domains of categories are released; those of categories are the "
-    "initial records'.",
-    "Records that wait are kept as they are, in memory, until others join them.",
+    "have fewer members than the largest level of the records in them.",
+    "Ranges of numbers and domains of categories are released; the domains are those of the "
+    "initial records.",
+    "Waiting records are kept unchanged in memory until others join them.",
 ]
 
 
@@ -296,13 +296,14 @@ def stream_result(
             _table(
                 "snapshots",
                 "Snapshots of this run",
-                "Groups that changed since the snapshot before, the fewest records that had newly "
-                "joined one of them, and records that are condensed but held back until later.",
+                "Groups that changed since the previous snapshot, the fewest records that had "
+                "newly joined one of them, and records that are condensed but held back until "
+                "later.",
                 snapshots,
             ),
             _table(
                 "history",
-                "How the stream went",
+                "Progress of the stream",
                 "Drift is the distance of an interval's mean record from that of the first "
                 "interval, in standard deviations.",
                 condenser.history_,
@@ -356,11 +357,12 @@ def _intersection(
     return {
         "id": "intersection",
         "title": "Who arrived between two snapshots?",
-        "text": "Somebody holds two successive snapshots and looks for a record that arrived in "
-        f"between. This stream's policy is '{policy}': with 'bounded', a group is shown anew "
-        "only after as many newcomers as its largest level; with 'all', all groups are shown as "
-        "they are. Measured with people drawn from the groups, among ten candidates: for one "
-        "newcomer, anybody; for a whole level of newcomers, their neighbours.",
+        "text": "Someone has two successive snapshots and looks for a record that arrived in "
+        f"between. This stream's policy is '{policy}': with 'bounded', a group is "
+        "updated only after as many newcomers as its largest level; with 'all', every "
+        "snapshot shows the current groups. Measured with people drawn from the groups, "
+        "among ten candidates: for one newcomer, anyone; for a whole level of "
+        "newcomers, their neighbours.",
         "blocks": [
             {
                 "type": "table",

@@ -111,7 +111,7 @@ def check_outcome(found: Audit) -> None:
     guarantee = found.result.get("guarantee")
     broken = [row["name"] for row in guarantee["rows"] if not row["holds"]] if guarantee else []
     if broken:
-        raise PrivacyError(f"the manifest of the release does not hold: {', '.join(broken)}")
+        raise PrivacyError(f"the release does not match its manifest: {', '.join(broken)}")
 
 
 def attack_rows(found: Audit) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 HELD = "every rule is below its threshold in the release"
 LIMITS = (
     "A receiver who mines with lower thresholds finds the hidden rules again: a larger margin "
-    "takes them further down.",
+    "pushes them further below the thresholds.",
     "Baskets are released one for one: a person in them can be recognised by what they bought.",
     "A receiver who knows the usual strength of a hidden rule may notice that it is missing.",
 )
@@ -178,7 +178,7 @@ def hide(
         made = run.streamed() if stream else run.whole(attacked=report is not None)
     if report is not None:
         page = audit_of(made.summary, made.report, made.attacks, _held(wishes, options), command)
-        with writing_beside(f"the release {output} is there", report):
+        with writing_beside(f"the release {output} was written", report):
             page.save(report, force=force)
     return made
 
@@ -289,13 +289,13 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
     from tulle.rules.containers import is_table_name
 
     if options.method != "swa":
-        raise ParameterError("--stream hides by the sliding window: leave --method out, or swa")
+        raise ParameterError("--stream uses the sliding window: drop --method, or pass swa")
     if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
         raise ParameterError("--stream reads and writes FIMI files (.dat)")
     if options.basket is not None or options.item is not None:
-        raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
+        raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
     if wishes.keep or options.shuffle or options.additions:
-        raise ParameterError("--stream can neither shuffle, keep itemsets nor add items")
+        raise ParameterError("--stream cannot shuffle, keep itemsets or add items")
 
 
 def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:
@@ -330,11 +330,13 @@ def _rows(report: Report) -> list[dict[str, Any]]:
 def _notes(options: Hiding, summary: dict[str, Any]) -> list[str]:
     notes = []
     if options.method == "algo1a" or options.additions:
-        notes.append("items may have been added: the release can say of people what is not true")
+        notes.append(
+            "items may have been added: the release may state things about people that are not true"
+        )
     if options.method == "blocking":
-        notes.append("blocked cells: an item with ? may or may not be in the basket")
+        notes.append("blocked cells: an item marked ? may or may not be in the basket")
     if summary["baskets_empty"]:
-        notes.append("empty baskets: only a wide table of 0 and 1 holds them")
+        notes.append("empty baskets: only a wide table of 0 and 1 can hold them")
     return notes
 
 

@@ -47,12 +47,12 @@ def mine(
     """
     options = resolve("mine", Mining(), None, given)
     if options.itemsets is None and options.min_confidence is None:
-        raise ParameterError("rules need --min-confidence; ask for itemsets with --itemsets all")
+        raise ParameterError("rules need --min-confidence; for itemsets, pass --itemsets all")
     for name in ("min_confidence", "max_consequent"):
         if options.itemsets is not None and name in options.words:
             raise ParameterError("is for rules, not for --itemsets", subject=options.word(name))
     if output is not None and format_of(output) is Format.SQL:
-        raise ParameterError("what is mined goes to a file: name it .csv, .parquet or the like")
+        raise ParameterError("the output must be a file, such as .csv or .parquet")
     check_files({"INPUT": source}, writes={"--output": output}, force=force)
 
     from tulle._commands._baskets import open_file

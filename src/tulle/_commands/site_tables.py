@@ -30,7 +30,7 @@ LIMITS = (
     "Frequencies: an alias is as common as its value.",
     "Order: a code is larger if its value is.",
     "Equality: the same value has the same code in every record and at every site.",
-    "Anything from the other sites: whoever holds the agreement can read every table of codes.",
+    "Anything from the other sites: anyone who holds the agreement can read every table of codes.",
 )
 
 
@@ -64,7 +64,7 @@ def encode(
         force=force,
     )
     if public is not None and report is None:
-        raise ParameterError("what attackers know is for a report: name one (--report FILE)")
+        raise ParameterError("what attackers know is only used in a report: pass --report FILE")
 
     from tulle._random import as_generator
     from tulle.auditing._sites import WARNING, warnings_of
@@ -94,7 +94,7 @@ def encode(
         sources=sources,
         force=force,
     )
-    there = f"the codes {display_name(output)} are there"
+    there = f"the codes {display_name(output)} were written"
     if vocabulary is not None:
         with writing_beside(there, vocabulary):
             codec.save_vocabulary(vocabulary, force=force)
@@ -106,7 +106,7 @@ def encode(
             made.save(report, force=force)
     notes = [WARNING] if warnings_of(attacks) else []
     if report is None:
-        notes = ["--report FILE measures what these codes give away."]
+        notes = ["Pass --report FILE to measure what these codes reveal."]
     return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
 
 
@@ -211,7 +211,7 @@ def _report(
     columns: Section = {
         "id": "columns",
         "title": "How each column is coded",
-        "text": "Read it with the attacks: they were made on this table.",
+        "text": "Read this together with the attacks, which were run on this table.",
         "owner_only": True,
         "blocks": [
             {
@@ -250,7 +250,10 @@ def _verdict(attacks: list[AttackResult]) -> Verdict | None:
     told = warnings_of(attacks)[:-1]
     if not told:
         return None
-    text = "These are codes of people, not anonymous data: for a miner who is bound not to try."
+    text = (
+        "These are codes of people, not anonymous data: give them only to a miner who is "
+        "bound by contract not to try."
+    )
     rest = len(told) - _MOST_TOLD
     more = [f"{rest} more columns: see the attacks."] if rest > 0 else []
     return {"level": "bad", "text": text, "reasons": [*told[:_MOST_TOLD], *more]}

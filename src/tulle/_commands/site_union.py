@@ -102,11 +102,13 @@ def _checked(source: FilePath) -> _Part:
 
     manifest = read_manifest(source)
     if manifest.method not in (ENCODED, UNION):
-        raise DataError(f"{source} holds no site codes, but a release by {manifest.method}")
+        raise DataError(
+            f"{source} is not a table of site codes but a release made by {manifest.method}"
+        )
     if not all(row["holds"] for row in verify_release(source)):
-        raise DataError(f"{source} was changed after it was encoded: ask the site for it again")
+        raise DataError(f"{source} was changed after it was encoded: ask the site for a new copy")
     if manifest.method == UNION:
-        raise DataError(f"{source} is a union already: join the tables of the sites")
+        raise DataError(f"{source} is already a union: join the tables of the sites")
     try:
         return _Part(
             source,
@@ -118,7 +120,8 @@ def _checked(source: FilePath) -> _Part:
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DataError(
-            f"the manifest of {source} names no agreement, or is damaged: ask the site for it again"
+            f"the manifest of {source} names no agreement, or is damaged: ask the site for a new "
+            "copy"
         ) from None
 
 

@@ -53,7 +53,7 @@ def summarise(
         {"column": c.name, "kind": c.kind, "role": c.role, "low": c.low, "high": c.high}
         for c in summary.columns
     ]
-    notes = [f"summary   {output}", "It holds no category and no exact extreme: send it."]
+    notes = [f"summary   {output}", "It contains no category and no exact extreme: it can be sent."]
     return Done({"columns": len(rows)}, {"told": rows}, notes)
 
 
@@ -123,7 +123,7 @@ def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKe
     if key_file is not None:
         return SecretKey.load(key_file)
     if not passphrase:
-        raise KeyMaterialError("give a passphrase, or the key file (--key-file FILE)")
+        raise KeyMaterialError("pass a passphrase, or the key file (--key-file FILE)")
     return passphrase
 
 
@@ -155,7 +155,7 @@ def _agreement(
     from tulle.sites.summary import SiteSummary, merge_summaries
 
     if not summaries and policy is None:
-        raise DataError("an agreement needs a policy (--policy FILE) or summaries of the sites")
+        raise DataError("an agreement needs a policy (--policy FILE) or summaries from the sites")
     if not summaries:
         return SiteAgreement.from_policy(policy or "", **choices)
     schema, ranges = merge_summaries([SiteSummary.load(path) for path in summaries])

@@ -39,12 +39,12 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 # fewer columns make the attacks easier, never harder.
 
 LIMITS = (
-    "Somebody who has the key: attributes of every record can be estimated with it.",
-    "Somebody who knows the records and the sketches of some people: the key's signs can be "
-    "learnt from them, the better the more people are known.",
-    "How many components a record has: it tells its length (delta) or how lonely it is "
+    "Someone who has the key: with it, attributes of every record can be estimated.",
+    "Someone who knows the records and the sketches of some people: the key's signs can be "
+    "learnt from them, better the more people are known.",
+    "How many components a record has: it reveals its length (delta) or how isolated it is "
     "(k-variance). Components of counts also have the parity of the record's sum.",
-    "Duplicates: equal records have equal sketches, or one is the beginning of the other.",
+    "Duplicates: equal records have equal sketches, or one is a prefix of the other.",
 )
 _RECORDS = 20_000  # looked at
 _COLUMNS = 50_000  # that the reconstruction looks for
@@ -254,7 +254,7 @@ def _key_section(result: AttackFigures) -> Section:
         {"name": "entries found with the key", "value": result["rate"]},
         {"name": "entries found by guessing", "value": result["baseline"]},
     ]
-    text = "What the holder of the key, or whoever stole it, finds by sparse reconstruction."
+    text = "What the holder of the key, or a thief, finds by sparse reconstruction."
     return {
         "id": "key",
         "title": "If the key leaks",
@@ -337,7 +337,7 @@ def sketch(
     every = np.concatenate(lengths)
     if report is not None and sample is not None:
         made = audited(sketcher, sample, every, manifest.verified, seed=seed, command=command)
-        with writing_beside(f"the release {output} is there", report):
+        with writing_beside(f"the release {output} was written", report):
             made.save(report, force=force)
     return Sketched(_summary(manifest, every), components(every), _notes(key_file, is_new))
 
@@ -349,14 +349,16 @@ def _refuse_unused(options: Sketching) -> None:
         in_question = [name for name in in_question if options.on_command_line(name)]
     if in_question and options.model == "delta":
         names = ", ".join(options.word(name) for name in in_question)
-        raise ParameterError(f"{names}: for the model k-variance, and the model is delta (--model)")
+        raise ParameterError(
+            f"{names}: only for the model k-variance, but the model is delta (--model)"
+        )
 
 
 def _refuse_folder(source: FilePath) -> None:
     if Path(source).is_dir():
         raise DataError(
-            f"{source} is a folder: put its texts into one file, one a line (.txt), or as a field "
-            "of JSON lines (.jsonl) or a column of a table (--text)"
+            f"{source} is a folder: put its texts into one file, one per line (.txt), or as a "
+            "field of JSON lines (.jsonl) or a column of a table (--text)"
         )
 
 
@@ -392,8 +394,8 @@ def _sketched(
                 yield part
     if not any(part.any() for part in lengths):
         raise PrivacyError(
-            f"all {done} records would be suppressed, nothing was written: "
-            "weaken the guarantee (lower --delta, --criterion definition)"
+            f"all {done} records would be suppressed and nothing was written: weaken the "
+            "guarantee (lower --delta, --criterion definition)"
         )
 
 
@@ -422,8 +424,8 @@ def _kept(key: SecretKey, path: FilePath | None, release: FilePath) -> Iterator[
 
 def _notes(key_file: FilePath | None, is_new: bool) -> list[str]:
     if key_file is None:
-        return ["The key was thrown away: nobody can reconstruct, or add comparable sketches."]
-    made = "made, keep it secret" if is_new else "used"
+        return ["The key was discarded: nobody can reconstruct records or add comparable sketches."]
+    made = "created; keep it secret" if is_new else "used"
     return [f"key       {key_file} ({made})"]
 
 

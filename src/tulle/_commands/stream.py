@@ -46,8 +46,10 @@ def format_of_source(address: str) -> str:
             if name.endswith(endings):
                 return kind
     if address.endswith(_PACKED):
-        raise DataError(f"{address} is packed: unpack it first, or pipe it in with - as the source")
-    raise TulleError(f"cannot tell whether {address} is CSV or NDJSON: say --format csv or ndjson")
+        raise DataError(
+            f"{address} is compressed: decompress it, or pipe it in with - as the source"
+        )
+    raise TulleError(f"cannot tell whether {address} is CSV or NDJSON: pass --format csv or ndjson")
 
 
 def open_source(
@@ -70,7 +72,7 @@ def open_source(
         from tulle.stream._broker import NatsSource
 
         if header:
-            raise TulleError("messages of a broker are NDJSON: one object a message")
+            raise TulleError("messages from a broker must be NDJSON, one object per message")
         _require_kind(position, _KINDS["sequence"])
         return NatsSource(address, follow=follow, position=position, continued=continued)
     if os.path.isdir(address):
@@ -91,7 +93,9 @@ def _require_kind(position: Position | None, wanted: str) -> None:
         return
     before = next((kind for key, kind in _KINDS.items() if key in position), _PIPE)
     if before != wanted:
-        raise DataError(f"this state has read from {before}: go on with that, or start a new state")
+        raise DataError(
+            f"this state has read from {before}: continue with that, or start a new state"
+        )
 
 
 def check_places(
@@ -109,7 +113,7 @@ def check_places(
             continue
         path = Path(name).resolve()
         if path in taken:
-            raise TulleError(f"{option} {name} is {taken[path]} itself: give it a name of its own")
+            raise TulleError(f"{option} {name} is the same as {taken[path]}: choose another name")
         taken[path] = f"the file of {option}"
 
 
@@ -159,16 +163,16 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
     ``sealed``: the state holds the records that wait.
     """
     notes = [
-        f"Stopped when {intake.progress()} (--init) had come: nothing was written, and "
-        "the next run begins anew"
+        f"Stopped after {intake.progress()} (--init): nothing was written, and the next run "
+        "starts from the beginning"
     ]
     if intake.condenser is not None:
         notes = [*intake.condenser.notes_, *_notes_of_columns(intake)]
         waiting = intake.condenser.n_waiting_
         if waiting and not sealed and source is not None and not source.goes_back:
             notes.append(
-                f"{source.name} does not bring the {waiting:,} records again that wait, and the "
-                "state does not hold them: without a --key no later run can go on from it"
+                f"{source.name} cannot deliver the {waiting:,} waiting records again, and the "
+                "state does not hold them: without --key no later run can resume from it"
             )
     from tulle.stream._folder import FolderSource
     from tulle.stream._sources import FileSource
@@ -177,8 +181,8 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
         notes += source.notes()
     if intake.surplus:
         notes.append(
-            f"{intake.surplus:,} records have keys that the initial records lack: these "
-            "keys were left out"
+            f"{intake.surplus:,} records have keys that the initial records do not have: these "
+            "keys were ignored"
         )
     if intake.rejects.count:
         notes.append(f"Refused lines, with reasons: {intake.rejects.path}")
@@ -190,16 +194,16 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     notes = []
     level = intake.settings.level_column
     if level is not None and "k" in intake.settings.options.words:
-        notes.append(f"k is not used: the levels in column '{level}' say how large groups are")
+        notes.append(f"k is not used: the levels in column '{level}' determine the group sizes")
     columns = Schema(intake.settings.columns)
     left = columns.named(Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
-        notes.append(f"Left out of every snapshot, unless a --policy says otherwise: {names}")
+        notes.append(f"Not in any snapshot, unless a --policy says otherwise: {names}")
     if 0 < intake.began_with < intake.settings.options.init:
         notes.append(
-            f"The stream began with {intake.began_with:,} records, fewer than --init: kinds of "
-            "columns and categories are those of these records"
+            f"The stream started with {intake.began_with:,} records, fewer than --init: column "
+            "kinds and categories come from these records"
         )
     return notes
 
@@ -372,7 +376,7 @@ class _Run:
             self.written,
             self.source.name,
         )
-        with writing_beside(f"the snapshots in {self.output} are there", path):
+        with writing_beside(f"the snapshots in {self.output} were written", path):
             save({**result, "command": command}, path, force=True)  # checked in the beginning
 
     def _read(self) -> Lines | None:
@@ -466,6 +470,6 @@ def _written(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise TulleError(
-            f"cannot write {path}: {error.strerror}. The last checkpoint holds: start again once "
-            "it can be written"
+            f"cannot write {path}: {error.strerror}. The last checkpoint is intact: run the same "
+            "command again once the file can be written"
         ) from None

@@ -83,8 +83,8 @@ def _told(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
 def _refuse_few(records: int | None, k: int) -> None:
     if records is not None and records < k:
         raise PrivacyError(
-            f"a public report shows aggregates of at least {k} records, and one of the tables has "
-            f"{records}: keep to the owner's edition"
+            f"a public report shows aggregates of at least {k} records, but one of the tables "
+            f"has {records}: use the owner's edition"
         )
 
 

@@ -84,7 +84,9 @@ def save(
     makers = {".html": render, ".htm": render, ".json": to_json, ".md": markdown}
     target = Path(path)
     if target.suffix.lower() not in makers:
-        raise ParameterError(f"A report ends in .html, .json or .md. Got '{target.suffix}'.")
+        raise ParameterError(
+            f"The name of a report must end in .html, .json or .md. Got '{target.suffix}'."
+        )
     text = makers[target.suffix.lower()](result, edition)
     with atomic_write(target, force=force) as file:
         file.write(text.encode(errors="replace"))  # file names need not be text
@@ -254,7 +256,7 @@ def _section(section: Section) -> Iterator[Sequence[str]]:
         elif block["type"] == "list":
             yield [f"- {_inline(line)}" for line in block["rows"]]
         else:
-            yield [f"*{_inline(block['title'] or block['chart'])}* (chart: see the page)"]
+            yield [f"*{_inline(block['title'] or block['chart'])}* (chart: see the HTML report)"]
 
 
 def _fenced(text: str) -> list[str]:

@@ -40,11 +40,11 @@ def verdict(result: Whole) -> Verdict:
     if broken:
         return _verdict("bad", "Do not release this: what was asked for does not hold.", broken)
     if grave:
-        text = "Do not release this: it tells about people who are in the data."
+        text = "Do not release this: it reveals something about people in the data."
         return _verdict("bad", text, grave + notable)
     if notable:
         asked = _no_control(result["attacks"])
-        than = "guessing, and there is no control to compare it with" if asked else "it should"
+        than = "guessing, and there is no control to compare it with" if asked else "expected"
         text = f"Look closer before you release this: an attack does better than {than}."
         return _verdict("caution", text, notable + asked)
     if not result["attacks"]:
@@ -52,7 +52,7 @@ def verdict(result: Whole) -> Verdict:
         if result["guarantee"] and result["guarantee"]["rows"]:
             return _verdict("good", "What was asked for holds.", [untried])
         return _verdict("none", untried, [])
-    text = "No attack that was tried tells more about people in the data than about anybody."
+    text = "No attack revealed more about people in the data than about anyone else."
     return _verdict("good", text, _caveats(result["attacks"]))
 
 
@@ -63,8 +63,8 @@ def _verdict(level: Level, text: str, reasons: list[str]) -> Verdict:
 def _broken(result: Whole) -> list[str]:
     promises = result["guarantee"]["rows"] if result["guarantee"] else []
     reasons = [
-        f"Guarantee not met: {row['name']} is {number(row['found'])}, "
-        f"required {number(row['asked'])}."
+        f"Guarantee not met: {row['name']} is {number(row['found'])}, required "
+        f"{number(row['asked'])}."
         for row in promises
         if not row["holds"]
     ]
@@ -74,8 +74,8 @@ def _broken(result: Whole) -> list[str]:
 def _gate_told(gate: Gate) -> str:
     limit = number(gate["limit"])
     if gate["value"] is None:  # the public edition may not tell it
-        return f"Gate not met: {gate['name']}; the limit is {limit}."
-    return f"Gate not met: {gate['name']} is {number(gate['value'])}, the limit is {limit}."
+        return f"Gate failed: {gate['name']}; the limit is {limit}."
+    return f"Gate failed: {gate['name']} is {number(gate['value'])}, the limit is {limit}."
 
 
 def grade(name: str, attack: AttackFigures, tried: int) -> str:
@@ -121,13 +121,13 @@ def _told(name: str, attack: AttackFigures) -> str:
 
 
 def _caveats(attacks: Mapping[str, AttackFigures]) -> list[str]:
-    notes = ["This is evidence about these attacks, not a proof against all."]
+    notes = ["This is evidence about these attacks, not proof against all attacks."]
     notes += _no_control(attacks)
     failed = sum(bool(attack["failed"]) for attack in attacks.values())
     if failed:
         notes.append(
-            f"{failed} of {len(attacks)} attacks did no better than guessing: that is no evidence "
-            "of safety."
+            f"{failed} of {len(attacks)} attacks did no better than guessing: that is not "
+            "evidence of safety."
         )
     return notes
 
@@ -138,7 +138,7 @@ def _no_control(attacks: Mapping[str, AttackFigures]) -> list[str]:
     if not explained or any(attacks[name]["control"] is not None for name in explained):
         return []
     return [
-        "No control was given: the attacks are compared with guessing only, and what the release "
-        "tells about anybody counts as a risk. Keep some records out of the release and pass them "
-        "as the control."
+        "No control was given: the attacks are compared with guessing only, and what the "
+        "release reveals about anyone counts as a risk. Keep some records out of the release "
+        "and pass them as the control."
     ]

@@ -92,7 +92,7 @@ def _people(attack: AttackFigures) -> int | None:
 def _unmeasurable(name: str) -> ParameterError:
     need = _NEEDS.get(name, "an attack")
     return ParameterError(
-        f"needs {need}: there is nothing to measure.",
+        f"needs {need}. Without it there is nothing to measure.",
         parameter=name,
         subject=f"The gate '{name}'",
     )

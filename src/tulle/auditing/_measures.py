@@ -201,7 +201,7 @@ def _check_estimator(estimator: Any, target: str, classes: bool) -> None:
     if estimator is not None and wrong(estimator):
         need = "classes: give a classifier" if classes else "numbers: give a regressor"
         raise ParameterError(
-            f"The 'estimator' of audit does not fit the target '{target}', which holds {need}."
+            f"The 'estimator' of audit does not suit the target '{target}', which holds {need}."
         )
 
 

@@ -278,7 +278,7 @@ def column_section(
     ]
     text = "How far the distribution of each column moved. Open a column for its chart."
     if len(worst) > _MOST_CHARTS:
-        text += f" The {_MOST_CHARTS} that moved most have one."
+        text += f" Charts are shown for the {_MOST_CHARTS} that moved most."
     return {"id": "columns", "title": "Columns", "text": text, "blocks": [table, *charts]}
 
 
@@ -293,8 +293,8 @@ def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> Section:
         "id": "extremes",
         "title": "Ranges and missing values",
         "text": "Span: the share of the original's range that the release covers. A full span "
-        "tells the extremes, which belong to single people; a small one cuts the tails. Missing: "
-        "the share of records.",
+        "reveals the extremes, which belong to individuals; a small one cuts off the "
+        "tails. Missing: the share of records.",
         "owner_only": True,
         "blocks": [{"type": "table", "columns": names, "rows": rows}],
     }
@@ -326,7 +326,7 @@ def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
                 "rows": correlations(found),
             }
         )
-    text = "How the columns go together, in the original and in the release."
+    text = "How the columns are related, in the original and in the release."
     return {"id": "structure", "title": "Structure", "text": text, "blocks": blocks}
 
 
@@ -336,8 +336,8 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
     return {
         "id": "groups",
         "title": "Groups",
-        "text": "Released records are drawn from the count, mean and covariance of a group, never "
-        "from a single person.",
+        "text": "Released records are drawn from the count, mean and covariance of a group, "
+        "never from a single record.",
         "blocks": [
             {
                 "type": "facts",
@@ -350,7 +350,7 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
                 "type": "chart",
                 "chart": "groups",
                 "title": "Groups by size and level",
-                "help": "Level: the smallest group that a record asked for.",
+                "help": "Level: the smallest group that a record requires.",
                 "rows": group_rows(sizes, levels),
             },
         ],
@@ -380,7 +380,7 @@ def notes_section(notes: Sequence[str]) -> list[Section]:
     return [
         {
             "id": "notes",
-            "title": "Noticed while it was made",
+            "title": "Notes from the run",
             "owner_only": True,
             "blocks": [{"type": "list", "rows": list(notes)}],
         }

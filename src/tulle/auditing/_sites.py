@@ -21,8 +21,8 @@ from tulle.table._frames import to_polars
 KNOWN_PAIRS = (1, 2, 5, 10)
 WARNING = (
     "Codes hide names and scales from a reader, not frequencies and order from an adversary who "
-    "knows the distribution of an attribute or a few of the people. Send them only to a miner who "
-    "is bound not to try."
+    "knows the distribution of an attribute or a few of the people. Send them only to a miner "
+    "who is bound by contract not to try."
 )
 _SERIOUS = 0.5  # rates from here on are said in strong words
 
@@ -96,7 +96,7 @@ def _means(result: AttackResult) -> str:
     """Describe how the attacker did it, in words that need no explanation."""
     known = result.details.get("known pairs")
     if known is not None:
-        return f"somebody who knows {known} of the people"
+        return f"someone who knows {known} of the people"
     return result.name.partition(":")[0].replace("_", " ")
 
 

@@ -109,8 +109,8 @@ def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
     if len(distinct) > 1:
         told = ", ".join(f"{word} in the {which}" for which, word in words.items())
         raise DataError(
-            f"column '{name}' holds different kinds of values: {told}. Convert it, so that it has "
-            "one type everywhere"
+            f"column '{name}' holds different kinds of values: {told}. Convert it to one type "
+            "everywhere"
         )
     word = distinct.pop()
     return Kind.DECIMAL if word in _CLOCKS.values() else Kind(word)
@@ -137,8 +137,8 @@ def _entries(policy: Any) -> dict[str, Column | Kind | Role]:
         return {}
     if not isinstance(listed, Mapping) and not _are_columns(listed):
         raise PolicyError(
-            "A policy is a Policy, a sequence of Columns, or a mapping from names to a Column, a "
-            f"role or a kind. Got a {type(policy).__name__}."
+            "'policy' must be a Policy, a sequence of Columns, or a mapping from names to a "
+            f"Column, a role or a kind. Got a {type(policy).__name__}."
         )
     try:
         return declared_columns(listed)
@@ -166,18 +166,20 @@ def _shared_columns(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role
     for name in roles:
         if name not in original:
             hint = nearest_name(name, original)
-            raise PolicyError(f"The policy names column '{name}', which is not there: {hint}")
+            raise PolicyError(
+                f"The policy names column '{name}', which is not in the tables: {hint}"
+            )
     naming = (Role.IDENTIFIER, Role.PERSON)
     named = [name for name in tables["release"].columns if roles.get(name) in naming]
     if named:
         raise PrivacyError(
-            f"the release holds {_listed(named)}, which the policy calls identifiers: they name "
-            "people. Leave them out of the release, or correct the policy"
+            f"the release holds {_listed(named)}, which the policy calls identifiers. Drop them "
+            "from the release, or correct the policy"
         )
     dropped = {name for name, role in roles.items() if not role.released}
     names = [name for name in original if name not in dropped]
     if not names:
-        raise DataError("no column is left to compare: the roles leave all of them out")
+        raise DataError("no column is left to compare: their roles exclude all of them")
     for which, table in tables.items():
         _refuse_missing(which, "original", [name for name in names if name not in table.columns])
         _refuse_missing("original", which, [name for name in table.columns if name not in original])
@@ -216,8 +218,8 @@ def _refuse_members(original: Records, control: Records) -> None:
     expected = twins * count + 4 * math.sqrt(twins * (1 - twins) * count)
     if known > expected + max(1, _STRAYS * count):
         raise DataError(
-            f"{known} of the {count} records of the control are in the original too: a control "
-            "must hold people who were kept out of the data"
+            f"{known} of the {count} records of the control are also in the original: a control "
+            "must contain only people who were kept out of the data"
         )
 
 

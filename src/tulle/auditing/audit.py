@@ -189,10 +189,10 @@ _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
-    "people, or who took part in making it.",
-    "Facts about groups: what is true of most people like somebody is learnt from any useful "
-    "release, whether they are in it or not.",
-    "A failed attack is no evidence of safety: a better one may come.",
+    "people, or help from someone who made it.",
+    "Facts about groups: what is true of most people like a given person can be learnt from any "
+    "useful release, whether that person is in it or not.",
+    "A failed attack is not evidence of safety: a better attack may succeed.",
 )
 
 
@@ -304,7 +304,7 @@ def audited(
             "limits": list(LIMITS),
             "provenance": {
                 "audit seed": seed,
-                "attempts": f"at most {tried:,} people an attack; all records are searched",
+                "attempts": f"at most {tried:,} people per attack; all records are searched",
                 **_left_out(tables, hidden, sensitive),
             },
         }
@@ -317,7 +317,8 @@ def _check_parameters(k: int, attempts: int | None, estimator: Any) -> None:
         check_int("audit", "attempts", attempts, 1)
     if estimator is not None and not hasattr(estimator, "get_params"):
         raise ParameterError(
-            f"The 'estimator' of audit is one of scikit-learn's. Got a {type(estimator).__name__}."
+            "The 'estimator' of audit must be a scikit-learn estimator. Got a "
+            f"{type(estimator).__name__}."
         )
 
 
@@ -396,14 +397,18 @@ def _target(tables: Aligned, target: str | None) -> str | None:
         return next(iter(tables.of_role(Role.TARGET)), None)
     _check_column(tables, "target", target)
     if len(tables.columns) < 2:
-        raise ParameterError("The 'target' of audit needs another column to be predicted from.")
+        raise ParameterError(
+            "The 'target' of audit needs at least one other column to predict it from."
+        )
     return target
 
 
 def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | None) -> list[str]:
     """Return the columns to infer; a single column has nothing to be inferred from."""
     if isinstance(sensitive, str):
-        raise ParameterError(f"The 'sensitive' of audit is a list of columns: ['{sensitive}'].")
+        raise ParameterError(
+            f"The 'sensitive' parameter of audit must be a list of columns: ['{sensitive}']."
+        )
     if len(tables.columns) < 2:
         return []
     if sensitive is not None:
@@ -425,14 +430,14 @@ def _left_out(
     total = len(tables.columns)
     if sensitive is not None or len(hidden) < _MOST_SECRETS or total == len(hidden):
         return {}
-    return {"columns inferred": f"{len(hidden)} of {total}: name the sensitive ones to choose"}
+    return {"columns inferred": f"{len(hidden)} of {total}: list the sensitive ones to choose"}
 
 
 def _check_column(tables: Aligned, option: str, name: str) -> None:
     if name not in tables.columns:
         hint = nearest_name(str(name), tables.columns)
         raise ParameterError(
-            f"is not a column that is compared: {hint}",
+            f"is not one of the compared columns: {hint}",
             parameter=option,
             subject=f"The '{option}' parameter of audit",
         )

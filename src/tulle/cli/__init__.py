@@ -58,8 +58,8 @@ class _Commands(click.RichGroup):
 def tulle(ctx: click.Context, debug: bool) -> None:
     """Share the shape of your data, not the people in it.
 
-    Start with tulle demo, then tulle inspect FILE. Exit codes: 0 fine,
-    1 a guarantee or a gate failed, 2 a mistake in usage or data.
+    Start with tulle demo, then tulle inspect FILE. Exit codes: 0 success,
+    1 a guarantee or a gate failed, 2 an error in usage or data.
 
     Shell completion: eval "$(_TULLE_COMPLETE=bash_source tulle)"
     """
@@ -83,7 +83,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        output.say("interrupted: no file is left half written")
+        output.say("interrupted: no partial file was left")
         sys.exit(130)
     except TulleError as error:
         _end(error, str(error), error.exit_code, debug)
@@ -111,7 +111,7 @@ def _warn(
 
 def _plain(error: OSError) -> str:
     if isinstance(error, BrokenPipeError):
-        return "the reader of the output went away"
+        return "the output was closed by its reader"
     name = f"{error.filename}: " if error.filename else ""
     return f"{name}{error.strerror or type(error).__name__}"
 

@@ -56,8 +56,8 @@ def scale(limits: Sequence[float], values: Sequence[int], column: str = "column"
         raise ParameterError(f"column '{column}': cut points must increase")
     if len(numbers) != len(edges) - 1:
         raise ParameterError(
-            f"column '{column}': {len(edges) - 1} groups need as many group numbers, "
-            f"got {len(numbers)}"
+            f"column '{column}': {len(edges) - 1} groups need as many group numbers. Got "
+            f"{len(numbers)}"
         )
     whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
     if not whole or (np.diff(numbers) < 1).any() or np.abs(numbers).max() > 1e6:
@@ -330,14 +330,16 @@ def read_column(entries: Mapping[str, Any]) -> Coded:
             plain["types"] = tuple(ValueType(word) for word in plain["types"])
         return way(**plain)
     except (KeyError, ValueError, TypeError):
-        raise KeyMaterialError("the agreement holds a column this Tulle cannot read") from None
+        raise KeyMaterialError(
+            "the agreement has a column that this version of Tulle cannot read"
+        ) from None
 
 
 def check_exact(column: Graded) -> Graded:
     """Raise if a range is so wide that whole numbers would not come back exactly."""
     if column.type in WHOLE and column.tolerance >= ROUNDS_BACK:
         raise ParameterError(
-            f"column '{column.name}': its range is too wide for exact codes: alias it instead "
+            f"column '{column.name}': its range is too wide for exact codes: use aliases instead "
             f"(alias=['{column.name}'])"
         )
     return column
@@ -352,7 +354,7 @@ def check_names(columns: Sequence[Coded]) -> None:
             if not name.strip():
                 raise ParameterError("a column of the agreement has no name: give it one")
             if name in seen:
-                raise ParameterError(f"the agreement names column '{name}' twice")
+                raise ParameterError(f"the agreement lists column '{name}' twice")
             seen.add(name)
     for column in columns:
         listed = len(column.categories or ()) + 1 if isinstance(column, Aliased) else 0
@@ -521,4 +523,4 @@ class Vocabulary:
         return f"Vocabulary({self.count()} aliases, hidden)"
 
     def __reduce__(self) -> NoReturn:
-        raise KeyMaterialError("a vocabulary is never pickled: save it with save_vocabulary(path)")
+        raise KeyMaterialError("a vocabulary cannot be pickled: save it with save_vocabulary(path)")

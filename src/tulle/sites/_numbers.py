@@ -38,8 +38,8 @@ def numbers_of(series: pl.Series, column: Graded) -> Floats:
         broken = int(np.count_nonzero(np.isfinite(found) & (found != np.round(found))))
         if broken:
             raise DataError(
-                f"column '{column.name}' holds {broken} values that are no {column.type}s: agree "
-                "on it as decimal"
+                f"column '{column.name}' holds {broken} values that are not of type "
+                f"{column.type}: agree on it as decimal"
             )
     return np.asarray(found, dtype=np.float64)
 
@@ -53,8 +53,8 @@ def _ticks(series: pl.Series, column: Graded) -> Floats:
     if broken:
         raise DataError(
             f"column '{column.name}' holds {broken} values finer than {column.tick:,} "
-            "microseconds, the finest that codes over its range can tell: truncate them, or agree "
-            "on a narrower range"
+            "microseconds, the finest step that codes over its range can represent: truncate "
+            "them, or agree on a narrower range"
         )
     return np.asarray((fine // tick).cast(pl.Float64).fill_null(float("nan")).to_numpy())
 
@@ -148,14 +148,14 @@ def _typed(series: pl.Series, column: Graded) -> pl.Series:
         fits = dtype == pl.Date or isinstance(dtype, pl.Datetime)
     if not fits:
         raise DataError(
-            f"column '{column.name}' was agreed on as {type}, and the table holds "
+            f"column '{column.name}' was agreed on as {type}, but the table holds "
             f"{dtype.base_type()}"
         )
     if type is ValueType.DATE and isinstance(dtype, pl.Datetime):
         late = int((_local(series).dt.time() != dt.time(0)).sum())
         if late:
             raise DataError(
-                f"column '{column.name}' was agreed on as date, and {late} values have a time of "
+                f"column '{column.name}' was agreed on as date, but {late} values have a time of "
                 "day: agree on a range with times (2020-01-01T00:00)"
             )
     return (

@@ -137,8 +137,8 @@ def decode_intervals(intervals: Any, column: Graded) -> Any:
         return tuple(_end(column, float(code)) for code in intervals)
     if not isinstance(intervals, Iterable):
         raise DataError(
-            "intervals are texts such as '(2.0, 3.5]', pairs of numbers or pandas Intervals. Got "
-            f"{type(intervals).__name__}"
+            "intervals must be texts such as '(2.0, 3.5]', pairs of numbers or pandas "
+            f"Intervals. Got {type(intervals).__name__}"
         )
     return [decode_intervals(interval, column) for interval in intervals]
 
@@ -489,11 +489,11 @@ def tree_text(
     names = list(known if feature_names is None else feature_names)
     if len(names) != features:
         raise DataError(
-            f"the tree has {features} features, and the names of {len(names)} are known: pass "
+            f"the tree has {features} features, but only {len(names)} names are known: pass "
             "feature_names"
         )
     if class_names is not None and len(class_names) != classes:
-        raise DataError(f"the tree has {classes} classes, and class_names has {len(class_names)}")
+        raise DataError(f"the tree has {classes} classes, but class_names has {len(class_names)}")
     return str(
         export_text(
             tree,

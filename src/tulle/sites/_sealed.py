@@ -82,7 +82,7 @@ def unseal(
     _check_lock(header, lock, name)
     if len(hidden) < header.length:
         raise KeyMaterialError(
-            f"{name} is cut off: {len(hidden)} of {header.length} sealed bytes are there"
+            f"{name} is truncated: it has {len(hidden)} of {header.length} sealed bytes"
         )
     key = _key(lock, header.salt)
     if not secrets.compare_digest(key.derive("sites/seal/check", 8), header.check):
@@ -129,8 +129,8 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
         raise KeyMaterialError(f"{name} is not a sealed file of Tulle") from None
     if version != VERSION:
         raise KeyMaterialError(
-            f"{name} has version {version}: this Tulle reads version {VERSION}. Use the Tulle that "
-            "wrote it, or a newer one"
+            f"{name} has version {version}: this version of Tulle reads version {VERSION}. Use "
+            "the version of Tulle that wrote it, or a newer one"
         )
     try:
         header = _Header(
@@ -146,7 +146,7 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
     if header.content != content:
         raise KeyMaterialError(f"{name} holds a {header.content}, not a {content}")
     if header.kdf not in (_SCRYPT, _KEY_FILE) or len(header.salt) != 16 or len(header.nonce) != 12:
-        raise KeyMaterialError(f"{name} asks for a way to make its key that Tulle does not use")
+        raise KeyMaterialError(f"{name} asks for a key derivation that Tulle does not use")
     return header
 
 

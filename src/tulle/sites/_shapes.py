@@ -25,8 +25,8 @@ def named_columns(
     names = agreed if given is None else given
     if len(names) != frame.width:
         raise DataError(
-            f"the table has {frame.width} columns, and the names of {len(names)} are known: name "
-            "its columns, or pass a frame"
+            f"the table has {frame.width} columns, but {len(names)} names are known: name its "
+            "columns, or pass a frame"
         )
     return [column.alias(name) for column, name in zip(frame, names)]
 

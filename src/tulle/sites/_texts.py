@@ -71,7 +71,7 @@ def refuse_durations(series: pl.Series) -> None:
     """Raise for durations: they have no moment and no number that sites would agree on."""
     if isinstance(series.dtype, pl.Duration):
         raise DataError(
-            f"column '{series.name}' holds durations: convert them to numbers of hours or days"
+            f"column '{series.name}' holds durations: convert them to a number of hours or days"
         )
 
 
@@ -102,7 +102,7 @@ def _truths(values: pl.Series, texts: list[str]) -> list[str]:
     strange = sum(text not in known for text in texts)
     if strange:
         raise DataError(
-            f"column '{values.name}' was agreed on as boolean, and {strange} of its different "
+            f"column '{values.name}' was agreed on as boolean, but {strange} of its distinct "
             "values are neither true nor false: convert them, or agree on it as category"
         )
     return [known[text] for text in texts]
@@ -129,7 +129,9 @@ def _moments_of_python(values: pl.Series) -> pl.Series:
         values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     far = int((~values.dt.year().is_between(1, 9999)).sum())
     if far:
-        raise DataError(f"column '{values.name}' holds {far} moments outside the years 1 to 9999")
+        raise DataError(
+            f"column '{values.name}' holds {far} dates or times outside the years 1 to 9999"
+        )
     return values
 
 

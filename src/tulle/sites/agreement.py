@@ -241,8 +241,8 @@ class SiteAgreement:
             entries = json.loads(plain)
             if entries["format"] != FORMAT:
                 raise KeyMaterialError(
-                    f"{path} holds an agreement of format {entries['format']}: this Tulle reads "
-                    f"format {FORMAT}"
+                    f"{path} holds an agreement of format {entries['format']}: this version of "
+                    f"Tulle reads format {FORMAT}"
                 )
             return cls(
                 [read_column(column) for column in entries["columns"]],
@@ -253,7 +253,9 @@ class SiteAgreement:
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, KeyMaterialError):
                 raise
-            raise KeyMaterialError(f"{path} holds no agreement that Tulle can read") from None
+            raise KeyMaterialError(
+                f"{path} does not contain an agreement that Tulle can read"
+            ) from None
 
     # -- new secrets --------------------------------------------------------------------------
 
@@ -370,7 +372,7 @@ class SiteAgreement:
 
     def __reduce__(self) -> NoReturn:
         raise KeyMaterialError(
-            "a SiteAgreement is never pickled: save it with agreement.save(path, passphrase)"
+            "a SiteAgreement cannot be pickled: save it with agreement.save(path, passphrase)"
         )
 
 
@@ -438,7 +440,7 @@ class Choices:
         """Return choices by name; None stands for the default."""
         for name in given:
             if name not in OPTIONS:
-                raise ParameterError(f"there is no choice '{name}': {nearest_name(name, OPTIONS)}")
+                raise ParameterError(f"there is no option '{name}': {nearest_name(name, OPTIONS)}")
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     def check(self, columns: Sequence[Column]) -> None:
@@ -475,10 +477,10 @@ class Choices:
             for name in self._named(option):
                 if name not in names:
                     hint = nearest_name(str(name), names)
-                    raise _wrong(option, f"names no column '{name}': {hint}")
+                    raise _wrong(option, f"names '{name}', which is not a column: {hint}")
         for name in self.other:
             if name not in self.categories:
-                raise _wrong("other", f"names '{name}', which has no 'categories'")
+                raise _wrong("other", f"names '{name}', which is not in 'categories'")
         for name in self.values:
             if name not in self.limits:
                 raise _wrong("values", f"of column '{name}' need its 'limits' too")
@@ -501,13 +503,13 @@ class Choices:
                     raise _wrong(option, f"are for numbers and dates, not for '{name}'")
         for name in set(self.split) - set(self.alias):
             if columns[name].kind in MEASURED:
-                raise _wrong("split", f"is for aliases, and '{name}' is a number or date")
+                raise _wrong("split", f"is for aliases, but '{name}' is a number or date")
         for option in ("alias", "joint", "plain", "split"):
             for name in self._named(option):
                 if not columns[name].role.released:
                     raise _wrong(
                         option,
-                        f"names '{name}', which does not go out: its role is {columns[name].role}",
+                        f"names '{name}', which is not released: its role is {columns[name].role}",
                     )
 
     def _named(self, option: str) -> list[str]:
@@ -579,8 +581,8 @@ def as_columns(schema: Any) -> list[Column]:
     columns = list(entries)
     if not columns or not all(isinstance(column, Column) for column in columns):
         raise ParameterError(
-            "the schema must be a policy, columns of a policy, or a mapping such as "
-            "{'age': 'integer', 'illness': 'category'}"
+            "the schema must be a policy, a list of columns, or a mapping such as {'age': "
+            "'integer', 'illness': 'category'}"
         )
     return columns
 
@@ -611,8 +613,8 @@ def _listed(column: Column, categories: Collection[Any]) -> tuple[str, ...]:
     listed = tuple(dict.fromkeys(text_of(value) for value in categories))
     if column.kind is Kind.BOOLEAN and not {"true", "false"}.issuperset(listed):
         raise ParameterError(
-            f"'categories' of the boolean column '{column.name}' are true and false: agree on it "
-            "as category, if it has words of its own"
+            f"'categories' of the boolean column '{column.name}' must be true and false: if it "
+            "has words of its own, agree on it as category"
         )
     return listed
 
@@ -666,7 +668,9 @@ def _drawn(column: Graded, key: SecretKey) -> Graded:
     uniforms = np.frombuffer(secret, dtype="<u8").astype(np.float64) / 2.0**64
     ends = (column.low, column.high, column.groups)
     if not math.isfinite(2 * (column.high - column.low)):
-        raise ParameterError(f"column '{column.name}': its range is too wide for codes: alias it")
+        raise ParameterError(
+            f"column '{column.name}': its range is too wide for codes: use aliases"
+        )
     if column.cuts == "equal":
         drawn = grading.equal_scale(*ends, uniforms, whole=column.type in WHOLE)
     else:
@@ -719,6 +723,7 @@ def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[s
     if bare:
         names = ", ".join(f"'{name}'" for name in bare)
         raise ParameterError(
-            f"{names}: numbers and dates need a public range (ranges={{'{bare[0]}': (low, high)}}, "
-            f"--range {bare[0]}=LOW..HIGH), or name them in 'alias' or 'plain'"
+            f"{names}: numbers and dates need a public range "
+            f"(ranges={{'{bare[0]}': (low, high)}}, --range {bare[0]}=LOW..HIGH), or must be "
+            "listed in 'alias' or 'plain'"
         )

@@ -71,8 +71,8 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
         )
     if series.dtype == pl.Float32 and column.type in WHOLE and not column.in_single_precision:
         raise DataError(
-            f"column '{column.name}': the miner rounded its codes to single precision, which does "
-            "not tell its values apart: ask for double precision"
+            f"column '{column.name}': the miner rounded its codes to single precision, which "
+            "cannot tell its values apart: ask for double precision"
         )
     codes = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     strange = int(np.count_nonzero(~grading.is_code(codes, column.scale)))
@@ -86,8 +86,8 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
         numbers = rounded
     if strange:
         raise DataError(
-            f"column '{column.name}': {strange} numbers are no codes of this agreement. Means of "
-            "codes are decoded by decode_centers (--kind centers)"
+            f"column '{column.name}': {strange} numbers are not codes of this agreement. To "
+            "decode means of codes, use decode_centers (--kind centers)"
         )
     return from_numbers(numbers, series.is_null(), column, dtype)
 
@@ -120,8 +120,8 @@ def encode_listed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.S
         shown = ", ".join(repr(text) for text in sorted(unlisted)[:3])
         more = f" and {len(unlisted) - 3} more" if len(unlisted) > 3 else ""
         raise DataError(
-            f"column '{column.name}': the agreed table has no alias for {shown}{more}. Agree on a "
-            "table with them, on an 'other' alias, or on keyed aliases"
+            f"column '{column.name}': the agreed list has no alias for {shown}{more}. Agree on a "
+            "longer list, on an 'other' alias, or on keyed aliases"
         )
     aliases = [known[text if text in listed else OTHER] for text in texts]
     return pl.Series(aliases, dtype=pl.String).gather(index)
@@ -303,7 +303,9 @@ class SiteCodec:
         random_state: RandomState = None,
     ) -> None:
         if not isinstance(agreement, SiteAgreement):
-            raise ParameterError("SiteCodec needs a SiteAgreement: SiteAgreement.load(path, ...)")
+            raise ParameterError(
+                "SiteCodec needs a SiteAgreement, such as SiteAgreement.load(path, ...)"
+            )
         self.agreement = agreement
         self.outside = check_choice("SiteCodec", "outside", outside, ("error", "clamp"))
         self.unknown = check_choice("SiteCodec", "unknown", unknown, ("error", "keep"))
@@ -376,7 +378,7 @@ class SiteCodec:
             if unread and self.unknown == "error":
                 raise DataError(
                     f"column '{series.name}': {unread} cells hold aliases of values that this "
-                    "codec has not seen. Let it learn your table (learn, --values), load the "
+                    "codec does not know. Let it learn your table (learn, --values), load the "
                     "vocabularies of other sites, or keep them (unknown='keep', --keep-unknown)"
                 )
             unknown += unread
@@ -573,15 +575,15 @@ class SiteCodec:
         absent = [name for name in agreed if name not in names and name not in at_home]
         if absent:
             raise DataError(
-                f"the table has no column '{absent[0]}', which the agreement names: "
+                f"the table has no column '{absent[0]}', which the agreement lists: "
                 f"{nearest_name(absent[0], names)}"
             )
         extra = [name for name in names if name not in agreed]
         if extra:
             shown = ", ".join(f"'{name}'" for name in extra[:5])
             raise DataError(
-                f"{len(extra)} columns are not in the agreement: {shown}. Drop them, or make a new "
-                "agreement"
+                f"{len(extra)} columns are not in the agreement: {shown}. Drop them, or create a "
+                "new agreement"
             )
 
     def _encode(self, frame: pl.DataFrame, column: Coded, rng: np.random.Generator) -> pl.Series:
@@ -622,5 +624,5 @@ class SiteCodec:
 
     def __reduce__(self) -> NoReturn:
         raise KeyMaterialError(
-            "a SiteCodec is never pickled: save its agreement and make a new codec from it"
+            "a SiteCodec cannot be pickled: save its agreement and create a new codec from it"
         )

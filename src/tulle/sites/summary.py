@@ -164,10 +164,10 @@ def merge_summaries(
         odd = sorted({*names} ^ {*first})
         if odd:
             raise DataError(
-                f"sites 1 and {place} have different columns: '{odd[0]}' is in one only"
+                f"sites 1 and {place} have different columns: '{odd[0]}' is in only one of them"
             )
         if len(names) > len(first):
-            raise DataError(f"the summary of site {place} names a column twice")
+            raise DataError(f"the summary of site {place} lists a column twice")
     schema, ranges = [], {}
     for name in first:
         told = [column for summary in found for column in summary.columns if column.name == name]
@@ -188,7 +188,7 @@ def _common_kind(name: str, told: list[ColumnSummary]) -> Kind:
     if kinds == {Kind.TEXT, Kind.CATEGORY}:
         return Kind.TEXT
     words = " and ".join(sorted(kinds))
-    raise DataError(f"column '{name}' is {words} at different sites: give its kind in a policy")
+    raise DataError(f"column '{name}' is {words} at different sites: set its kind in a policy")
 
 
 def _common_range(name: str, kind: Kind, ends: list[tuple[Any, Any]]) -> tuple[Any, Any]:

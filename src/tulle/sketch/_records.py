@@ -77,7 +77,7 @@ def documents(path: FilePath, field: str = "text") -> Iterator[str]:
         empty = False
         yield document
     if empty:
-        raise DataError(f"{path} holds no document: the file is empty")
+        raise DataError(f"{path} contains no document: the file is empty")
 
 
 def _ends(path: FilePath, kinds: tuple[str, ...]) -> bool:
@@ -90,9 +90,9 @@ def _lines(path: FilePath) -> Iterator[str]:
             for line in file:
                 yield line.rstrip("\n")
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text: convert it first") from None
+        raise DataError(f"{path} is not UTF-8 text: convert it to UTF-8") from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise DataError(f"{path} is a damaged or cut gzip file") from None
+        raise DataError(f"{path} is a damaged or truncated gzip file") from None
 
 
 def _open(path: FilePath) -> IO[str]:
@@ -119,13 +119,13 @@ def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:
         elif not wrong + without + other:
             yield entry[field] or ""
     if wrong:
-        raise DataError(f"{path}: {wrong} lines are no JSON objects")
+        raise DataError(f"{path}: {wrong} lines are not JSON objects")
     if without:
         # a name that only some lines have may be a word of somebody's text
         hint = nearest_name(field, shared) if shared else "they have no field in common"
         raise DataError(f"{path}: {without} lines have no field '{field}' (--text): {hint}")
     if other:
-        raise DataError(f"{path}: the field '{field}' is no text in {other} records")
+        raise DataError(f"{path}: the field '{field}' is not text in {other} records")
 
 
 def _parsed(line: str) -> Any:
@@ -143,7 +143,7 @@ def _of_table(path: FilePath, field: str) -> Iterator[str]:
     for frame in read_batches(path, _TABLE_ROWS, [field]):
         dtype = frame.schema[field]
         if dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
-            raise DataError(f"{path}: the column '{field}' (--text) is no text but {dtype}")
+            raise DataError(f"{path}: the column '{field}' (--text) is not text but {dtype}")
         for value in frame[field].cast(pl.String).to_list():
             yield value or ""
 
@@ -154,7 +154,7 @@ _EXACT_IN_FLOAT32 = 2**24
 _SMALLEST, _LARGEST = 1e-60, 1e60  # beyond, fourth powers are no numbers any more
 _LARGEST_IN_FLOAT32 = 1e12  # beyond, sums of squared components may be too large for it
 _HARMLESS = ("Found array with", "X has ", "The feature names", "Expected unique column names")
-_NO_NUMBER = "a cell of X is no number: give counts or weights, or texts as a list or one column"
+_NO_NUMBER = "a cell of X is not a number: give counts or weights, or texts as a list or one column"
 
 
 def refuse_other_shapes(X: Any) -> None:
@@ -167,8 +167,8 @@ def refuse_other_shapes(X: Any) -> None:
         ) from None
     if len(shape) != 2:
         raise DataError(
-            f"Expected a 2-D array, got {len(shape)} dimension(s). Reshape your data: one row a "
-            "record; or give texts, bags of words, or a file"
+            f"Expected a 2-D array, got {len(shape)} dimension(s). Reshape your data: one row "
+            "per record; or give texts, bags of words, or a file"
         )
     if getattr(X, "dtype", None) is not None and np.dtype(X.dtype).kind == "c":
         raise DataError("Complex data not supported: give counts or weights")
@@ -176,9 +176,7 @@ def refuse_other_shapes(X: Any) -> None:
         try:
             X.check_format(full_check=True)
         except ValueError:
-            raise DataError(
-                "X is damaged: indices of the sparse matrix lie outside of it"
-            ) from None
+            raise DataError("X is not a valid sparse matrix: some indices lie outside it") from None
 
 
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -228,7 +226,7 @@ def _of_fair_size(rows: Any) -> Any:
     if smallest < _SMALLEST or largest > _LARGEST:
         beyond = int(np.sum((sizes < _SMALLEST) | (sizes > _LARGEST)))
         raise DataError(
-            f"{beyond} entries are above {_LARGEST:g} or below {_SMALLEST:g}: change their unit"
+            f"{beyond} entries are above {_LARGEST:g} or below {_SMALLEST:g}: change the unit"
         )
     return rows.astype(np.float64) if largest > _LARGEST_IN_FLOAT32 else rows
 
@@ -324,8 +322,8 @@ def joined(parts: Sequence[Records]) -> Records:
 def _from_file(path: FilePath, text: str) -> Records:
     if not os.path.isfile(path):
         # a text is not quoted: it may be one that was meant to be sketched
-        text_given = "X is a text, and no file has it as name: give texts as a list"
-        raise DataError(text_given if isinstance(path, str) else f"{path} is no file")
+        text_given = "X is a string but not the name of an existing file: give texts as a list"
+        raise DataError(text_given if isinstance(path, str) else f"{path} is not a file")
     if is_text_file(path):
         return _whole(_counts(path, text), np.float32)
     return _from_baskets(_baskets(path))
@@ -336,8 +334,8 @@ def _baskets(path: FilePath) -> Transactions:
     baskets = read_fimi(path)
     if baskets.names.dtype.kind == "O" and not is_basket_file(path):
         raise DataError(
-            f"{path} is no kind of file that is known to hold texts (.txt, .jsonl, .csv, .parquet) "
-            "or baskets of words (.dat): convert or rename it"
+            f"{path} is not a known type of file for texts (.txt, .jsonl, .csv, .parquet) or "
+            "baskets of words (.dat): convert or rename it"
         )
     return baskets
 
@@ -365,7 +363,7 @@ def _with_terms(batches: Iterable[Records]) -> Iterator[Records]:
         empty = empty and not batch.terms
         yield batch
     if empty:
-        raise DataError("no record holds a term: the vocabulary is empty")
+        raise DataError("no record contains a term: the vocabulary is empty")
 
 
 def _from_baskets(baskets: Transactions) -> Records:
@@ -376,7 +374,7 @@ def _from_baskets(baskets: Transactions) -> Records:
     terms = [str(name) for name in baskets.names.tolist()]
     if len(set(terms)) < len(terms):
         # they would have the same signs, and count as two entries all the same
-        raise DataError("some items differ in their type alone, as 1 and '1': give them one name")
+        raise DataError("some items differ only in type, such as 1 and '1': give them one name")
     ones = np.ones(len(baskets.items), np.float32)
     shape = (len(baskets), len(baskets.names))
     matrix = csr_array((ones, baskets.items, _narrow(baskets.indptr)), shape=shape)
@@ -386,7 +384,7 @@ def _from_baskets(baskets: Transactions) -> Records:
 def _kind(rows: list[Any]) -> str | None:
     """Return what the rows are: text, weights or bags; None for anything else."""
     if not rows:
-        raise DataError("Found no record (0 sample(s)): give at least one")
+        raise DataError("Found no records (0 sample(s)): give at least one")
     present = [row for row in rows if not _is_missing(row)]
     for kind, types in (("text", str), ("weights", Mapping)):
         if any(isinstance(row, types) for row in present):
@@ -394,7 +392,7 @@ def _kind(rows: list[Any]) -> str | None:
             if not all(isinstance(row, types) for row in present) or (missing and kind != "text"):
                 raise DataError(f"records of kind '{kind}' and other records are mixed")
             if kind == "weights" and not all(isinstance(term, str) for row in rows for term in row):
-                raise DataError("the terms of a mapping are its words: give text as keys")
+                raise DataError("the keys of a mapping must be terms: use text as keys")
             return kind
     if all(isinstance(row, set | frozenset) for row in rows):
         return "bag" if any(rows) else None
@@ -441,7 +439,7 @@ def _batch(
         try:
             weights.extend(bag.values())
         except (TypeError, OverflowError):
-            raise DataError("the weight of a term is no number: give numbers") from None
+            raise DataError("the weight of a term is not a number: give numbers") from None
         ends.append(len(columns))
         if len(ends) > records or len(columns) >= entries:
             break

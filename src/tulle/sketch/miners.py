@@ -98,7 +98,7 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         self._priors = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
         kept = ~sketches.suppressed
         if not kept.any():
-            raise DataError("every training record is suppressed: weaken the guarantee")
+            raise DataError("all training records are suppressed: weaken the guarantee")
         self.sketches_, self._codes = sketches[kept], codes[kept]
         return self
 
@@ -268,7 +268,7 @@ class SketchKMeans(ClusterMixin, BaseEstimator):
         seen = sketches[~sketches.suppressed]
         if len(seen) < self.n_clusters:
             raise DataError(
-                f"n_samples={len(seen)} (that are not suppressed) should be >= "
+                f"n_samples={len(seen)} (not suppressed) should be >= "
                 f"n_clusters={self.n_clusters}: ask for fewer clusters"
             )
         rng = as_generator(self.random_state)

@@ -390,10 +390,12 @@ class Sketcher(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "key_")
         if not isinstance(sketches, Sketches):
-            raise ParameterError(f"'sketches' are Sketches. Got a {type(sketches).__name__}.")
+            raise ParameterError(f"'sketches' must be Sketches. Got a {type(sketches).__name__}.")
         if columns is None:
             if not hasattr(self, "n_features_in_"):
-                raise ParameterError("records without fixed columns: name the terms in 'columns'")
+                raise ParameterError(
+                    "the records have no fixed columns: name the terms in 'columns'"
+                )
             columns = np.arange(self.n_features_in_)
         signs = self.signs(columns, sketches.shape[1])
         sums = sketches.values.astype(np.float64) @ signs.T
@@ -418,13 +420,17 @@ class Sketcher(TransformerMixin, BaseEstimator):
         if not hasattr(self, "n_features_in_"):
             terms: list[Any] = [columns] if isinstance(columns, str | int) else list(columns)
             if not all(isinstance(term, str) for term in terms):
-                raise ParameterError("records without fixed columns: name the terms in 'columns'")
+                raise ParameterError(
+                    "the records have no fixed columns: name the terms in 'columns'"
+                )
             points = term_points(self.key_, terms)
         else:
             columns = np.atleast_1d(columns)
             within = columns.dtype.kind in "iu" and np.all(columns >= 0)
             if not within or np.any(columns >= self.n_features_in_):
-                raise ParameterError(f"'columns' are numbers from 0 to {self.n_features_in_ - 1}")
+                raise ParameterError(
+                    f"'columns' must be numbers from 0 to {self.n_features_in_ - 1}"
+                )
             points = columns.astype(np.uint64)
         return sign_table(coefficients(self.key_, 0, components), points)
 
@@ -448,7 +454,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
             most = delta_lengths(rows, self.delta, self.max_components)
         found = k_variance_lengths(pairs, graph.similarities[:, -1], most)
         _refuse(broken_pairs(pairs, found), "pairs")
-        verified = {f"every pair of the {self.graph} neighbour graph holds the bound": True}
+        verified = {f"every pair of the {self.graph} neighbour graph meets the bound": True}
         if self.delta is not None:
             _refuse(broken_records(rows, found, self.delta), "records")
             verified["every attribute's variance is delta or more"] = True
@@ -485,8 +491,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
         filled = np.flatnonzero(np.diff(matrix.indptr) > 0)
         if self.k >= len(filled):
             raise DataError(
-                f"k={self.k} neighbours need more than n_samples={len(filled)} records with "
-                f"entries (of {matrix.shape[0]}): lower k or add records"
+                f"k={self.k} neighbours need more records than the n_samples={len(filled)} that "
+                f"have entries (of {matrix.shape[0]}): lower k or add records"
             )
         return filled
 
@@ -496,10 +502,10 @@ class Sketcher(TransformerMixin, BaseEstimator):
             if reset:
                 self.__dict__.pop("n_features_in_", None)
             elif hasattr(self, "n_features_in_"):
-                raise DataError("fit saw a matrix, and these records have terms: fit again")
+                raise DataError("fit was given a matrix, but these records have terms: fit again")
             return records
         if not reset and not hasattr(self, "n_features_in_"):
-            raise DataError("fit saw records with terms, and this is a matrix: fit again")
+            raise DataError("fit was given records with terms, but this is a matrix: fit again")
         X = X if records is None else records.matrix
         return numbered(canonical(validated(self, X, reset=reset)))
 
@@ -529,4 +535,4 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
 def _refuse(broken: int, what: str) -> None:
     if broken:
-        raise PrivacyError(f"{broken} {what} break the promise: nothing is released")
+        raise PrivacyError(f"{broken} {what} break the guarantee: nothing is released")

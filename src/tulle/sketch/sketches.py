@@ -73,7 +73,7 @@ def write_sketches(
 def check_kind(path: FilePath) -> None:
     """Raise if sketches cannot be saved under this name."""
     if _kind(path) not in _KINDS:
-        raise ParameterError(f"sketches are saved as .parquet or .npz. Got '{_kind(path)}'.")
+        raise ParameterError(f"sketches must be saved as .parquet or .npz. Got '{_kind(path)}'.")
 
 
 def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
     found = read_manifest(path)
     if found.output.get("sha256") != digest(path):
         raise DataError(
-            f"{path} is not the file that its manifest speaks of: remove the manifest to load it "
-            "without its promises"
+            f"{path} does not match its manifest: remove the manifest to load the file without "
+            "its guarantees"
         )
     names = ("parameters", "guarantee", "verified")
     return values, lengths, {name: getattr(found, name) for name in names}
@@ -136,7 +136,7 @@ def _read_npz(path: FilePath) -> tuple[Any, Any]:
         with np.load(path, allow_pickle=False) as stored:
             return stored["values"], stored["lengths"]
     except (ValueError, KeyError, OSError, AttributeError, TypeError, BadZipFile, EOFError):
-        raise DataError(f"{path} holds no sketches") from None
+        raise DataError(f"{path} contains no sketches") from None
 
 
 def _read_parquet(path: FilePath) -> tuple[Any, Any]:
@@ -149,7 +149,7 @@ def _read_parquet(path: FilePath) -> tuple[Any, Any]:
     except (pl.exceptions.PolarsError, OSError):
         own = False
     if not own or frame.schema["sketch"] not in (pl.List(pl.Float32), pl.List(pl.Float64)):
-        raise DataError(f"{path} holds no sketches")
+        raise DataError(f"{path} contains no sketches")
     lengths = frame["length"].to_numpy().astype(np.int64)
     flat = frame.filter(pl.col("length") > 0)["sketch"].explode().to_numpy()
     values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
@@ -193,17 +193,17 @@ class Sketches:
     def __post_init__(self) -> None:
         values, lengths = np.asarray(self.values), np.asarray(self.lengths)
         if lengths.dtype.kind not in "iu" and lengths.size:
-            raise DataError("the lengths of sketches are whole numbers")
+            raise DataError("the lengths of sketches must be whole numbers")
         if values.ndim != 2 or lengths.shape != values.shape[:1] or values.dtype.kind not in "iuf":
-            raise DataError("Sketches need a matrix of numbers and one length for each of its rows")
+            raise DataError("Sketches need a matrix of numbers and one length per row")
         if values.dtype not in (np.float32, np.float64):
             values = values.astype(np.float64)
         if lengths.size and not 0 <= lengths.min() <= lengths.max() <= values.shape[1]:
-            raise DataError("a length is negative, or larger than the number of components there")
+            raise DataError("a length is negative, or larger than the number of components")
         if not np.isfinite(values).all():
-            raise DataError("the components of sketches are finite numbers")
+            raise DataError("the components of sketches must be finite numbers")
         if np.any(values[np.arange(values.shape[1]) >= lengths[:, None]]):
-            raise DataError("sketches are zero after their length")
+            raise DataError("sketches must be zero beyond their length")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "lengths", lengths.astype(np.int64, copy=False))
 
@@ -352,7 +352,7 @@ class Sketches:
 
     def _partner(self, other: Sketches | None) -> Sketches:
         if other is not None and not isinstance(other, Sketches):
-            raise ParameterError(f"'other' are Sketches. Got a {type(other).__name__}.")
+            raise ParameterError(f"'other' must be Sketches. Got a {type(other).__name__}.")
         return self if other is None else other
 
     # --- keeping --------------------------------------------------------------------------

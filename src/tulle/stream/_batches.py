@@ -64,7 +64,7 @@ def _opened(sealed: bytes) -> Any:
     except KeyMaterialError:
         raise KeyMaterialError(
             "the pickle of a stream holds waiting records, which only the process that made it "
-            "can open: keep a stream with save(path, key=...)"
+            "can open: use save(path, key=...) to keep a stream"
         ) from None
     return pickle.loads(content)  # our own: the tag says so
 
@@ -167,8 +167,8 @@ def _concatenated(parts: list[pl.Series]) -> pl.Series:
         pass
     words = ", ".join(sorted({str(dtype.base_type()) for dtype in types}))
     raise DataError(
-        f"column '{name}' comes in types that do not go together ({words}): convert it to one "
-        "type in all batches"
+        f"column '{name}' has incompatible types in different batches ({words}): convert it to "
+        "one type"
     )
 
 
@@ -301,7 +301,7 @@ def fix_scales(
         codec = codecs[name]
         if not isinstance(codec, NumberCodec):
             raise ParameterError(
-                f"'scales' names '{name}', which is no column of numbers: use 'weights'"
+                f"'scales' names '{name}', which is not a numeric column: use 'weights'"
             )
         deviation = check_real("StreamCondenser", "scales", scale, 0, closed="neither")
         own = codec.scales.copy()

@@ -208,7 +208,7 @@ class NatsSource:
         if len(found):
             self.failures = 0
         elif not self.follow:
-            self._fail(self._unanswered("messages that it holds did not arrive"))
+            self._fail(self._unanswered("messages it holds did not arrive"))
         return found
 
     def header(self) -> bytes | None:
@@ -219,8 +219,8 @@ class NatsSource:
             found = [self._ask(self.streams.get_msg(self.name, seq=place)) for place in places]
         except _Missing:
             raise DataError(
-                f"the stream '{self.name}' no longer holds records that wait: keep messages "
-                "longer, or seal waiting records in the state with --key"
+                f"the stream '{self.name}' no longer holds records that are waiting: keep "
+                "messages longer, or seal waiting records in the state with --key"
             ) from None
         return [_text(message.data) for message in found]
 
@@ -336,7 +336,8 @@ class NatsSource:
         kept = str(getattr(info.config.retention, "value", info.config.retention))
         if kept != "limits":
             raise DataError(
-                f"the stream '{self.name}' deletes messages by {kept}: it must keep them by limits"
+                f"the stream '{self.name}' deletes messages by {kept}: its retention policy must "
+                "be 'limits'"
             )
         self.created = str(info.created)
         if position is None:
@@ -353,8 +354,8 @@ class NatsSource:
 
     def _another(self) -> DataError:
         return DataError(
-            f"'{self.name}' is another stream than this state has read, or was created anew. "
-            "If it goes on where that one ended, say --restart continued"
+            f"'{self.name}' is not the stream that this state has read, or was recreated. If it "
+            "continues where that one ended, pass --restart continued"
         )
 
     def _info(self) -> Any:
@@ -365,7 +366,7 @@ class NatsSource:
         if lost > 0:
             raise DataError(
                 f"{lost} messages of '{self.name}' expired on the server before they were read: "
-                "restore the stream, or say --restart continued to go on without them"
+                "restore the stream, or pass --restart continued to resume without them"
             )
 
     def _ask(self, work: Any) -> Any:
@@ -383,8 +384,8 @@ class NatsSource:
 
     def _unanswered(self, why: str) -> _Unanswered:
         return _Unanswered(
-            f"the server of '{self.name}' does not answer JetStream requests ({why}): "
-            "nothing is lost, say the same command again to go on"
+            f"the server of '{self.name}' does not answer JetStream requests ({why}). No data "
+            "was lost: run the same command again to resume"
         )
 
     def _wait(self, work: Any) -> Any:

@@ -67,7 +67,7 @@ class Checkpoint:
 
     def exists(self) -> bool:
         if self.path.exists() and not self.path.is_file():
-            raise DataError(f"{self.path} is no regular file: name a file for the state")
+            raise DataError(f"{self.path} is not a regular file: choose another path for the state")
         return self.path.exists()
 
     def write(self, condenser: StreamCondenser, extra: dict[str, Any]) -> None:
@@ -83,12 +83,12 @@ class Checkpoint:
         )
         if "position" not in extra:
             raise DataError(
-                f"{self.path} was saved by a program, without a place in a source: tulle stream "
-                "goes on from its own states only"
+                f"{self.path} was saved from Python and has no position in a source: tulle "
+                "stream resumes only from states that it wrote itself"
             )
         if not _is_sound(extra):
             raise DataError(
-                f"{self.path} is damaged: restore an earlier copy, or begin a new state"
+                f"{self.path} is damaged: restore an earlier copy, or start a new state"
             )
         return condenser, extra, owed
 
@@ -145,8 +145,8 @@ class Whereabouts:
         gone = len(wanted) if not source.goes_back else wanted.count(None)
         if gone:
             raise DataError(
-                f"{gone} records wait and {source.name} does not bring them again: pass the --key "
-                "that sealed them in the state, or begin a new state with one"
+                f"{gone} records are waiting, and {source.name} cannot deliver them again: pass "
+                "the --key that sealed them in the state, or start a new state with one"
             )
         texts = source.again(wanted)
         for waiter, text in zip(owed, texts, strict=True):
@@ -177,6 +177,6 @@ class Whereabouts:
 def changed(source: Source) -> DataError:
     """Return the error for a waiting record that has changed in the source."""
     return DataError(
-        f"a record that waits reads differently now: the source changed. Put {source.name} back as "
-        "it was, or begin a new state, where --key keeps records that wait"
+        f"a waiting record has changed in the source. Restore {source.name}, or start a new "
+        "state with --key, which stores waiting records in the state"
     )

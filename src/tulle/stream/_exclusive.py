@@ -53,6 +53,6 @@ def check_whole(stream: Any) -> None:
     """Raise if the last change of a stream was interrupted."""
     if stream._cut_off:
         raise PrivacyError(
-            "this stream was interrupted while it took records, and may have counted some twice: "
-            "go on from the state that was saved last, or fit anew"
+            "this stream was interrupted while it was taking records and may have counted some "
+            "twice: load the last saved state, or fit again"
         )

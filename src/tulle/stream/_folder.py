@@ -72,7 +72,7 @@ class FolderSource:
         self.current: FileSource | None = None
         arrived = self._arrived()
         if position is None and not follow and not arrived:
-            raise DataError(f"{path} holds no file to read: their names end in {self._endings()}")
+            raise DataError(f"{path} has no file to read: names must end in {self._endings()}")
         self.compared = False  # files that were read with their marks; sizes are, by now
         if start["file"] is not None:
             self._go_on_with(start["file"], start["within"], start.get("ended"))
@@ -148,8 +148,9 @@ class FolderSource:
             ]
         except FileNotFoundError as error:
             raise DataError(
-                f"{os.path.basename(error.filename)} was taken away, and records of it wait: put "
-                "it back, or seal waiting records in the state with --key from the start"
+                f"{os.path.basename(error.filename)} was removed while records of it are "
+                "waiting: put it back, or use --key from the start to seal waiting records in "
+                "the state"
             ) from None
 
     def notes(self) -> list[str]:
@@ -159,7 +160,7 @@ class FolderSource:
         if not left:
             return []
         return [
-            f"Files of {self.name} that were left alone, because their names do not end in "
+            f"Files in {self.name} that were ignored because their names do not end in "
             f"{self._endings()}: {left}"
         ]
 
@@ -175,8 +176,8 @@ class FolderSource:
         if coming.header() is not None and coming.header() != self.header():
             coming.close()
             raise DataError(
-                f"{coming.name} has other columns than the files before: move it away and start "
-                "again; what was counted stays counted"
+                f"{coming.name} has different columns from the files before it: remove it and "
+                "run the same command again; records already counted are kept"
             )
         self.names.pop()
         self.current = coming
@@ -200,8 +201,8 @@ class FolderSource:
             self.marks[name] = (ended[0], ended[1])
         else:
             raise DataError(
-                f"{name} was taken away before it was read to its end: put it back, or begin a "
-                "new state"
+                f"{name} was removed before it was read to the end: put it back, or start a new "
+                "state"
             )
 
     def _finish(self, file: FileSource) -> None:
@@ -283,7 +284,7 @@ def _size_of(entry: os.DirEntry[str]) -> int | None:
 
 def _another(name: str) -> DataError:
     return DataError(
-        f"{name} is not the file that was read: this state has read another folder, or the file "
-        "was replaced. Put it back as it was and add what is new as another file, or begin a new "
+        f"{name} is not the file that was read: either this state belongs to another folder, or "
+        "the file was replaced. Restore it and add new records in another file, or start a new "
         "state"
     )

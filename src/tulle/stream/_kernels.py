@@ -136,9 +136,7 @@ def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
 
 @part
 def _longest_axis(work: Scratch) -> float:
-    """Find the first eigenvector of a matrix, as ``_engines.longest_axis``; return its
-    eigenvalue.
-    """
+    """Find the first eigenvector of a matrix, as ``longest_axis`` does; return its eigenvalue."""
     covariance, power, square = work.matrices[0], work.matrices[1], work.matrices[2]
     axis = work.axis
     dimensions = len(axis)

@@ -22,7 +22,7 @@ from tulle.table._frames import refuse_patterns
 from tulle.table.schema import Column, Kind
 
 Texts = Sequence[bytes | None]
-_ZERO = "a zero byte in a text"
+_ZERO = "a zero byte in the text"
 _PACKED_OR_WIDE = (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -39,13 +39,12 @@ class RecordReader:
         self._json: JsonReader | None = None
         if kind == "csv" and header is None:
             raise DataError(
-                f"{source}: there is no header line, or its quotes do not match: CSV begins with "
-                "the names of the columns"
+                f"{source}: the header line is missing or its quotes do not match: CSV must "
+                "begin with the column names"
             )
         if self.header.startswith(_PACKED_OR_WIDE) or b"\0" in self.header:
             raise DataError(
-                f"{source}: the header is not text in UTF-8: unpack the file first, or save it as "
-                "UTF-8"
+                f"{source}: the header is not UTF-8 text: decompress the file, or save it as UTF-8"
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +63,9 @@ class RecordReader:
             self._open_csv(None, mark or separator_of(self.header.decode("latin-1"), None))
         names = list(types) if self._csv is None else self._csv.names
         if self.kind != entries["kind"] or names != list(types):
-            raise DataError("the source has another format or other columns than the state")
+            raise DataError(
+                "the format or the columns of the source differ from those of the state"
+            )
         self._settle(types)
 
     # -- the initial records -------------------------------------------------------------------
@@ -121,7 +122,7 @@ class RecordReader:
         guess = JsonGuess(self.source)
         lines = [text for text in texts if text and parse_json(text)[0] is not None]
         if not lines:
-            raise DataError(f"{self.source}: there is no record in the initial lines")
+            raise DataError(f"{self.source}: the initial lines contain no record")
         guess.update(b"\n".join(lines))
         types = {}
         for name, found in guess.types.items():
@@ -134,7 +135,7 @@ class RecordReader:
     def _open_csv(self, record: bytes | None, mark: str = "") -> CsvReader:
         header = self.encoding.recoded(self.header)
         if header is None:
-            raise DataError(f"{self.source}: the header is not in the encoding of the records")
+            raise DataError(f"{self.source}: the header and the records have different encodings")
         self._csv = CsvReader(self.source, header, record, mark)
         return self._csv
 

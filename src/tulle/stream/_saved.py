@@ -369,7 +369,7 @@ def _refusing(origin: str) -> Iterator[None]:
     except (DataError, KeyMaterialError):
         raise
     except (Exception, pl.exceptions.PanicException):
-        raise DataError(f"{origin} is not the state of a stream, or it is damaged") from None
+        raise DataError(f"{origin} is not a saved stream, or it is damaged") from None
 
 
 # The container: members of a zip that are stored as they are.
@@ -395,8 +395,8 @@ def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
         _require(header["format"] == FORMAT)
         if header["version"] != VERSION:
             raise DataError(
-                f"{origin} was saved in another version of the format; this Tulle reads version "
-                f"{VERSION}"
+                f"{origin} was saved in another version of the format; this version of Tulle "
+                f"reads version {VERSION}"
             )
         expected = header.pop("sha256")
         if _digest(header, members) != expected:
@@ -451,4 +451,4 @@ def _unseal(sealed: NDArray[np.uint8], key: SecretKey) -> Arrays:
         opened = key.unseal(sealed.tobytes(), _USE, _BOUND)
     except KeyMaterialError:
         raise KeyMaterialError("the waiting records were sealed with another key") from None
-    return from_bytes(opened, origin="what was sealed")[1]
+    return from_bytes(opened, origin="the sealed records")[1]

@@ -305,8 +305,9 @@ class FileSource:
         if not self.lines.unfinished or self.lines.growing:
             return []
         return [
-            f"A quote that opens on line {self.lines.number + 1} of {self.name} or later is not "
-            "closed: the file was read up to there, and a later run reads on when it is"
+            f"A quote opened on line {self.lines.number + 1} of {self.name} or later is not "
+            "closed: the file was read up to there, and a later run continues once the quote is "
+            "closed"
         ]
 
     def close(self) -> None:
@@ -323,8 +324,8 @@ class FileSource:
             if self.complete:
                 raise self._changed_in_folder(position["line"])
             raise DataError(
-                f"{self.path} is another file than this state has read: it was cut, edited or "
-                "replaced. If it goes on where that one ended, say --restart continued"
+                f"{self.path} is not the file that this state has read: it was truncated, edited "
+                "or replaced. If it continues where that one ended, pass --restart continued"
             )
         offset, number = position["offset"], position["line"]
         return offset + self._length_of_end(offset, number, continued=continued), number
@@ -342,16 +343,17 @@ class FileSource:
         if self.complete:
             raise self._changed_in_folder(number)
         raise DataError(
-            f"line {number} of {self.path} was still being written when it was read; --follow "
-            "waits for the ends of lines. --restart continued takes the rest for a line"
+            f"line {number} of {self.path} was still being written when it was read. Use "
+            "--follow to wait for the ends of lines, or --restart continued to read the rest as "
+            "a line of its own"
         )
 
     def _changed_in_folder(self, number: int) -> DataError:
         """Return the error for a changed file of a folder, where the remedy is a new file."""
         return DataError(
-            f"{self.path} was changed after {number} lines of it were read: files of a folder must "
-            "be complete when they appear. Put it back as it was, and add what is new as another "
-            "file, or begin a new state"
+            f"{self.path} was changed after {number} lines of it were read: files in a folder "
+            "must be complete when they appear. Restore it and add new records in another file, "
+            "or start a new state"
         )
 
     def _fetch(self, size: int) -> bytes:
@@ -375,9 +377,9 @@ class FileSource:
         ours = os.fstat(self.file.fileno())
         if not os.path.samestat(there, ours) or ours.st_size < self.lines.reached:
             raise DataError(
-                f"{self.path} was cut or replaced while it was followed; it is counted up to line "
-                f"{self.lines.number}. Start again with --restart continued to go on with the new "
-                "one"
+                f"{self.path} was truncated or replaced while it was followed; it is counted up "
+                f"to line {self.lines.number}. Run the command again with --restart continued to "
+                "read the new file"
             )
 
     def _is_at(self, position: Position) -> bool:
@@ -412,7 +414,9 @@ def lines_at(
             reader = LineReader(lambda _: file.read(_LINE), "", quoted=quoted, offset=place)
             lines = reader.read(1)
             if lines is None:
-                raise DataError(f"{path} is shorter than what was read of it: it is another file")
+                raise DataError(
+                    f"{path} is shorter than the part that was read: it is not the same file"
+                )
             found.append(lines.texts[0])
     return found
 
@@ -424,7 +428,7 @@ def _opened(path: str) -> BinaryIO:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise DataError(f"{path} is no regular file: pipe it in, with - as the source")
+        raise DataError(f"{path} is not a regular file: pipe it in, with - as the source")
     return file
 
 
@@ -448,8 +452,9 @@ class StandardInput:
         if position is not None:
             if restart is None:
                 raise TulleError(
-                    "this state has read from standard input before: say --restart replayed if "
-                    "the same lines come again, or --restart continued if only new ones come"
+                    "this state has read from standard input before: pass --restart replayed if "
+                    "the same lines will be sent again, or --restart continued if only new ones "
+                    "will"
                 )
             # of records; states before 0.2 count lines, of which each was a record
             self.skip = int(position.get("records") or position["line"])
@@ -476,7 +481,9 @@ class StandardInput:
         while self.lines.count < self.skip:
             found = self.lines.read(self.skip - self.lines.count)
             if found is None:
-                raise DataError("standard input ends before the place that was reached before")
+                raise DataError(
+                    "standard input ended before the position that was reached last time"
+                )
             picked |= {n: text for n, text in zip(found.numbers, found.texts) if n in wanted}
         return [picked[place] for place in places]
 

@@ -196,11 +196,13 @@ class StreamState:
         if self.condensed + len(self.waiting) != self.seen:
             raise PrivacyError(
                 f"{self.seen} records were seen, but {self.condensed} are condensed and "
-                f"{len(self.waiting)} wait: the state is damaged, nothing is released"
+                f"{len(self.waiting)} are waiting: the state is damaged and nothing is released"
             )
         small = int((used.counts < used.levels).sum())
         if self.strict and small:
-            raise PrivacyError(f"{small} groups are smaller than a level in them: not released")
+            raise PrivacyError(
+                f"{small} groups are smaller than the level of a member: nothing is released"
+            )
 
     def _choose_engine(self, reached: int) -> None:
         """Switch to the index once the stream is large; this may be one class of many."""

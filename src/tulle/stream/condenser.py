@@ -195,7 +195,7 @@ class StreamCondenser(BaseEstimator):
         if not first:
             check_whole(self)
             if (y is not None) != self._has_target:
-                raise DataError("y must be given in every batch of a stream or in none")
+                raise DataError("y must be given in every batch of a stream, or in none")
         names = None if first else self._names
         batch = Batch.of(X, y, classwise=self.classwise, names=names)
         if first:
@@ -316,8 +316,8 @@ class StreamCondenser(BaseEstimator):
         self.last_change_ = Change.total(changes)
         if self.split == "strict" and self.last_change_.small:
             raise PrivacyError(
-                f"{self.last_change_.small} groups of the snapshot are smaller than a level in "
-                "them: not released"
+                f"{self.last_change_.small} groups of the snapshot are smaller than the level of "
+                "a member: nothing is released"
             )
         before = self._shown_ranges
         known = before if self.last_change_.held_back else None
@@ -344,10 +344,12 @@ class StreamCondenser(BaseEstimator):
             A new one that has seen both.
         """
         if not isinstance(other, type(self)):
-            raise ParameterError(f"a stream merges with another, not with a {type(other).__name__}")
+            raise ParameterError(
+                f"a stream can only be merged with a stream, not with a {type(other).__name__}"
+            )
         if other is self:
             raise ParameterError(
-                "a stream does not merge with itself: every record would count twice"
+                "a stream cannot be merged with itself: every record would count twice"
             )
         for part in (self, other):
             part._require_groups()
@@ -402,8 +404,8 @@ class StreamCondenser(BaseEstimator):
         self._require_groups()
         if waiting == "seal" and key is None and self.n_waiting_:
             raise KeyMaterialError(
-                f"{self.n_waiting_} records wait: pass a key to seal them, or waiting='plain' to "
-                "write them as they are"
+                f"{self.n_waiting_} records are waiting: pass a key to seal them, or "
+                "waiting='plain' to write them unencrypted"
             )
         content = state_to_bytes(self, waiting=waiting, key=key)
         with atomic_write(path, force=force, mode=0o600) as file:
@@ -432,8 +434,8 @@ class StreamCondenser(BaseEstimator):
         condenser, _, owed = state_from_bytes(cls, content, key=key, origin=str(path))
         if owed:
             raise KeyMaterialError(
-                f"{len(owed)} records wait in {path}, sealed or left out: pass the key that sealed "
-                "them"
+                f"{len(owed)} records are waiting in {path}, sealed or left out: pass the key "
+                "that sealed them"
             )
         return condenser
 
@@ -482,11 +484,13 @@ class StreamCondenser(BaseEstimator):
         if self.n_small_:
             notes.append(
                 f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
-                "largest level in them, because their statistics were split; split='strict' "
-                "prevents it"
+                "largest level among them, because their statistics were split; split='strict' "
+                "prevents this"
             )
         if self.n_waiting_:
-            notes.append(f"{self.n_waiting_} records wait for enough others and are not released")
+            notes.append(
+                f"{self.n_waiting_} records are waiting for enough others and are not released"
+            )
         return notes
 
     @property
@@ -540,7 +544,7 @@ class StreamCondenser(BaseEstimator):
         """Continue from what another condenser has kept."""
         self._check_parameters()
         if (fitted.strict, fitted.labels is not None) != (self.split == "strict", self.classwise):
-            raise DataError("the state of the stream does not fit its parameters")
+            raise DataError("the state of the stream does not match its parameters")
         self.n_seen_ = fitted.seen
         self._names = fitted.names
         self._level_column = fitted.level_column
@@ -571,7 +575,7 @@ class StreamCondenser(BaseEstimator):
         """Raise if a batch is of another kind than the first."""
         if (self.split, self.classwise) != self._fixed:
             raise ParameterError(
-                "'split' and 'classwise' cannot change while a stream goes on: begin a new one"
+                "'split' and 'classwise' cannot change during a stream: start a new one"
             )
         if self._labels is not None:
             batch.labels(self._labels)
@@ -742,7 +746,7 @@ class StreamCondenser(BaseEstimator):
             state.check()
         if not any(len(state.groups) for state in self._states.values()):
             raise PrivacyError(
-                f"no group exists yet: {self.n_waiting_} records wait for the initial "
+                f"no group exists yet: {self.n_waiting_} records are waiting for the initial "
                 f"{self._initial_size}, or for enough records of their level; nothing is released"
             )
 

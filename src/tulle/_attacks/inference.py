@@ -4,7 +4,7 @@ The *acquaintance* knows a person's other columns, takes the nearest released re
 secret from it; of several that are alike in what is known, the commonest secret (the median of
 numbers). Right if the category is the same, or the number within a tenth of a standard
 deviation. Guessing is the best single answer for everybody that the release gives. A release
-that mines well teaches how columns go together, so the rate may be high for anybody: the control
+that mines well teaches how columns are related, so the rate may be high for anyone: the control
 tells that from what the release gives away of its members.
 """
 

@@ -5,7 +5,7 @@ where a record came from. The *intruder* holds a list of people with the columns
 know, and joins each person to the nearest released record: each for itself (nearest), or so that
 no record is given to two people and the sum of the distances is least (one to one). A link is
 *right* when the record that it found is plainly that person's own: over all columns it lies nearer
-to the person than a quarter of the way to anybody else in the data. A person with a twin in the
+to the person than a quarter of the way to anyone else in the data. A person with a twin in the
 data cannot be linked.
 """
 

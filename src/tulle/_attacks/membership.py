@@ -4,7 +4,7 @@ The *insurer* has a candidate's record and wants to know whether it was among th
 clinic. They compare how near the closest released record is, relative to what is usual where the
 candidate lives: the distance to the closest of a reference list of people who were surely not in
 the data. The half of the candidates with the smaller ratio is called members. The hold-out test:
-half of the control serves as the reference list, the other half as candidates who are no members.
+half of the control serves as the reference list, the other half as candidates who are not members.
 The rate is over members; the control is how often a stranger is called a member; their
 difference is what the literature calls the membership advantage.
 """

@@ -1,8 +1,8 @@
-"""The honest result of an attack: a rate with its interval, beside guessing and beside a control.
+"""The honest result of an attack: a rate with its interval, next to guessing and a control.
 
 A rate alone says little. *Baseline* is what the attacker gets by guessing, without the release.
 *Control* is what the same attack gets on people who were never in the data: what the release
-tells about anybody. What remains is the *risk*: the excess over the control (over the baseline,
+tells about anyone. What remains is the *risk*: the excess over the control (over the baseline,
 if there is no control), with the interval of Newcombe for a difference of two shares.
 """
 
@@ -98,7 +98,7 @@ class AttackResult:
     >>> result.rate, result.control, round(result.risk, 3), result.failed
     (0.75, 0.1, 0.65, False)
     >>> AttackResult("linkage", 200, 2, 1).note
-    'the attack failed: this is no evidence of safety'
+    'the attack failed: this is not evidence of safety'
     """
 
     name: str

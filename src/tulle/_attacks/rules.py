@@ -3,10 +3,10 @@
 Hiding takes a rule below the thresholds of mining, and cheap hiding takes it only just below. The
 *competitor* mines the release with thresholds that are a tenth lower, and looks at the rules that
 appear then: both their sides are frequent, only the rule is missing. The nearer a rule stays to
-its threshold, the more it is suspected. Right if a hidden rule shows, or is among the first
-suspects, of whom there are as many as rules were hidden. Guessing is to name as many by lot among
-all rules at the lowered thresholds; the control are the rules that just miss and that nobody hid:
-how often one of them is suspected.
+its threshold, the more it is suspected. Right if a hidden rule is found, or is among the first
+suspects, of whom there are as many as rules were hidden. Guessing means naming as many at random
+among all rules at the lowered thresholds; the control is how often a rule that just misses the
+thresholds, and that nobody hid, is suspected.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Singling out: does the release show that somebody with these rare values exists?
+"""Singling out: does the release show that someone with these rare values exists?
 
 A few columns often suffice to make a person the only one of their kind ('a widower of 37 from
 Portugal'). The *searcher* finds such a combination once in the release and concludes that exactly
 one person has it. The attempts are people who are the only ones in the data with their values in
-a few columns drawn by lot (numbers count as equal in the same of :data:`BINS` parts of the range);
-right if the release holds exactly one record with these values. The control are people who were
+a few columns drawn at random (numbers count as equal in the same of :data:`BINS` parts of the range);
+right if the release holds exactly one record with these values. The control is people who were
 not in the data, whose combination nobody in the data has either. Guessing is the same search in
-a release whose columns were shuffled each on its own.
+a release whose columns were shuffled independently.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _ranked(tables: list[Records]) -> dict[str, tuple[Ints, int]]:
     first = tables[0]
     for name, cells in (*zip(first.number_names, parts.T), *zip(first.code_names, codes.T)):
         ranks, count = _ranks(cells)
-        if name in ranked:  # the code beside a number
+        if name in ranked:  # the code next to a number
             ranks, count = _ranks(ranked[name][0] * count + ranks)
         ranked[name] = ranks, count
     return ranked

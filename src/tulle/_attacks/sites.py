@@ -1,7 +1,7 @@
-"""What the codes of several sites give away.
+"""What the codes of several sites reveal.
 
-Aliases hide names, not frequencies: whoever knows how common each value is can match the ranks.
-Graded codes hide scale, not order: whoever knows a few people, or the distribution, can read the
+Aliases hide names, not frequencies: anyone who knows how common each value is can match the ranks.
+Graded codes hide scale, not order: anyone who knows a few people, or the distribution, can read the
 rest between them. Each attack takes arrays: what the miner sees, what is true, and what the
 attacker knows from elsewhere.
 """
@@ -92,7 +92,7 @@ def known_pairs(
 
     With one pair the attacker needs the public range to guess the scale; with two or more the
     values in between are read off a monotone, piecewise linear curve. Each attempt draws the known
-    people anew, and one other whose value is read. A guess within 1 % of the range of the values
+    people again, and one other whose value is read. A guess within 1 % of the range of the values
     counts as right; guessing the median is the baseline.
 
     Examples
@@ -106,7 +106,7 @@ def known_pairs(
     near = _NEAR * max(float(np.ptp(y)), np.finfo(float).tiny)
     right, count = 0, len(x)
     for _ in range(attempts):
-        # whoever is known has nothing left to be found out, unless there is nobody else
+        # known people have nothing left to find out, unless there is nobody else
         drawn = rng.choice(count, size=min(known + 1, count), replace=False)
         insiders, tried = drawn[:-1] if count > 1 else drawn, drawn[-1:]
         guess = _read_between(x[insiders], y[insiders], x[tried], np.ptp(x), public_range)

@@ -1,6 +1,6 @@
 """Attacks on sketches: whose is it, and what was in the record?
 
-*Linkage*: the intruder holds a public list of candidate records, and perhaps some people whose
+*Linkage*: the intruder has a public list of candidate records, and perhaps some people whose
 record and sketch are both known, but not the key. Under random signs the components of a record
 are nearly normal with its squared length as variance, and their covariance with a known person's
 components is the dot product of the two records: the candidate with the largest likelihood is

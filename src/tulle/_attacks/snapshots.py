@@ -1,6 +1,6 @@
 """Successive snapshots: who arrived between two releases?
 
-A stream is released again and again. The *watcher* has the release before and after somebody
+A stream is released repeatedly. The *watcher* has the release before and after someone
 arrived, alone or with others, and a list of candidates of whom one is among the newcomers. Two
 ways to find that one: by *totals* (count times mean, after less before, is the sum of the
 newcomers if the release keeps its moments exactly), and by *fresh rows* (rows that the earlier

@@ -1,4 +1,4 @@
-"""The columns of a command: roles asked for, else those of the policy, else guesses."""
+"""The columns of a command: roles given as options, else those of the policy, else guesses."""
 
 from __future__ import annotations
 

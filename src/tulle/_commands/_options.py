@@ -21,7 +21,7 @@ class Options:
     """The options of a command; each command adds its own with their defaults.
 
     ``words`` are those for the options that were given: ``--k``, ``p.toml: 'k' in [condense]``.
-    The values are checked by whoever uses them; :meth:`naming` lets the errors speak these words.
+    The values are checked where they are used; :meth:`naming` makes errors use these words.
     """
 
     words: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)

@@ -1,4 +1,4 @@
-"""Lines in, records condensed: typing, refusing, and where the records are that wait."""
+"""Lines in, records condensed: typing, refusing, and the positions of waiting records."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Intake:
         self.waiting = Whereabouts()
         self.read = 0
         self.began_with = 0  # records, if it was in this run
-        self.surplus = 0  # lines with keys that are no columns
+        self.surplus = 0  # lines with keys that are not columns
 
     @property
     def seen(self) -> int:

@@ -1,4 +1,4 @@
-"""What a stream was asked to do: options, and columns once the initial records are there."""
+"""What a stream was asked to do: options, and columns once the initial records have arrived."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Streaming(Options):
             check_real("stream", "checkpoint", self.checkpoint, 0)
 
 
-_FIXED = ("k", "split", "synthesis", "snapshots")  # may not change while a stream goes on
+_FIXED = ("k", "split", "synthesis", "snapshots")  # may not change during a stream
 _OF_COLUMNS = ("kind", "role", "weight", "bounds")  # neither may these
 
 
@@ -141,7 +141,7 @@ class Settings:
         """Raise if a policy describes columns differently from when the stream began.
 
         A role that --target or --levels replaced in the beginning may stay in the policy: the
-        same policy goes on, whether or not the option is given again.
+        same policy continues, whether or not the option is given again.
         """
         if self.policy is None:
             return

@@ -29,9 +29,9 @@ from tulle.stream import StreamCondenser
 from tulle.stream._state import StreamState
 from tulle.table.schema import Column
 
-# What may be told of the groups: of those that snapshots show, not of the stream's own. One
+# What may be shown of the groups: of those that snapshots show, not of the stream's own. One
 # newcomer can make a group split while snapshots still hold it back: the bytes of the next one
-# stay the same, and what is said beside them must stay the same, too.
+# stay the same, and what is said with them must stay the same, too.
 
 
 def sizes_told(counts: Ints) -> dict[str, int]:

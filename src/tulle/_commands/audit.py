@@ -59,7 +59,7 @@ def audit_files(
     Gates are measured here, not enforced: :func:`check_outcome` does that.
 
     Options (target, k, attempts, seed) and gates that are not given come from the section
-    ``[audit]`` of the policy. Roles come from the policy, else from the manifest beside the
+    ``[audit]`` of the policy. Roles come from the policy, else from the manifest of the
     release, else from guesses at the columns that the release left out.
     """
     for file in (original, release):

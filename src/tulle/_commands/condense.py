@@ -56,7 +56,7 @@ class Condensing(Options):
 
 
 class Condensed(NamedTuple):
-    """What is to be said of a finished release."""
+    """The outcome of a finished release."""
 
     summary: dict[str, Any]
     levels: list[dict[str, Any]]

@@ -56,7 +56,7 @@ def recovery(
         confidence_if_any("hide", options.min_confidence),
         as_generator(seed),
     )
-    # whoever is told that it works is told where to look
+    # saying that it works would say where to look
     return {found.name: {**found.to_dict(), "owner_only": True}}
 
 
@@ -139,7 +139,7 @@ _PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure"
 
 
 class Hidden(NamedTuple):
-    """What is to be said of a finished release; all but the summary is for the owner."""
+    """The outcome of a finished release; everything but the summary is for the owner."""
 
     summary: dict[str, Any]
     rules: list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""``tulle inspect``: what a table holds, who stands out in it, and a first policy for it."""
+"""``tulle inspect``: what a table holds, who stands out in it, and an initial policy for it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _SHOWN = 20
 
 
 class Mined(NamedTuple):
-    """What is to be said of what was found."""
+    """The outcome of a finished run."""
 
     summary: dict[str, Any]
     top: list[dict[str, Any]]
@@ -43,7 +43,7 @@ def mine(
 ) -> Mined:
     """Mine rules (or, with ``itemsets``, frequent itemsets) of a file, and write them.
 
-    What was mined speaks of the data as they are: it is for the owner, not a release.
+    What was mined describes the original data: it is for the owner, not a release.
     """
     options = resolve("mine", Mining(), None, given)
     if options.itemsets is None and options.min_confidence is None:

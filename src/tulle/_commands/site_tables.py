@@ -1,4 +1,4 @@
-"""``tulle sites encode``: a site's table to codes, and a report on what they give away."""
+"""``tulle sites encode``: a site's table to codes, and a report on what they reveal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def encode(
 ) -> Done:
     """Write the codes of a site's table, batch by batch, with their manifest.
 
-    A report attacks the codes: by somebody who holds the table ``public``, else by somebody who
+    A report attacks the codes: by someone who has the table ``public``, else by someone who
     knows exactly how the values are distributed.
     """
     sources = sources_read(source, agreement, key_file, public)

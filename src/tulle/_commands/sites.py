@@ -27,7 +27,7 @@ _SHORTEST = 8  # characters of a passphrase
 
 
 class Done(NamedTuple):
-    """What is to be said of a finished command."""
+    """The outcome of a finished command."""
 
     summary: dict[str, Any]
     tables: dict[str, list[dict[str, Any]]]

@@ -53,7 +53,7 @@ _TARGETS = 100  # records that the report tries to reconstruct
 
 
 class Sample:
-    """Released records with their sketches, drawn evenly from all that come, in bounded memory."""
+    """Released records with their sketches, drawn uniformly from all that arrive, in bounded memory."""
 
     def __init__(self, rng: np.random.Generator, most: int = _RECORDS) -> None:
         self.rng, self.most = rng, most
@@ -282,7 +282,7 @@ _PART = 20_000  # records whose components are in memory together
 
 
 class Sketched(NamedTuple):
-    """What is to be said of a finished release."""
+    """The outcome of a finished release."""
 
     summary: dict[str, Any]
     components: list[dict[str, Any]]

@@ -239,11 +239,11 @@ def stream(
 ) -> Streamed:
     """Condense a stream until it ends, or until the process is asked to stop.
 
-    Where the ``state`` file exists, the stream goes on from it. ``output`` is the folder of the
+    Where the ``state`` file exists, the stream resumes from it. ``output`` is the folder of the
     snapshots. Options left at None follow the policy, then the defaults.
     """
     check_places(source, output, state, report)
-    if report is not None and not Path(state).exists():  # a stream that goes on renews its report
+    if report is not None and not Path(state).exists():  # a stream that resumes renews its report
         refuse_existing(report, force=force)
     settings = Settings(policy, target, levels, options)
 
@@ -328,7 +328,7 @@ class _Run:
         """Read, condense, save and release until the source ends or a signal arrives."""
         assert self.source is not None
         while not stop:
-            self._keep_up()  # first: a run that was killed here goes on here
+            self._keep_up()  # first: a run that was killed here resumes here
             lines = self._read()
             if lines is None:
                 break

@@ -1,9 +1,9 @@
 """The public edition of a result: aggregates of at least ``k`` records, and nothing else.
 
 The owner's edition holds everything. For the public one, cells of fewer than ``k`` records are
-hidden, and with them so many others that the hidden ones cannot be had by subtraction; rates are
-rounded so coarsely that they count no fewer than ``k``; figures that fewer than ``k`` people are
-behind are left out; paths and seeds leave the command.
+hidden, together with enough others that the hidden ones cannot be computed by subtraction; rates
+are rounded to steps of at least ``k``; figures based on fewer than ``k`` people are left out; paths
+and seeds are removed from the command.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The verdict: what a reader must know first, in plain words.
 
-The order of what counts: a broken guarantee, a gate that failed, an attack with an excess
+In order of importance: a broken guarantee, a gate that failed, an attack with an excess
 that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
-of Bonferroni for their number. To have been in the data is a smaller secret than what is in it,
+of Bonferroni for their number. Having been in the data is a smaller secret than what is in it,
 and no method here hides it: membership weighs less. A rule that is suspected is not yet known:
-its recovery asks for a closer look only. Without a control nobody can say whether an attack on a
-table does well because of the people in it or because columns go together for anybody: then only
+its recovery asks for a closer look only. Without a control it is unknown whether an attack on a
+table does well because of the people in it or because columns are related for anyone: then only
 copies and links of many people are grave, and an inference never is.
 """
 

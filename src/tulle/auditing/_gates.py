@@ -1,4 +1,4 @@
-"""Gates: limits that decide whether a pipeline goes on.
+"""Gates: limits that decide whether a pipeline continues.
 
 A ``max_...`` gate looks at the risk of an attack (its excess over the control, or over guessing
 if there is none); where there are several attacks of a kind, at the worst.

@@ -62,7 +62,7 @@ def category_bars(
 ) -> tuple[Places, list[str]]:
     """Return a bar for each of the release's commonest categories, and one for all others.
 
-    Categories of fewer than ``k`` released records are not named: somebody's own, perhaps.
+    Categories of fewer than ``k`` released records are not named: they may be one person's own.
     """
     codes, counts = np.unique(release[release > 0], return_counts=True)
     common = codes[np.argsort(-counts, kind="stable")][:_BARS]
@@ -144,7 +144,7 @@ def _date(microseconds: float, step: float) -> str:
 # The pictures of an audit as rows of aggregates: never a record, no cell of fewer than ``k``.
 
 _GRID = 26  # cells along an axis, where there are records enough for them
-_COARSEST = 5  # with fewer cells it is no picture
+_COARSEST = 5  # with fewer cells there is nothing to see
 MOST_COLUMNS = 30  # in a matrix of correlations
 Rows = list[dict[str, Any]]
 

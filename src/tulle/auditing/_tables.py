@@ -1,8 +1,8 @@
 """Two or three tables with the same columns, in the two views that an audit takes of them.
 
 Columns may come in any order and numbers in any type, but a column must hold the same kind of
-values in each table, and no column may be in one table only: whoever drops a column on purpose
-says so by its role in the policy. The tables are brought to one frame each, with one type a column
+values in each table, and no column may be in only one table: to drop a column on purpose, give it
+such a role in the policy. Each table becomes one frame, with one type per column
 (numbers and points in time as floats, categories as text). From these frames come :class:`Records`,
 numbers and codes for attacks, and the matrix of the encoder that condensation uses, for models,
 covariances and principal axes. Everything is scaled and coded by the original, so that a control or

@@ -2,8 +2,8 @@
 
 Commands are found by the names of the files in ``tulle/cli/commands``; each is imported only when
 it is listed or run, and imports the library only when it works, so that ``tulle --help`` answers
-at once. Exit codes: 0 fine, 1 a guarantee or a gate failed, 2 a mistake in usage or data, 130
-interrupted.
+at once. Exit codes: 0 success, 1 a guarantee or a gate failed, 2 an error in usage or data,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main() -> None:
         _end(error, _plain(error), 2, debug)
     except SystemExit:
         raise
-    except BaseException as error:  # a panic of polars is no Exception
+    except BaseException as error:  # a panic of polars is not an Exception
         # The text of a foreign exception may quote a cell: only its type is shown.
         text = f"unexpected {type(error).__name__}: run again with --debug and report it"
         _end(error, text, 2, debug)

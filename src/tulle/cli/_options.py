@@ -18,7 +18,7 @@ FILE = click.Path(readable=False)  # a file or URI, not looked at here; shells c
 
 
 class ReportFile(click.Path):
-    """The name of a report; another ending is refused before any work is done."""
+    """The name of a report; another suffix is refused before any work is done."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         if not str(value).lower().endswith(REPORTS):

@@ -1,4 +1,4 @@
-"""How commands speak: a summary table for people, JSON for machines, progress on a terminal."""
+"""How commands report: a summary table for people, JSON for machines, progress on a terminal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def show(
             return
         from rich.console import Console
 
-        # names of files and columns are shown as they are, with all their [brackets] and :colons:
+        # names of files and columns are shown unchanged, with all their [brackets] and :colons:
         console = Console(markup=False, emoji=False)
         console.print(_pairs(title, summary))
         for name, rows in (tables or {}).items():
@@ -118,8 +118,8 @@ def where_to_look(release: str, report: str | None = None) -> list[str]:
     """Return the last lines of a releasing command."""
     from tulle.io._formats import display_name, is_sql
 
-    beside = "_manifest" if is_sql(release) else ".manifest.json"
-    lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + beside)}"]
+    suffix = "_manifest" if is_sql(release) else ".manifest.json"
+    lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + suffix)}"]
     return lines + ([f"report    {report}"] if report else [])
 
 

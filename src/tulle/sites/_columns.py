@@ -410,7 +410,7 @@ def check_no_collision(attribute: str, aliases: pl.Series) -> None:
 
 
 def _digests(use: str, texts: Sequence[str], key: SecretKey) -> Iterator[bytes]:
-    # copying the keyed state is faster than keying anew
+    # copying the keyed state is faster than keying again
     keyed = blake2b(key=key.derive(use), digest_size=8, person=b"tulle-alias")
     for text in texts:
         state = keyed.copy()

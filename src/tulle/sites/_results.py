@@ -50,8 +50,8 @@ def alias_pattern(columns: Iterable[Coded]) -> re.Pattern[str] | None:
         for names, token in ((keyed, TOKEN), (listed, r"\d+"))
         if names
     ]
-    # no part of a longer word: covid_19 is no alias of a column id, and in the name of an indicator
-    # (relationship_relationship_...) the alias is what comes last
+    # not inside a longer word: covid_19 is not an alias of a column id; in the name of an indicator
+    # (relationship_relationship_...) the alias comes last
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(ways)})(?!\w)") if ways else None
 
 

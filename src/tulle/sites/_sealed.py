@@ -1,4 +1,4 @@
-"""Sealed files: a line of JSON that anybody may read, then bytes that only the key holder can.
+"""Sealed files: a line of JSON that anyone may read, then bytes that only the key holder can.
 
 The line names the format, its version, what is inside, how the key is made and the nonce; it is
 authenticated together with the content (AES-256-GCM), so that no bit of either can be changed

@@ -72,7 +72,7 @@ class SiteAgreement:
     What may leave
     --------------
     The fingerprint and the file written by :meth:`save` (sealed: the passphrase or key file must
-    travel another way). Nothing else: whoever holds the agreement can read every encoded table.
+    travel another way). Nothing else: anyone who has the agreement can read every encoded table.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class SiteAgreement:
             - ``categories``: columns coded by a negotiated table, the union of their categories.
             - ``other``: columns of ``categories`` whose unforeseen values share one alias, which
               decodes to ``other``.
-            - ``plain``: columns that are left as they are.
+            - ``plain``: columns that are left unchanged.
             - ``split``: the largest share of the records that one alias may have, but for the luck
               of the draw: frequent values get several aliases, up to 64. Hides frequencies;
               **changes mining results**.

@@ -1,13 +1,13 @@
 """The k nearest neighbours (cosine) of sparse records.
 
 ``exact`` compares every record with every other; ``partition`` first cuts the records into parts
-of some thousands by repeated two-means, and looks for neighbours inside a record's
-part only: linear in the number of records, and approximate. Ties go to the record that comes
+of some thousands by repeated two-means, and looks for neighbours only inside a
+record's part: linear in the number of records, and approximate. Ties go to the record that comes
 first. Rows must not be empty.
 
 Ranking uses dot products in single precision, times one over the length of the other record: for
 small whole numbers the dot products are exact, so both paths below give the same neighbours.
-Cosines that agree to six digits may be taken for each other; bounds are computed exactly later.
+Cosines that agree to six digits may be confused; bounds are computed exactly later.
 """
 
 from __future__ import annotations

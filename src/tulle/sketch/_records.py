@@ -62,7 +62,7 @@ def documents(path: FilePath, field: str = "text") -> Iterator[str]:
     """Yield the documents of a file in bounded memory.
 
     They are the lines of ``.txt``, or a field of JSON lines or of a table. A missing value is an
-    empty document; what is no text is counted to the end of the file, and refused.
+    empty document; anything but text is counted to the end of the file, and refused.
     """
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
@@ -121,7 +121,7 @@ def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:
     if wrong:
         raise DataError(f"{path}: {wrong} lines are not JSON objects")
     if without:
-        # a name that only some lines have may be a word of somebody's text
+        # a name that only some lines have may be a word of a person's text
         hint = nearest_name(field, shared) if shared else "they have no field in common"
         raise DataError(f"{path}: {without} lines have no field '{field}' (--text): {hint}")
     if other:
@@ -151,7 +151,7 @@ def _of_table(path: FilePath, field: str) -> Iterator[str]:
 # Matrices of records: what is refused, and the one form in which they are sketched.
 
 _EXACT_IN_FLOAT32 = 2**24
-_SMALLEST, _LARGEST = 1e-60, 1e60  # beyond, fourth powers are no numbers any more
+_SMALLEST, _LARGEST = 1e-60, 1e60  # beyond, fourth powers overflow
 _LARGEST_IN_FLOAT32 = 1e12  # beyond, sums of squared components may be too large for it
 _HARMLESS = ("Found array with", "X has ", "The feature names", "Expected unique column names")
 _NO_NUMBER = "a cell of X is not a number: give counts or weights, or texts as a list or one column"

@@ -7,7 +7,7 @@ With m components whose signs are four-wise independent::
     squared length      the dot product of x with itself: 2 (|x|⁴ - sum x_i⁴) / m
     squared distance    the squared length of x - y
 
-Rows of ``X`` and ``Y`` belong together: every function gives one figure a row. The paper's
+Rows of ``X`` and ``Y`` belong together: every function returns one figure per row. The paper's
 variance of the dot product, (|x|²|y|² - (x.y)²) / m, drops two terms and can be wrong in both
 directions; :func:`printed_dot` has it for comparison.
 """

@@ -270,8 +270,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
     What may leave
     --------------
-    The :class:`Sketches`, never the key. Whoever has the key can estimate attributes of every
-    record. Real-valued weights (tf-idf) may betray a record to somebody who knows its exact
+    The :class:`Sketches`, never the key. Anyone who has the key can estimate attributes of every
+    record. Real-valued weights (tf-idf) may betray a record to someone who knows its exact
     weights: sketch counts, or rounded weights.
 
     Examples

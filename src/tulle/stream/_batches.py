@@ -29,8 +29,8 @@ from tulle.table._frames import (
 from tulle.table._numbers import NumberCodec
 
 # Records that leave this process only under a key that ends with it. A pickle may reach a disk.
-# So what a stream keeps of records as they are is in a pickle only in sealed form: a copy in this
-# process opens it, any other process is told to use a saved state.
+# So a pickle holds the unchanged records of a stream only in sealed form: a copy in this process
+# can open it, any other process gets an error that points to saved states.
 
 _PICKLE_USE = "stream/pickle"
 _PICKLE_BOUND = b"tulle-stream-pickle-v1"  # what the sealed bytes are bound to

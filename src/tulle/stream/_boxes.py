@@ -1,4 +1,4 @@
-"""The upkeep of the index while means move: lanes, boxes, and their way upward."""
+"""The upkeep of the index while means move: lanes, boxes, and their parents."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Records from NATS JetStream: one message, one record.
 
 The position is the sequence number that the server gives each message, kept in our own checkpoint:
-exactly-once does not hang on acknowledgements. Only messages that follow each other without a gap
+exactly-once does not depend on acknowledgements. Only messages that follow each other without a gap
 are taken; what was sent and did not arrive is asked for again. The stream must keep its messages by
-limits, not delete them once read; what the limits take away before it was read is noticed and not
-passed over in silence.
+limits, not delete them once read; what expires before it was read is noticed and
+reported.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tulle.stream._sources import BLOCK, LONGEST, NO_LINES, Lines, Position
 # Messages pulled from a NATS JetStream server, a block of bytes at a time. The client's own
 # ``fetch`` is bounded by number alone, so that large messages overrun its memory or the server's,
 # and either drops what is too much. These pulls are bounded by bytes; still neither side promises
-# that what was sent arrives, and whoever takes the messages has to look for gaps.
+# that what was sent arrives, and the receiver has to look for gaps.
 
 _PATIENCE = 1.0  # seconds that a pull waits for new messages, or for more of those that come
 _LONGEST = 20.0  # seconds that a pull may bring nothing: a large message on a slow line
 
 
 class Consumer:
-    """What the server remembers of us, from one message on, and the inbox for what we pull."""
+    """The server's record of our position, and the inbox for what we pull."""
 
     def __init__(self, connection: Any, streams: Any, stream: str, ended: asyncio.Event) -> None:
         self.connection = connection
@@ -73,7 +73,7 @@ class Consumer:
         """Return the next messages as they arrived, at most a block unless a single one is larger.
 
         None of them, if there are none (a ``patient`` pull waits a while for the first), if the
-        server lost the pull, or if the line is slow: then the next call goes on to listen.
+        server lost the pull, or if the line is slow: then the next call continues to listen.
         """
         if not self._ended.is_set() and time.monotonic() < self._until:
             await self._listen()
@@ -121,7 +121,7 @@ class Consumer:
 
 
 _ATTEMPTS = 5.0  # seconds until a server counts as unreachable
-_ANSWER = 5.0  # seconds for the answer to a question that is no pull
+_ANSWER = 5.0  # seconds for the answer to a request other than a pull
 _PAUSE = 1.0  # seconds until a question that was not answered is asked again
 _FAILURES = 5  # times in a row that nothing may come of asking, unless we follow the stream
 _BATCH = 5_000  # messages of a pull
@@ -132,7 +132,7 @@ class _Unanswered(DataError):
 
 
 class _Missing(DataError):
-    """The server answers that there is no such thing."""
+    """The server answers that the stream or consumer does not exist."""
 
 
 class NatsSource:
@@ -264,8 +264,8 @@ class NatsSource:
     def _before_expired(self, numbers: Sequence[int], hole: int) -> int:
         """Return how many messages to keep if sequence numbers are missing from ``hole`` on.
 
-        They may be another subject's or deleted by hand. If they expired, it is told by the next
-        read, when those before them have been counted.
+        They may be another subject's or deleted by hand. If they expired, the next read
+        says so, once those before them have been counted.
         """
         info = self._info()
         if hole == 0:

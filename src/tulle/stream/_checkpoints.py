@@ -3,7 +3,7 @@
 It appears whole or not at all. After a kill at any moment the last checkpoint says both what was
 counted and where to read on, so every record is counted exactly once. Records that wait are not in
 it: it says where in the source they are, and they are read again (with a key they are sealed in
-it, and on request written as they are).
+it, and on request written unencrypted).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Whereabouts:
     """Of every waiting record, by its number, the place in the source and a checksum of its line.
 
     A record that was edited while it waited would be condensed as it never came. The checksums are
-    keyed with a salt of this state; still, whoever holds the state can test guesses with them. So
+    keyed with a salt of this state; still, anyone who has the state can test guesses with them. So
     it is for its owner only, and where waiting records are sealed it holds no checksum.
     """
 

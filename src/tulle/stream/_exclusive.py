@@ -1,6 +1,6 @@
-"""One user of a stream at a time, and none after one that was cut off.
+"""One user of a stream at a time, and none after an interrupted change.
 
-Kernels write into the arrays of a stream without asking anybody: two threads in one stream, or a
+Kernels write into the arrays of a stream without any lock: two threads in one stream, or a
 batch that Ctrl-C has left half done, would count records twice or write beyond an array.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from tulle.errors import PrivacyError, TulleError
 
 _door = threading.Lock()
-_users: set[int] = set()  # streams that somebody is using, by their identity
+_users: set[int] = set()  # streams in use, by identity
 
 Stream = TypeVar("Stream")
 Given = ParamSpec("Given")

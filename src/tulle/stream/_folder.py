@@ -28,7 +28,7 @@ from tulle.stream._sources import (
 _UNFINISHED = (".part", ".tmp", ".crdownload")
 _WRITTEN = (".rejects.ndjson", ".manifest.json")  # by tulle stream itself
 # so are states and reports, which have any name: a state is a zip that begins with header.json, and
-# the first line of a report is no record
+# the first line of a report is not a record
 _STATE_OR_REPORT = re.compile(
     rb'PK\x03\x04.{26}header\.json|\{\s*\n\s*"title": "Stream condensed from ', re.DOTALL
 )
@@ -237,7 +237,7 @@ class FolderSource:
             with open(self.folder / name, "rb") as file:
                 return _STATE_OR_REPORT.match(file.read(80)) is not None
         except OSError:
-            return False  # whoever reads it is told
+            return False  # the reader raises an error
 
     def _endings(self) -> str:
         *others, last = self.endings

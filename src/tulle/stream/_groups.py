@@ -1,6 +1,6 @@
 """The groups of a stream: growing arrays of count, mean, scatter and levels.
 
-One row a group, in order of birth; a group's number never changes, which makes "the oldest of
+One row per group, in order of creation; a group's number never changes, which makes "the oldest of
 equally near groups" a definition that does not depend on any index. The scatter (sum of outer
 products about the mean) is symmetric, so only its upper triangle is kept, row by row.
 """

@@ -18,7 +18,7 @@ from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, Scratch, Tree
 
 LEAF_FILL = 24  # of 32 lanes at most: a new leaf has room to grow
 NODE_FILL = 28  # of 32 leaves at most, likewise
-WORN = 9 / 8  # times the leaves of a packed tree; then it is worth while to pack anew
+WORN = 9 / 8  # times the leaves of a packed tree; then repacking pays
 DEEPEST = 32  # more levels than memory could hold
 Numbers = NDArray[np.int64]
 Singles = NDArray[np.float32]
@@ -27,7 +27,7 @@ Singles = NDArray[np.float32]
 def build(groups: Groups) -> Tree:
     """Build a packed tree over all groups, with as much room as their arrays have.
 
-    When these are full, or many leaves were split, it is time to pack the groups anew: a new one
+    When these are full, or many leaves were split, it is time to repack the groups: a new one
     goes where that one is from which it came, and by and by boxes overlap.
     """
     used = groups.view()

@@ -17,7 +17,7 @@ def halve_all(
 
     Brings ``order`` (all rows of the points, by age) into that of leaves, and writes into
     ``edges`` where each leaf begins and ends. The axis is that of the largest variance: outliers
-    shall not decide where to cut. Of points with the same value the older ones go first, which
+    must not decide where to cut. Of points with the same value the older ones go first, which
     lets the search skip younger ones. The rest is working memory: ``parts`` (depth, 3) holds
     start, end and leaves of what is still to be cut.
     """

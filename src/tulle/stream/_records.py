@@ -1,7 +1,7 @@
-"""Records of a stream: the text of each to typed values; what does not fit is refused.
+"""Records of a stream: the text of each to typed values; what does not match is refused.
 
 The initial records settle encoding, separator, columns and types, by the rules of whole files;
-every later record must fit them.
+every later record must match them.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class RecordReader:
         for name, found in guess.types.items():
             kind = declared.get(name)
             numbers = found is not None and guess.raw[name] == found.dtype
-            kept = numbers and kind in (Kind.CATEGORY, Kind.TEXT)  # they are no texts in JSON
+            kept = numbers and kind in (Kind.CATEGORY, Kind.TEXT)  # they are not texts in JSON
             types[name] = found if kept else declared_type(kind, found)
         self._settle(types)
 

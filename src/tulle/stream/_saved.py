@@ -2,9 +2,9 @@
 
 ``numpy.load`` and any zip reader open it. ``header.json`` names the format and its version and
 holds the SHA-256 over everything else, so that a damaged file is refused. Statistics only: records
-that still wait are in it as they are, sealed by a key, or not at all, as the caller says.
+that still wait are in it unencrypted, sealed by a key, or not at all, as the caller chooses.
 
-Whoever reads such a file may not have written it. Members are stored, not compressed, so that no
+Such a file may come from someone else. Members are stored, not compressed, so that no
 file unfolds into more than its own size; every value is checked before a condenser takes it; and
 whatever goes wrong is one line that holds no value of the file.
 """
@@ -372,7 +372,7 @@ def _refusing(origin: str) -> Iterator[None]:
         raise DataError(f"{origin} is not a saved stream, or it is damaged") from None
 
 
-# The container: members of a zip that are stored as they are.
+# The container: members of a zip that are stored uncompressed.
 
 
 def to_bytes(header: Mapping[str, Any], arrays: Arrays) -> bytes:

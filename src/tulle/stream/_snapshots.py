@@ -1,9 +1,9 @@
-"""Which groups a snapshot may show anew.
+"""Which groups a snapshot may update.
 
-Whoever holds two snapshots can subtract them. If one record arrived in between and its group's
+Anyone who has two snapshots can subtract them. If one record arrived in between and its group's
 new statistics are shown, the difference *is* that record. So a group that was shown keeps showing
 its old statistics until at least as many records have joined its family (it, and what has split off
-it) as the largest level in it asks for. Then the difference of two snapshots is a sum over a valid
+it) as the largest level in it requires. Then the difference of two snapshots is a sum over a valid
 group of newcomers.
 """
 
@@ -59,14 +59,13 @@ class Published:
         return Published(self.shown.moved(way), self.behind.moved(way))
 
 
-# Families that enough newcomers have joined, as the next snapshot shows them. A family is what
-# has come of a group that was shown: it, and what has split off it. Its groups cannot be shown as
-# they are. The halves of a split are made from the statistics of that moment, and whoever comes
-# later joins one of them; if the first newcomer makes a group split and all others join one half,
+# Families that enough newcomers have joined, as the next snapshot shows them. A family is a
+# group that was shown and what has split off it since. Its current groups cannot be shown. The halves of a split are made from the statistics of that moment, and records that
+# arrive later join one of them; if the first newcomer makes a group split and all others join one half,
 # the other half is what was shown before and that one newcomer. So the sum of all newcomers is
 # added to what was shown, and the result is split by the same rule. What a snapshot shows then
 # depends on what was shown before and on sums over valid groups of newcomers, and on nothing
-# else. The stream itself goes on with its own groups. Each is from now on behind the nearest of
+# else. The stream itself continues with its own groups. Each is from now on behind the nearest of
 # the groups shown, which gets its next newcomers.
 
 FEW = 16  # groups shown of one family: up to here it is quicker to look at all
@@ -74,7 +73,7 @@ FEW = 16  # groups shown of one family: up to here it is quicker to look at all
 
 @dataclass(frozen=True)
 class Renewed:
-    """Families shown anew; ``published.shown`` says for each group of which of them it is."""
+    """Updated families; ``published.shown`` says for each group of which of them it is."""
 
     newcomers: GroupMoments  # of each family
     published: Published
@@ -179,7 +178,7 @@ class Means(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """Families that enough newcomers have joined, and the groups that are shown anew for them."""
+    """Families that enough newcomers have joined, and the groups shown for them now."""
 
     newcomers: Means  # of each family, without those who were shown before
     groups: Means
@@ -216,7 +215,7 @@ def _stacked(parts: list[Means]) -> Means:
 class Change(NamedTuple):
     """What a snapshot shows beyond the one before (the first shows everything), and in all."""
 
-    changed: int  # published groups that are shown anew
+    changed: int  # published groups that are updated
     fewest: int | None  # the fewest newcomers behind such a change
     held_back: int  # condensed records that are not shown yet
     fresh: int  # groups whose statistics were never shown before

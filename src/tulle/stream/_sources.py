@@ -364,7 +364,7 @@ class FileSource:
             self._require_same_file()
             time.sleep(PAUSE)
         elif self.lines.unfinished:
-            time.sleep(PAUSE)  # perhaps somebody is writing this line right now
+            time.sleep(PAUSE)  # perhaps this line is being written right now
             block = self.file.read(size)
         return block
 
@@ -391,7 +391,7 @@ class FileSource:
     def _check(self, offset: int) -> int:
         """Compute a checksum that tells another file from this one; waiting lines have their own.
 
-        It is no secret-keeper: who holds the state, its owner, can test guesses of these bytes.
+        It keeps no secret: the owner of the state can test guesses of these bytes.
         """
         size = min(offset, _CHECKED)
         return zlib.crc32(os.pread(self.file.fileno(), size, offset - size))
@@ -441,7 +441,7 @@ _PIPE_BYTES = 1 << 20
 
 class StandardInput:
     """Lines piped in. A pipe cannot go back: a restart gets the same lines again (``replayed``),
-    or goes on where the pipe now is (``continued``)."""
+    or continues where the pipe is now (``continued``)."""
 
     name = "standard input"
 
@@ -460,7 +460,7 @@ class StandardInput:
             self.skip = int(position.get("records") or position["line"])
         self._header = self.lines.first() if has_header else None
         if position is not None and not self.goes_back:
-            # the header comes again, but only once in a replay of everything: not counted anew
+            # the header comes again, but only once in a replay of everything: not counted again
             self.lines.number, self.lines.count = position["line"], self.skip
 
     @property

@@ -1,7 +1,7 @@
 """The search in the index over moving means: a tree of boxes, scanned in single precision.
 
 Leaves hold up to ``LANES`` means as columns of float32, inner nodes as many boxes of their
-children (``_boxes.py`` keeps them up to date, ``tree.py`` builds and splits them). Single
+children (``_boxes.py`` keeps them up to date, ``_index.py`` builds and splits them). Single
 precision decides only what it can decide for certain: means that may be equally near are
 compared again in double precision, so the answer is that of a linear search.
 

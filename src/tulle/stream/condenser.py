@@ -112,7 +112,7 @@ class StreamCondenser(BaseEstimator):
     What ``sample`` and ``snapshot`` return. The object holds statistics of groups, ranges and
     domains, and the waiting records themselves (fewer than the largest level asks for): it is
     for the owner of the data. A pickle of it with waiting records opens in this process only.
-    Of two samples, whoever holds both can subtract them and learn of the records in between:
+    Anyone who has two samples can subtract them and learn about the records in between:
     where more than one release of a stream leaves, take ``snapshot``.
 
     Notes
@@ -394,7 +394,7 @@ class StreamCondenser(BaseEstimator):
         key : SecretKey, optional
             Seals the records that wait. Without a key, saving is refused while records wait.
         waiting : {"seal", "plain"}
-            ``"plain"`` allows waiting records to be written as they are, without a key.
+            ``"plain"`` allows waiting records to be written unencrypted, without a key.
         force : bool
             Replace a file that exists.
         """

@@ -1,4 +1,4 @@
-"""``tulle inspect``: kinds, roles, who stands out, and a first policy."""
+"""``tulle inspect``: kinds, roles, who stands out, and an initial policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tulle sites``: tables of several sites for a miner whom nobody has to trust."""
+"""``tulle sites``: tables of several sites for an untrusted miner."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _end(text: str) -> float | str:
 
 def _ends(text: str) -> tuple[Any, Any]:
     low, high = text.split("..")
-    if high.startswith("."):  # three dots are no range up to a fraction
+    if high.startswith("."):  # three dots are not a range up to a fraction
         raise ValueError
     return _end(low), _end(high)
 

@@ -2,8 +2,8 @@
 
 No skill is needed: the attacker looks for rows that say exactly, or nearly, what they know. Near
 means within a tenth of the way to the nearest other person in the data, so that dense data are not
-blamed for being dense. Guessing is the same search in a release whose columns were shuffled each
-on its own: values that go together by chance.
+blamed for being dense. Guessing is the same search in a release whose columns were shuffled
+independently: values that coincide by chance.
 """
 
 from __future__ import annotations

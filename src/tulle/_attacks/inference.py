@@ -3,9 +3,9 @@
 The *acquaintance* knows a person's other columns, takes the nearest released record, and reads the
 secret from it; of several that are alike in what is known, the commonest secret (the median of
 numbers). Right if the category is the same, or the number within a tenth of a standard
-deviation. Guessing is the best single answer for everybody that the release gives. A release
+deviation. Guessing is the single best answer for everyone that the release suggests. A release
 that mines well teaches how columns are related, so the rate may be high for anyone: the control
-tells that from what the release gives away of its members.
+separates that from what the release reveals about its members.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 A few columns often suffice to make a person the only one of their kind ('a widower of 37 from
 Portugal'). The *searcher* finds such a combination once in the release and concludes that exactly
-one person has it. The attempts are people who are the only ones in the data with their values in
-a few columns drawn at random (numbers count as equal in the same of :data:`BINS` parts of the range);
-right if the release holds exactly one record with these values. The control is people who were
-not in the data, whose combination nobody in the data has either. Guessing is the same search in
-a release whose columns were shuffled independently.
+one person has it. The attempts are people who are the only ones in the data with their values in a
+few columns drawn at random (numbers count as equal in the same of :data:`BINS` parts of the range);
+right if the release holds exactly one record with these values. The control is people who were not
+in the data, whose combination nobody in the data has either. Guessing is the same search in a
+release whose columns were shuffled independently.
 """
 
 from __future__ import annotations

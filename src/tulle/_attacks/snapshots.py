@@ -56,7 +56,7 @@ def _attack(
         if not len(pair.decoys):
             raise DataError("each pair of snapshots needs candidates who did not arrive")
         candidates = np.vstack([pair.arrived[None, :], pair.decoys])
-        # by lot among equals, so that the place in the list decides nothing
+        # ties are broken at random, so that the place in the list does not matter
         order = np.lexsort((rng.random(len(candidates)), scores(pair, candidates)))
         right += int(order[0] == 0)
         chance += 1 / len(candidates)

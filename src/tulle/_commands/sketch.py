@@ -53,7 +53,7 @@ _TARGETS = 100  # records that the report tries to reconstruct
 
 
 class Sample:
-    """Released records with their sketches, drawn uniformly from all that arrive, in bounded memory."""
+    """Released records with their sketches, drawn uniformly from all, in bounded memory."""
 
     def __init__(self, rng: np.random.Generator, most: int = _RECORDS) -> None:
         self.rng, self.most = rng, most

@@ -1,8 +1,9 @@
 """Do miners find the same in two tables of the same people, row by row?
 
-Codes of several sites guarantee it. Four miners are run on both tables: a decision tree, naive Bayes,
-nearest neighbours, and clusters that start from the same people. The records that get the same
-answer are counted. Nothing looks at names: categories are taken in the order in which they appear.
+Codes of several sites guarantee it. Four miners are run on both tables: a decision tree, naive
+Bayes, nearest neighbours, and clusters that start from the same people. The records that get the
+same answer are counted. Nothing looks at names: categories are taken in the order in which they
+appear.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _score(
 
 
 class Propensity(NamedTuple):
-    """``auc`` is 0.5 and ``pmse`` 0 if the tables are indistinguishable; 1 and 0.25 if they are perfectly separable."""
+    """``auc`` is 0.5 and ``pmse`` 0 if they are indistinguishable; 1 and 0.25 if separable."""
 
     auc: float
     pmse: float

@@ -23,7 +23,7 @@ class Promise(TypedDict):
 
 
 class Guarantee(TypedDict):
-    """What was promised, and whether it holds."""
+    """What was guaranteed, and whether it holds."""
 
     text: str
     rows: list[Promise]

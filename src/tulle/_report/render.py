@@ -213,7 +213,7 @@ def _parts(shown: _Page) -> Iterator[Sequence[str]]:
         promises = shown["guarantee"]["rows"]
         if promises:
             cells = [[row["name"], row["asked"], row["found"], row["holds"]] for row in promises]
-            yield _table(["promise", "asked", "found", "holds"], cells)
+            yield _table(["guarantee", "required", "found", "holds"], cells)
     if shown["gates"]:
         gates = [[g["name"], g["limit"], g["value"], g["holds"]] for g in shown["gates"]]
         yield ["## Gates", "", *_table(["gate", "limit", "value", "holds"], gates)]

@@ -1,4 +1,4 @@
-"""The measures of an audit: what is lost, and how near the release stays to people."""
+"""The measures of an audit: what is lost, and how close the release is to people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
 
 
 class Associations(NamedTuple):
-    """How strongly each two columns go together, in original and release."""
+    """How strongly every two columns are associated, in original and release."""
 
     names: tuple[str, ...]
     original: Floats

@@ -1,4 +1,4 @@
-"""The attacks on site codes, on every column of a table, and what a report must say of them."""
+"""The attacks on site codes, on every column of a table, and what a report must say about them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The audit of a table: every measure and attack that (original, release, control) allow.
 
-Attempts are sampled where there are many records, the data that are attacked never are. Each
-measure has a generator of its own, so that leaving one out does not change another.
+Attempts are sampled where there are many records, the attacked data never. Each
+measure has its own generator, so that leaving one out does not change another.
 """
 
 from __future__ import annotations

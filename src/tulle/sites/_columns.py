@@ -1,7 +1,7 @@
 """How each column of a table is coded: aliased, graded, plain or dropped.
 
 The four classes are the entries of an agreement. They hold its secrets, so their ``repr`` shows
-only the name and the way.
+only the name and the kind.
 """
 
 from __future__ import annotations
@@ -227,14 +227,14 @@ class _Coded:
 
 @dataclass(frozen=True, repr=False)
 class Plain(_Coded):
-    """A column that needs no treatment and goes out as it is."""
+    """A column that is released unchanged."""
 
     way = "plain"
 
 
 @dataclass(frozen=True, repr=False)
 class Dropped(_Coded):
-    """A column that does not go out."""
+    """A column that is not released."""
 
     way = "dropped"
 

@@ -276,7 +276,7 @@ class SiteCodec:
     Notes
     -----
     Aliases hide names, not frequencies; graded grouping hides scale, not order. See
-    `tulle sites encode --report` for what that gives away on your own table.
+    `tulle sites encode --report` for what that reveals about your own table.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a site tells the others of its table: names, kinds and rounded ranges."""
+"""What a site tells the others about its table: names, kinds and rounded ranges."""
 
 from __future__ import annotations
 

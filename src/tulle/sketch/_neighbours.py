@@ -161,7 +161,7 @@ def _first_half(unit: Any, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
 # Variance and bound of pairs of records, safe from rounding. With V the variance of the estimated
 # dot product for one component and the gap |x||y| - |x.y|:: V = |x|²|y|² + (x.y)² - 2 sum x_i²
 # y_i² gap = (|x|²|y|² - (x.y)²) / (|x||y| + |x.y|) Both differences lose their digits where they
-# are small, and a promise must not rest on what is left of them. V is small if one column is
+# are small, and a guarantee must not rest on what is left of them. V is small if one column is
 # nearly all of both records, the gap if the records point nearly the same way. Such pairs are
 # computed again: V with that column apart, the gap from the difference of the two directions.
 

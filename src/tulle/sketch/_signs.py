@@ -2,8 +2,8 @@
 
 Component j has a polynomial of degree 3 over the field of p = 2**61 - 1; the sign of column i is
 the low bit of its value at the column's point. The four coefficients come from the key, so no
-matrix is stored, and two owners with one key produce comparable sketches. The polynomial is evaluated
-once for each column that occurs, never for each non-zero entry.
+matrix is stored, and two owners with one key produce comparable sketches. The polynomial is
+evaluated once for each column that occurs, never for each non-zero entry.
 
 A column of a matrix has its number as point; a term (a word, an item) has a keyed BLAKE2b hash,
 so that the set of terms may be open.

@@ -47,7 +47,7 @@ def delta_lengths(matrix: Any, delta: float, max_components: int) -> Lengths:
     room = spread(matrix)
     with np.errstate(over="ignore"):  # beyond all numbers is beyond max_components too
         lengths = np.minimum(np.floor(room / delta), max_components).astype(np.int64)
-    # division rounds: the promise is (room / r >= delta), so it is tested as it stands
+    # division rounds: the guarantee is (room / r >= delta), so it is tested as it stands
     broken = (lengths > 0) & (room < lengths * delta)
     return lengths - broken
 
@@ -106,7 +106,7 @@ def limits_of(pairs: Pairs) -> Limits:
         limits = np.floor(pairs.variance / pairs.squared_bound)
     limits[pairs.squared_bound == 0] = _NO_LIMIT
     whole = np.minimum(limits, _NO_LIMIT).astype(np.int64)
-    # division rounds: the promise is (variance / m >= bound²), so it is tested as it stands
+    # division rounds: the guarantee is (variance / m >= bound²), so it is tested as it stands
     broken = (whole < _NO_LIMIT) & (pairs.variance < whole * pairs.squared_bound)
     return whole - broken
 
@@ -253,7 +253,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
         ``"exact"``: every record is compared with every other, in single precision (cosines that
         agree to six digits may be taken for each other); time grows with the square of their
         number. ``"partition"``: nearest within parts of some thousand records; linear, and
-        approximate. The promise is about the neighbours found.
+        approximate. The guarantee covers the neighbours found.
     key
         The secret of the data owner. None: a new one at each ``fit``, in ``key_``.
     text

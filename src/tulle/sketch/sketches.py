@@ -1,7 +1,7 @@
-"""The release of the sketch family: short vectors that estimate what the records would say.
+"""The release of the sketch family: short vectors from which similarities are estimated.
 
-Record i has ``lengths[i]`` components, zero-padded in ``values``. Whatever two records are asked,
-the components that both have answer: their first min(m_i, m_j). No key is needed for any of it.
+Record i has ``lengths[i]`` components, zero-padded in ``values``. Two records are compared over the
+components that both have: their first min(m_i, m_j). No key is needed for any of it.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Sketches:
     Parameters
     ----------
     values
-        Components, one row a record, zeros after the record's length.
+        Components, one row per record, zeros after the record's length.
     lengths
         Number of components of each record; 0 means that the record is suppressed.
     provenance
@@ -331,7 +331,7 @@ class Sketches:
     def centroid(self, rows: Any = None) -> Sketches:
         """Compute the sketch of the mean record, over the components that all the rows have.
 
-        Nothing was promised for it, so it cannot be saved as a release.
+        Nothing is guaranteed for it, so it cannot be saved as a release.
 
         Parameters
         ----------
@@ -403,8 +403,8 @@ class Sketches:
     def stacked(cls, parts: Iterable[Sketches]) -> Sketches:
         """Stack sketches made with one key, one below the other.
 
-        What was promised for all of them alike, record by record, is promised for the whole.
-        k-variance looks at pairs: parts that were sketched apart keep no promise together.
+        What is guaranteed for each record of all of them is guaranteed for the whole.
+        k-variance is about pairs: nothing is guaranteed for parts sketched separately.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The stream in compiled code: the steps of ``_engines.py``, many records at a time, with an index."""
+"""The stream in compiled code: the steps of ``_engines.py``, by batches, with an index."""
 
 from __future__ import annotations
 

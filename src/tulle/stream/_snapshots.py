@@ -60,8 +60,9 @@ class Published:
 
 
 # Families that enough newcomers have joined, as the next snapshot shows them. A family is a
-# group that was shown and what has split off it since. Its current groups cannot be shown. The halves of a split are made from the statistics of that moment, and records that
-# arrive later join one of them; if the first newcomer makes a group split and all others join one half,
+# group that was shown and what has split off it since. Its current groups cannot be shown: the
+# halves of a split are made from the statistics of that moment, and records that arrive later
+# join one of them; if the first newcomer makes a group split and all others join one half,
 # the other half is what was shown before and that one newcomer. So the sum of all newcomers is
 # added to what was shown, and the result is split by the same rule. What a snapshot shows then
 # depends on what was shown before and on sums over valid groups of newcomers, and on nothing

@@ -1,7 +1,7 @@
 """The search in the index over moving means: a tree of boxes, scanned in single precision.
 
 Leaves hold up to ``LANES`` means as columns of float32, inner nodes as many boxes of their
-children (``_boxes.py`` keeps them up to date, ``tree.py`` builds and splits them). Single
+children (``_boxes.py`` keeps them up to date, ``_index.py`` builds and splits them). Single
 precision decides only what it can decide for certain: means that may be equally near are
 compared again in double precision, so the answer is that of a linear search.
 
@@ -87,7 +87,7 @@ class Best(NamedTuple):
 def search(
     tree: Tree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
 ) -> int:
-    """The nearest group with at least ``need`` members, oldest first among coincident; or -1."""
+    """Find the nearest group of at least ``need`` members, the oldest of coincident ones, or -1."""
     rounding = _place(tree, work, record, tie)
     leaf, levels = _descend(tree, work, need, rounding.coincident)
     if levels == 0:
@@ -115,7 +115,7 @@ def search(
 
 @inlined
 def _place(tree: Tree, work: Scratch, record: Any, tie: float) -> Rounding:
-    """Rounds a record for the search."""
+    """Round a record for the search."""
     norm = 0.0
     shift = 0.0
     for k in range(len(record)):
@@ -129,14 +129,14 @@ def _place(tree: Tree, work: Scratch, record: Any, tie: float) -> Rounding:
 
 @inlined
 def _threshold(distance: float, slack: float, dimensions: int) -> Any:
-    """The largest float32 distance that a mean within ``distance`` (squared) can show."""
+    """Return the largest float32 distance that a mean within ``distance`` (squared) can show."""
     reach = math.sqrt(distance) * (1.0 + 4.0 * UNIT) + slack
     return np.float32(reach * reach * (1.0 + (2.0 * dimensions + 12.0) * UNIT))
 
 
 @inlined
 def _farthest(shown: Any, slack: float, dimensions: int) -> float:
-    """The largest distance (squared) of a mean that shows this one in single precision."""
+    """Return the largest squared distance of a mean that shows this one in single precision."""
     reach = math.sqrt(np.float64(shown)) * (1.0 + (dimensions + 12.0) * UNIT)
     reach += slack * (1.0 + 12.0 * UNIT)
     return reach * reach
@@ -144,7 +144,7 @@ def _farthest(shown: Any, slack: float, dimensions: int) -> float:
 
 @inlined
 def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int, int]:
-    """A leaf to begin with: always the nearest box, the oldest of those that hold the record.
+    """Find a leaf to begin with: always the nearest box, the oldest of those that hold the record.
 
     Returns the leaf and its depth; way and distances stay in the working memory (with 36 columns,
     measuring these boxes twice took a quarter of the time). With a group near by, the search
@@ -169,7 +169,7 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
 def _push(
     tree: Tree, work: Scratch, node: int, done: int, limit: Any, need: int, level: int, depth: int
 ) -> int:
-    """Puts children of a node within the limit on the stack, the first last: it is looked at first.
+    """Push the children of a node within the limit; the first goes last, to be looked at first.
 
     Coincident groups are packed by age; once an old one is found, younger ones are skipped.
     Returns the new height.
@@ -195,7 +195,7 @@ def _look(
     best: Best,
     rounding: Rounding,
 ) -> Best:
-    """The better of the best so far and the groups of a leaf."""
+    """Return the better of the best so far and the groups of a leaf."""
     slack, tie, coincident = rounding
     distances = work.distances[-1]
     _measure(tree.points, tree.points, leaf, work.y, distances)
@@ -225,7 +225,7 @@ def _look(
 
 @inlined
 def _exact(groups: GroupArrays, record: Any, group: Any, tie: float) -> float:
-    """The squared distance in double precision; 0 for a coincident group."""
+    """Compute the squared distance in double precision; 0 for a coincident group."""
     distance = 0.0
     for k in range(len(record)):
         offset = record[k] - groups.means[group, k]
@@ -255,7 +255,7 @@ def _measure(low: Any, high: Any, row: int, record: Any, out: Any) -> None:
 
 @inlined
 def _nearest(distances: Any, floor: Any, sizes: Any, ages: Any, row: int, need: int) -> int:
-    """Return the lane at the least distance of those that are large enough, or -1.
+    """Return the lane at the least distance among those that are large enough, or -1.
 
     Distances up to ``floor`` are equal, and of equal ones the oldest lane is the nearest.
     """

@@ -57,16 +57,16 @@ def inlined(function: Kernel) -> Kernel:
 def _compiled(function: Kernel, **options: bool) -> Kernel:
     try:
         return numba.njit(cache=True, error_model="numpy", nogil=True, **options)(function)
-    except (RuntimeError, OSError):  # no folder can be written, neither beside the file nor at home
+    except (RuntimeError, OSError):  # neither the folder of the file nor home is writable
         return numba.njit(error_model="numpy", nogil=True, **options)(function)
 
 
 @cache
 def forget_outdated(sources: Path, kept: Path) -> None:
-    """Deletes what was compiled, and is ``kept``, from before a file of ``sources`` last changed.
+    """Delete what was compiled (``kept``) before a file of ``sources`` last changed.
 
     Numba looks at the age of a kernel's own file only. But a kernel holds parts and constants of
-    the files beside it, and would go on with old ones.
+    the files next to it, and would continue with old ones.
     """
     now = time.time()
     with suppress(OSError):  # not ours to delete: nothing was compiled here either
@@ -78,7 +78,7 @@ def forget_outdated(sources: Path, kept: Path) -> None:
 
 
 class _Notice(event.Listener):
-    """Says once that somebody waits for the compiler."""
+    """Announce once that the compiler is running."""
 
     said = False
 

@@ -105,7 +105,7 @@ def test_names_of_policies() -> None:
 
 def test_tables_without_records_and_without_quasi_identifiers(people: str) -> None:
     Path("none.csv").write_text("a,b\n")
-    with pytest.raises(DataError, match="has no records"):
+    with pytest.raises(DataError):
         inspect("none.csv")
     Path("ids.csv").write_text("id,email\n" + "".join(f"{i},a{i}@x.org\n" for i in range(30)))
     found = inspect("ids.csv")

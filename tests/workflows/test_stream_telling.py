@@ -50,10 +50,10 @@ def test_the_report_is_renewed_by_a_stream_that_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "report", "told"),
     [
-        ("same", "same", "--report .* is the file of --state itself"),
-        ("out", None, "--state .* is the output folder itself"),
-        ("in.ndjson", None, "--state .* is the source itself"),
-        ("st", "in.ndjson", "--report .* is the source itself"),
+        ("same", "same", "--report.*--state"),
+        ("out", None, "--state"),
+        ("in.ndjson", None, "--state"),
+        ("st", "in.ndjson", "--report"),
     ],
 )
 def test_one_name_for_two_files_is_refused(
@@ -130,7 +130,7 @@ def test_records_that_wait_and_come_no_more_are_told(
 
 def test_a_closed_standard_input_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(DataError, match="standard input is closed"):
+    with pytest.raises(DataError, match="standard input"):
         stream("-", tmp_path / "out", state=tmp_path / "st", kind="ndjson")
 
 
@@ -141,7 +141,7 @@ def test_too_few_records_say_why_and_what_to_do(tmp_path: Path) -> None:
     source = write_csv(tmp_path / "in.csv", made)
     with source.open("a") as file:
         file.write("broken\n")
-    with pytest.raises(PrivacyError, match=r"begin with more \(--init\): 1 lines were refused"):
+    with pytest.raises(PrivacyError, match="--init.*1 lines"):
         stream(str(source), tmp_path / "out", state=tmp_path / "st", **{**OPTIONS, "init": 1_000})
     assert not (tmp_path / "st").exists()
 

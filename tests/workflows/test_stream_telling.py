@@ -141,7 +141,7 @@ def test_too_few_records_say_why_and_what_to_do(tmp_path: Path) -> None:
     source = write_csv(tmp_path / "in.csv", made)
     with source.open("a") as file:
         file.write("broken\n")
-    with pytest.raises(PrivacyError, match="--init.*1 lines"):
+    with pytest.raises(PrivacyError, match="--init.*1 line"):
         stream(str(source), tmp_path / "out", state=tmp_path / "st", **{**OPTIONS, "init": 1_000})
     assert not (tmp_path / "st").exists()
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
+from tulle._plurals import counted
 from tulle._types import Ints
 from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
@@ -118,7 +119,7 @@ class Intake:
         if self.condenser is None:
             wanted = self.settings.options.init
             return f"{self.initial.records:,} of the first {wanted:,} records"
-        return f"{self.seen:,} records"
+        return f"{counted(self.seen, 'record')}"
 
     def resume(
         self, condenser: StreamCondenser, owed: list[dict[str, Any]], source: Source
@@ -205,8 +206,9 @@ class Intake:
         condenser.partial_fit(self._features(frame), self._classes(frame))
         if not len(condenser.counts_):
             raise PrivacyError(
-                f"{frame.height} records are too few for one group of their level, and nothing "
-                f"was written: wait for more, or start with more (--init){_complaint(refused)}"
+                f"{counted(frame.height, 'record', 'is')} too few for one group of their level, "
+                "and nothing was written: wait for more, or start with more "
+                f"(--init){_complaint(refused)}"
             )
         self.began_with = frame.height
         self.condenser = condenser
@@ -244,7 +246,9 @@ class _Initial:
         self.refused |= {first + at: why for at, why in (refused | {**lines.faults}).items()}
         self.lines.append(lines)
         if len(self.refused) > max(MOST_PENDING, self.records):
-            raise DataError(f"{self.records} records are too few to start with{self.complaint()}")
+            raise DataError(
+                f"{counted(self.records, 'record', 'is')} too few to start with{self.complaint()}"
+            )
 
     def complaint(self) -> str:
         return _complaint(self.refused)
@@ -255,4 +259,4 @@ def _complaint(refused: Reasons) -> str:
     if not refused:
         return ""
     first = refused[min(refused)]
-    return f": {len(refused)} lines were refused (the first: {first})"
+    return f": {counted(len(refused), 'line', 'was')} refused (the first: {first})"

@@ -255,7 +255,7 @@ def _verdict(attacks: list[AttackResult]) -> Verdict | None:
         "bound by contract not to try."
     )
     rest = len(told) - _MOST_TOLD
-    more = [f"{rest} more columns: see the attacks."] if rest > 0 else []
+    more = [f"{counted(rest, 'more column')}: see the attacks."] if rest > 0 else []
     return {"level": "bad", "text": text, "reasons": [*told[:_MOST_TOLD], *more]}
 
 

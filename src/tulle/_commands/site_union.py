@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._sources import check_files, sources_read
 from tulle._commands.sites import ENCODED, Done, carried
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle.errors import DataError
 
@@ -87,7 +88,8 @@ def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame
                 yield codes
             if records != part.records:
                 raise DataError(
-                    f"{part.source} holds {records} records, its manifest says {part.records}"
+                    f"{part.source} holds {counted(records, 'record')}, but its manifest says "
+                    f"{part.records}"
                 )
             # the same records in any order, name and format
             twin = seen.setdefault((records, content % 2**64), part.source)

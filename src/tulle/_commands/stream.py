@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tulle._commands._sources import writing_beside
 from tulle._commands._stream_settings import Settings
 from tulle._files import refuse_existing
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import seed_policy
 from tulle.errors import DataError, TulleError
@@ -171,7 +172,7 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
         waiting = intake.condenser.n_waiting_
         if waiting and not sealed and source is not None and not source.goes_back:
             notes.append(
-                f"{source.name} cannot deliver the {waiting:,} waiting records again, and the "
+                f"{source.name} cannot deliver {counted(waiting, 'waiting record')} again, and the "
                 "state does not hold them: without --key no later run can resume from it"
             )
     from tulle.stream._folder import FolderSource
@@ -181,8 +182,8 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
         notes += source.notes()
     if intake.surplus:
         notes.append(
-            f"{intake.surplus:,} records have keys that the initial records do not have: these "
-            "keys were ignored"
+            f"{counted(intake.surplus, 'record', 'have')} keys that the initial records do not "
+            "have: these keys were ignored"
         )
     if intake.rejects.count:
         notes.append(f"Refused lines, with reasons: {intake.rejects.path}")
@@ -202,8 +203,8 @@ def _notes_of_columns(intake: Intake) -> list[str]:
         notes.append(f"Not in any snapshot, unless a --policy says otherwise: {names}")
     if 0 < intake.began_with < intake.settings.options.init:
         notes.append(
-            f"The stream started with {intake.began_with:,} records, fewer than --init: column "
-            "kinds and categories come from these records"
+            f"The stream started with {counted(intake.began_with, 'record')}, fewer than --init: "
+            "column kinds and categories come from these records"
         )
     return notes
 

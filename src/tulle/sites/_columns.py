@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._plurals import counted
 from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError
 from tulle.keys import SecretKey
@@ -404,7 +405,7 @@ def check_no_collision(attribute: str, aliases: pl.Series) -> None:
     shared = len(aliases) - aliases.n_unique()
     if shared:
         raise DataError(
-            f"column '{attribute}': {shared} values share an alias with "
+            f"column '{attribute}': {counted(shared, 'value', 'share')} an alias with "
             "another: rotate the agreement (tulle sites rotate) and encode again"
         )
 

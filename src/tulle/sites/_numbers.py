@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._plurals import counted
 from tulle._types import Floats
 from tulle.errors import DataError, ParameterError
 from tulle.sites._columns import CLOCKS, ROUNDS_BACK, WHOLE, Graded, ValueType
@@ -38,7 +39,7 @@ def numbers_of(series: pl.Series, column: Graded) -> Floats:
         broken = int(np.count_nonzero(np.isfinite(found) & (found != np.round(found))))
         if broken:
             raise DataError(
-                f"column '{column.name}' holds {broken} values that are not of type "
+                f"column '{column.name}' holds {counted(broken, 'value')} not of type "
                 f"{column.type}: agree on it as decimal"
             )
     return np.asarray(found, dtype=np.float64)
@@ -52,7 +53,7 @@ def _ticks(series: pl.Series, column: Graded) -> Floats:
     broken = int((fine % tick != 0).sum())
     if broken:
         raise DataError(
-            f"column '{column.name}' holds {broken} values finer than {column.tick:,} "
+            f"column '{column.name}' holds {counted(broken, 'value')} finer than {column.tick:,} "
             "microseconds, the finest step that codes over its range can represent: truncate "
             "them, or agree on a narrower range"
         )
@@ -155,8 +156,9 @@ def _typed(series: pl.Series, column: Graded) -> pl.Series:
         late = int((_local(series).dt.time() != dt.time(0)).sum())
         if late:
             raise DataError(
-                f"column '{column.name}' was agreed on as date, but {late} values have a time of "
-                "day: agree on a range with times (2020-01-01T00:00)"
+                f"column '{column.name}' was agreed on as date, but "
+                f"{counted(late, 'value', 'have')} a time of day: agree on a range with times "
+                "(2020-01-01T00:00)"
             )
     return (
         series.cast(pl.Datetime("us"))
@@ -178,7 +180,9 @@ def _parsed(series: pl.Series, column: Graded) -> pl.Series:
         read = series.cast(pl.Float64, strict=False)
     unread = read.null_count() - series.null_count()
     if unread:
-        raise DataError(f"column '{column.name}': {unread} values cannot be read as {type}")
+        raise DataError(
+            f"column '{column.name}': {counted(unread, 'value')} cannot be read as {type}"
+        )
     return read
 
 

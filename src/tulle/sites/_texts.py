@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._plurals import counted
 from tulle.errors import DataError
 from tulle.sites._columns import ValueType
 from tulle.sites._numbers import DTYPES, zoned
@@ -121,7 +122,8 @@ def _moments_of_python(values: pl.Series) -> pl.Series:
         fine = int((values.to_physical() % 1000 != 0).sum())
         if fine:
             raise DataError(
-                f"column '{values.name}' holds {fine} values finer than microseconds: truncate them"
+                f"column '{values.name}' holds {counted(fine, 'value')} finer than microseconds: "
+                "truncate them"
             )
     if values.dtype == pl.Time:
         return values
@@ -130,7 +132,7 @@ def _moments_of_python(values: pl.Series) -> pl.Series:
     far = int((~values.dt.year().is_between(1, 9999)).sum())
     if far:
         raise DataError(
-            f"column '{values.name}' holds {far} dates or times outside the years 1 to 9999"
+            f"column '{values.name}' holds {counted(far, 'value')} outside the years 1 to 9999"
         )
     return values
 

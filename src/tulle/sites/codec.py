@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._checks import check_choice
+from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError, nearest_name
@@ -53,8 +54,9 @@ def encode_graded(series: pl.Series, column: Graded, outside: str) -> pl.Series:
     beyond = int(np.count_nonzero((numbers < column.low) | (numbers > column.high)))
     if beyond and outside == "error":
         raise DataError(
-            f"column '{column.name}': {beyond} values lie outside the agreed range. Correct them, "
-            "agree on a wider range, or clamp them (outside='clamp', --clamp)"
+            f"column '{column.name}': {counted(beyond, 'value', 'lie')} outside the agreed "
+            "range. Correct them, agree on a wider range, or clamp them (outside='clamp', "
+            "--clamp)"
         )
     numbers = np.clip(numbers, column.low, column.high)
     codes = grading.grade(numbers, column.scale)
@@ -86,8 +88,8 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
         numbers = rounded
     if strange:
         raise DataError(
-            f"column '{column.name}': {strange} numbers are not codes of this agreement. To "
-            "decode means of codes, use decode_centers (--kind centers)"
+            f"column '{column.name}': {counted(strange, 'number')} cannot be decoded as codes of "
+            "this agreement. To decode means of codes, use decode_centers (--kind centers)"
         )
     return from_numbers(numbers, series.is_null(), column, dtype)
 
@@ -98,7 +100,9 @@ def _check_codes(numbers: Floats, codes: Floats, column: Graded) -> None:
     room = 0.499 if column.type in WHOLE else 2 * column.tolerance
     lost = int(np.count_nonzero(np.abs(back - numbers) > room))
     if lost:
-        raise PrivacyError(f"column '{column.name}': {lost} values have no exact code")
+        raise PrivacyError(
+            f"column '{column.name}': {counted(lost, 'value', 'have')} no exact code"
+        )
 
 
 def encode_keyed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.Series:
@@ -377,9 +381,10 @@ class SiteCodec:
             decoded += found
             if unread and self.unknown == "error":
                 raise DataError(
-                    f"column '{series.name}': {unread} cells hold aliases of values that this "
-                    "codec does not know. Let it learn your table (learn, --values), load the "
-                    "vocabularies of other sites, or keep them (unknown='keep', --keep-unknown)"
+                    f"column '{series.name}': {counted(unread, 'cell', 'hold')} aliases of "
+                    "values that this codec does not know. Let it learn your table (learn, "
+                    "--values), load the vocabularies of other sites, or keep them "
+                    "(unknown='keep', --keep-unknown)"
                 )
             unknown += unread
         self.unknown_count_ = unknown
@@ -582,8 +587,8 @@ class SiteCodec:
         if extra:
             shown = ", ".join(f"'{name}'" for name in extra[:5])
             raise DataError(
-                f"{len(extra)} columns are not in the agreement: {shown}. Drop them, or create a "
-                "new agreement"
+                f"{counted(len(extra), 'column', 'is')} not in the agreement: {shown}. Drop "
+                "them, or create a new agreement"
             )
 
     def _encode(self, frame: pl.DataFrame, column: Coded, rng: np.random.Generator) -> pl.Series:

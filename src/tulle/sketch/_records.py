@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
+from tulle._plurals import counted
 from tulle._types import FilePath
 from tulle.errors import DataError, nearest_name
 from tulle.transactions import Transactions, fimi_blocks, read_fimi
@@ -119,13 +120,15 @@ def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:
         elif not wrong + without + other:
             yield entry[field] or ""
     if wrong:
-        raise DataError(f"{path}: {wrong} lines are not JSON objects")
+        raise DataError(f"{path}: {counted(wrong, 'line', 'is')} not valid JSON objects")
     if without:
         # a name that only some lines have may be a word of a person's text
         hint = nearest_name(field, shared) if shared else "they have no field in common"
-        raise DataError(f"{path}: {without} lines have no field '{field}' (--text): {hint}")
+        raise DataError(
+            f"{path}: {counted(without, 'line', 'have')} no field '{field}' (--text): {hint}"
+        )
     if other:
-        raise DataError(f"{path}: the field '{field}' is not text in {other} records")
+        raise DataError(f"{path}: the field '{field}' is not text in {counted(other, 'record')}")
 
 
 def _parsed(line: str) -> Any:
@@ -215,7 +218,9 @@ def canonical(matrix: Any) -> Any:
         rows.eliminate_zeros()
     if not np.isfinite(rows.data).all():
         count = int((~np.isfinite(rows.data)).sum())
-        raise DataError(f"Input X contains NaN or infinity ({count} entries): remove them first")
+        raise DataError(
+            f"Input X contains NaN or infinity ({counted(count, 'entry')}): remove them first"
+        )
     return _of_fair_size(rows)
 
 
@@ -226,7 +231,8 @@ def _of_fair_size(rows: Any) -> Any:
     if smallest < _SMALLEST or largest > _LARGEST:
         beyond = int(np.sum((sizes < _SMALLEST) | (sizes > _LARGEST)))
         raise DataError(
-            f"{beyond} entries are above {_LARGEST:g} or below {_SMALLEST:g}: change the unit"
+            f"{counted(beyond, 'entry', 'is')} above {_LARGEST:g} or below {_SMALLEST:g}: change "
+            "the unit"
         )
     return rows.astype(np.float64) if largest > _LARGEST_IN_FLOAT32 else rows
 

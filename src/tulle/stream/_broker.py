@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from tulle._plurals import counted
 from tulle.errors import DataError, TulleError, missing_extra
 from tulle.io._formats import display_name
 from tulle.io._text import TOO_LONG
@@ -365,7 +366,7 @@ class NatsSource:
         lost = info.state.first_seq - self.sequence - 1
         if lost > 0:
             raise DataError(
-                f"{lost} messages of '{self.name}' expired on the server before they were read: "
+                f"{counted(lost, 'message')} of '{self.name}' expired on the server unread: "
                 "restore the stream, or pass --restart continued to resume without them"
             )
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tulle._files import atomic_write
+from tulle._plurals import counted
 from tulle._types import Ints
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey
@@ -145,8 +146,9 @@ class Whereabouts:
         gone = len(wanted) if not source.goes_back else wanted.count(None)
         if gone:
             raise DataError(
-                f"{gone} records are waiting, and {source.name} cannot deliver them again: pass "
-                "the --key that sealed them in the state, or start a new state with one"
+                f"{counted(gone, 'record', 'is')} waiting, and {source.name} cannot deliver them "
+                "again: pass the --key that sealed them in the state, or start a new state with "
+                "one"
             )
         texts = source.again(wanted)
         for waiter, text in zip(owed, texts, strict=True):

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from tulle._plurals import counted
 from tulle.errors import DataError, TulleError
 from tulle.io._text import TOO_LONG, split_records
 
@@ -351,9 +352,9 @@ class FileSource:
     def _changed_in_folder(self, number: int) -> DataError:
         """Return the error for a changed file of a folder, where the remedy is a new file."""
         return DataError(
-            f"{self.path} was changed after {number} lines of it were read: files in a folder "
-            "must be complete when they appear. Restore it and add new records in another file, "
-            "or start a new state"
+            f"{self.path} was changed after {counted(number, 'line')} of it had been read: files "
+            "in a folder must be complete when they appear. Restore it and add new records in "
+            "another file, or start a new state"
         )
 
     def _fetch(self, size: int) -> bytes:

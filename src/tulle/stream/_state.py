@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
 from tulle.stream._batches import Waiting
@@ -195,13 +196,15 @@ class StreamState:
         used = self.groups.view()
         if self.condensed + len(self.waiting) != self.seen:
             raise PrivacyError(
-                f"{self.seen} records were seen, but {self.condensed} are condensed and "
-                f"{len(self.waiting)} are waiting: the state is damaged and nothing is released"
+                f"{counted(self.seen, 'record', 'was')} seen, but {self.condensed} are condensed "
+                f"and {len(self.waiting)} are waiting: the state is damaged and nothing is "
+                "released"
             )
         small = int((used.counts < used.levels).sum())
         if self.strict and small:
             raise PrivacyError(
-                f"{small} groups are smaller than the level of a member: nothing is released"
+                f"{counted(small, 'group', 'is')} smaller than the level of a member: nothing is "
+                "released"
             )
 
     def _choose_engine(self, reached: int) -> None:

@@ -20,6 +20,7 @@ from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import DISTRIBUTIONS, GROUPINGS, SPLITS
 from tulle._files import atomic_write
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats, Ints
 from tulle.condense._classes import refuse_quantity
@@ -316,8 +317,8 @@ class StreamCondenser(BaseEstimator):
         self.last_change_ = Change.total(changes)
         if self.split == "strict" and self.last_change_.small:
             raise PrivacyError(
-                f"{self.last_change_.small} groups of the snapshot are smaller than the level of "
-                "a member: nothing is released"
+                f"{counted(self.last_change_.small, 'group')} of the snapshot would be smaller "
+                "than the level of a member: nothing is released"
             )
         before = self._shown_ranges
         known = before if self.last_change_.held_back else None
@@ -404,7 +405,7 @@ class StreamCondenser(BaseEstimator):
         self._require_groups()
         if waiting == "seal" and key is None and self.n_waiting_:
             raise KeyMaterialError(
-                f"{self.n_waiting_} records are waiting: pass a key to seal them, or "
+                f"{counted(self.n_waiting_, 'record', 'is')} waiting: pass a key to seal them, or "
                 "waiting='plain' to write them unencrypted"
             )
         content = state_to_bytes(self, waiting=waiting, key=key)
@@ -434,8 +435,8 @@ class StreamCondenser(BaseEstimator):
         condenser, _, owed = state_from_bytes(cls, content, key=key, origin=str(path))
         if owed:
             raise KeyMaterialError(
-                f"{len(owed)} records are waiting in {path}, sealed or left out: pass the key "
-                "that sealed them"
+                f"{counted(len(owed), 'record', 'is')} waiting in {path}, sealed or left out: "
+                "pass the key that sealed them"
             )
         return condenser
 
@@ -489,7 +490,8 @@ class StreamCondenser(BaseEstimator):
             )
         if self.n_waiting_:
             notes.append(
-                f"{self.n_waiting_} records are waiting for enough others and are not released"
+                f"{counted(self.n_waiting_, 'record', 'is')} waiting for enough others, and not "
+                "released"
             )
         return notes
 
@@ -746,8 +748,9 @@ class StreamCondenser(BaseEstimator):
             state.check()
         if not any(len(state.groups) for state in self._states.values()):
             raise PrivacyError(
-                f"no group exists yet: {self.n_waiting_} records are waiting for the initial "
-                f"{self._initial_size}, or for enough records of their level; nothing is released"
+                f"no group exists yet: {counted(self.n_waiting_, 'record', 'is')} waiting for "
+                f"the initial {self._initial_size}, or for enough records of their level; "
+                "nothing is released"
             )
 
     def _next_draw(self) -> int:

@@ -86,7 +86,7 @@ def test_the_policy_has_a_place_of_its_own_and_an_old_one_is_kept(people: str) -
     assert "people.policy.toml" in run(people).output
     edited = Path("people.policy.toml")
     edited.write_text("# mine\n")
-    assert "was there already and is kept" in run(people).output.replace("\n", " ")
+    assert "--force" in run(people).output.replace("\n", " ")
     assert edited.read_text() == "# mine\n"
     with pytest.raises(TulleError, match="exists already"):
         inspect(people, edited)

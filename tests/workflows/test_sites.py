@@ -118,8 +118,8 @@ def test_union_refuses_changed_tables_and_foreign_releases(folder: Path) -> None
     encode("two.csv", "two.parquet")
     manifest = json.loads(manifest_path("two.parquet").read_text())
     for changes, words in [
-        ({"method": "condensation"}, "holds no site codes"),
-        ({"method": "union of site codes"}, "is a union already"),
+        ({"method": "condensation"}, "not a table of site codes"),
+        ({"method": "union of site codes"}, "already a union"),
         ({"parameters": {}}, "names no agreement"),
         ({"columns": {"age": {"coded": "number"}}}, "different columns"),
     ]:
@@ -425,8 +425,8 @@ def test_odd_results_get_a_clear_word(folder: Path) -> None:
     Path("wide.txt").write_bytes("age <= 3".encode("utf-16"))
     for name, words in [
         ("deep.json", "nested too deeply"),
-        ("half.json", "lone surrogate"),
-        ("wide.txt", "no text in UTF-8"),
+        ("half.json", "unpaired surrogate"),
+        ("wide.txt", "not UTF-8 text"),
     ]:
         with pytest.raises(DataError, match=words):
             decode(name, f"out.{name}")
@@ -493,7 +493,7 @@ def test_command_line_shows_how_options_are_written(
 ) -> None:
     wrong = run("agree", "one.json", "-o", "sealed", *arguments)
     assert wrong.exit_code == 2
-    assert "is not like" in wrong.output
+    assert "is not of the form" in wrong.output
 
 
 def test_lists_of_categories_may_come_from_any_editor(folder: Path) -> None:

@@ -231,7 +231,7 @@ def test_levels_replace_k_and_may_be_a_column():
     assert condenser.levels_.max() == 5
     released = condenser.sample()
     assert "level" not in released.columns
-    assert any("'level' is left out" in note for note in condenser.notes_)
+    assert any("'level' was dropped" in note for note in condenser.notes_)
     for frame in (table.to_pandas(), table.to_arrow()):
         assert Condenser(random_state=0).fit(frame, levels="level").levels_.max() == 5
 

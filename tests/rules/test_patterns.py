@@ -83,7 +83,7 @@ def test_the_attack_finds_what_naive_removal_leaves() -> None:
     only_the_set = np.array([len(found.codes(node)) < 3 for node in range(len(found))])
     assert patterns.recovered(found, only_the_set, secret) == secret
     assert patterns.recovered(found, patterns.shareable(found, secret), secret) == []
-    with pytest.raises(PrivacyError, match="regains"):
+    with pytest.raises(PrivacyError):
         patterns._require_unrecoverable(found, only_the_set, secret)
 
 

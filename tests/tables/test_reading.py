@@ -196,7 +196,7 @@ def refusal(path: Path) -> str:
         (f"a,b,a\n1,2,{SECRET}\n", "'a'"),
         (f"a,b\r1,{SECRET}\r", "lone CR"),
         (f"a,b\n1,{SECRET}\n".encode("utf-16"), "UTF-16"),
-        (b"a,b\n1,\0\n", "zero bytes"),
+        (b"a,b\n1,\0\n", "NUL"),
     ],
 )
 def test_broken_csv_is_refused_without_its_cells(

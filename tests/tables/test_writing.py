@@ -304,7 +304,7 @@ def test_narrow_whole_numbers_go_into_excel(tmp_path: Path, dtype: Any) -> None:
 
 @pytest.mark.parametrize("names", [("Age", "age"), ("a", " ")])
 def test_names_that_excel_cannot_hold_are_refused(tmp_path: Path, names: tuple[str, str]) -> None:
-    with pytest.raises(DataError, match="for one: rename|has no name"):
+    with pytest.raises(DataError, match="rename"):
         write_table(pl.DataFrame({names[0]: [1], names[1]: [2]}), tmp_path / "t.xlsx")
     assert not (tmp_path / "t.xlsx").exists()
 

@@ -200,7 +200,7 @@ def test_the_chart_marks_the_limit_of_each_rule(
         ({"stream": True, "victim": "widow"}, "'window'"),
         ({"shuffle": "no"}, "shuffle"),
         ({"stream": True, "basket": "a", "item": "b"}, "columns"),
-        ({"stream": True, "min_support": None}, "how far"),
+        ({"stream": True, "min_support": None}, "min_support"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(

@@ -246,7 +246,7 @@ def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -
         (["-o", "s.csv"], "parquet"),
         (["-o", "s.npz", "--delta", "-1"], "delta"),
         (["-o", "s.npz", "--model", "k-variance", "-k", "500"], "lower k"),
-        (["-o", "baskets.dat", "--force"], "source itself"),
+        (["-o", "baskets.dat", "--force"], "source"),
         (["-o", "no/such/folder.npz"], "does not exist"),
         (["-o", "s.npz", "--key-file", "s.npz"], "same file"),
         (["-o", "s.npz", "--key-file", "s.npz.manifest.json"], "same file"),

@@ -75,7 +75,7 @@ def test_unrelated_data_do_not_beat_guessing(name: str, kind: str, data: tuple) 
     release = original.scrambled(rng) if kind == "scrambled" else people(rng, shift=20.0)
     result = ATTACKS[name](original, release, control, rng)
     assert result.failed
-    assert result.note == "the attack failed: this is no evidence of safety"
+    assert result.note.startswith("the attack failed")
 
 
 @pytest.mark.parametrize("name", [name for name in ATTACKS if name != "exact copies"])

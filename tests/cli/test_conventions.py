@@ -200,7 +200,7 @@ def test_a_reader_that_goes_away_is_no_failed_guarantee(tmp_path: Path, as_json:
 @pytest.mark.parametrize(
     "error, code, words",
     [
-        (KeyboardInterrupt(), 130, "interrupted"),
+        (KeyboardInterrupt(), 130, "interrupted: "),
         (pl.exceptions.PanicException("Smith"), 2, "unexpected PanicException"),
         (ZeroDivisionError("Smith"), 2, "unexpected ZeroDivisionError"),
         (OSError(28, "No space left on device"), 2, "No space left on device"),

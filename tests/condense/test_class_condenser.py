@@ -250,8 +250,8 @@ def test_the_same_seed_gives_the_same_release_in_no_order():
     [
         (None, "requires y"),
         (np.zeros(99), "99 entries.*has 100"),
-        ([None] + ["a"] * 99, "1 records"),
-        (np.r_[np.nan, np.zeros(99)], "1 records"),
+        ([None] + ["a"] * 99, "1 record"),
+        (np.r_[np.nan, np.zeros(99)], "1 record"),
         (np.linspace(0, 1, 100), "100 different.*100 records"),
     ],
 )

@@ -346,7 +346,7 @@ def test_merge_refuses_what_cannot_be_joined():
 def test_a_broken_guarantee_releases_nothing():
     condenser = Condenser(k=10, random_state=0).fit(_numbers())
     condenser.moments_.counts[0] = 3
-    with pytest.raises(PrivacyError, match="1 groups"):
+    with pytest.raises(PrivacyError, match="1 group"):
         condenser.sample()
 
 

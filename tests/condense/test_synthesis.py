@@ -74,7 +74,7 @@ def test_exact_moments_are_exact_for_any_sizes(sizes, d, seed, distribution):
 
 def test_exact_moments_need_more_records_than_rank():
     moments = _moments(20, 5, [20])
-    with pytest.raises(DataError, match="1 groups.*exact_moments=False"):
+    with pytest.raises(DataError, match="1 group.*exact_moments=False"):
         synthesize(moments, np.random.default_rng(0), exact=True, sizes=np.array([5]))
 
 

@@ -240,7 +240,7 @@ def test_a_method_that_fails_gives_nothing_back(monkeypatch: pytest.MonkeyPatch)
     from tulle.rules._sensitive import Edits
 
     monkeypatch.setitem(hider.SIMPLE, "minfia", lambda s, rng: Edits.none(s.baskets))
-    with pytest.raises(PrivacyError, match="1 of 1 rules"):
+    with pytest.raises(PrivacyError, match="1 of 1 rule"):
         RuleHider(["0 -> 1"], method="minfia", **LIMITS).fit_transform(BASKETS)
 
 
@@ -286,8 +286,8 @@ def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
     ("rules", "message"),
     [
         (["0 -> wine", "rum -> 1"], "2 items.*'wine'.*'rum'"),
-        (["9 -> 8"], "1 rules.*9.*8"),
-        (["5 -> 6"], "1 rules.*5.*6"),
+        (["9 -> 8"], "1 rule.*9.*8"),
+        (["5 -> 6"], "1 rule.*5.*6"),
     ],
 )
 def test_rules_that_cannot_be_hidden_are_named(rules: list[str], message: str) -> None:

@@ -229,7 +229,7 @@ def test_values_outside_the_range_are_refused_or_clamped() -> None:
 
 def test_infinity_is_outside_every_range() -> None:
     shared = SiteAgreement.create({"weight": "decimal"}, ranges={"weight": (0, 500)})
-    with pytest.raises(DataError, match="1 values"):
+    with pytest.raises(DataError, match="1 value"):
         SiteCodec(shared).transform(pl.DataFrame({"weight": [1.0, float("inf")]}))
 
 
@@ -267,7 +267,7 @@ def test_values_of_other_sites_are_refused_kept_or_learned(tmp_path: Any) -> Non
     other = SiteCodec(shared)
     encoded = other.transform(small())
     mine = SiteCodec(shared).learn(pl.DataFrame({"age": [1], "illness": ["Flu"]}))
-    with pytest.raises(DataError, match="'illness'.*1 cells"):
+    with pytest.raises(DataError, match="'illness'.*1 cell"):
         mine.inverse_transform(encoded)
     keeping = SiteCodec(shared, unknown="keep").learn(
         pl.DataFrame({"age": [1], "illness": ["Flu"]})
@@ -307,7 +307,7 @@ def test_columns_must_match_the_agreement() -> None:
     codec = SiteCodec(small_agreement())
     with pytest.raises(DataError, match="'illness'.*'ilness'"):
         codec.transform(pl.DataFrame({"age": [1], "ilness": ["Flu"]}))
-    with pytest.raises(DataError, match="1 columns.*'sex'"):
+    with pytest.raises(DataError, match="1 column.*'sex'"):
         codec.transform(small().with_columns(sex=pl.lit("f")))
     shuffled = codec.transform(small().select("illness", "age"))
     assert shuffled.columns == ["age", "illness"]
@@ -369,9 +369,9 @@ def test_wrong_parameters_are_named() -> None:
 
 
 def test_whole_numbers_are_checked() -> None:
-    with pytest.raises(DataError, match="1 values"):
+    with pytest.raises(DataError, match="1 value"):
         SiteCodec(small_agreement()).transform(pl.DataFrame({"age": [1.5], "illness": ["a"]}))
-    with pytest.raises(DataError, match="1 values"):
+    with pytest.raises(DataError, match="1 value"):
         SiteCodec(small_agreement()).transform(pl.DataFrame({"age": ["old"], "illness": ["a"]}))
     with pytest.raises(DataError):
         SiteCodec(small_agreement()).transform(
@@ -400,7 +400,7 @@ def test_nanoseconds_are_taken_if_they_are_whole_microseconds() -> None:
     codec = SiteCodec(shared)
     stamps = pd.DataFrame({"seen": pd.to_datetime(["2020-07-01 12:00:00.123456", None])})
     pd.testing.assert_frame_equal(codec.inverse_transform(codec.transform(stamps)), stamps)
-    with pytest.raises(DataError, match="1 values.*1 microseconds"):
+    with pytest.raises(DataError, match="1 value.*1 microsecond"):
         codec.transform(pd.DataFrame({"seen": pd.to_datetime(["2020-07-01 12:00:00.123456789"])}))
 
 
@@ -411,7 +411,7 @@ def test_dates_in_text_and_midnights_are_dates() -> None:
         for born in (["1950-02-03"], [dt.date(1950, 2, 3)], [dt.datetime(1950, 2, 3)])
     ]
     assert len(set(codes)) == 1
-    with pytest.raises(DataError, match="1 values"):
+    with pytest.raises(DataError, match="1 value"):
         SiteCodec(shared).transform(pl.DataFrame({"born": [dt.datetime(1950, 2, 3, 4)]}))
 
 
@@ -424,5 +424,5 @@ def test_fine_stamps_over_a_wide_range_are_refused_and_coarse_ones_exact() -> No
     codec = SiteCodec(shared)
     coarse = pl.DataFrame({"seen": [dt.datetime(1950, 1, 2, 3, 4, 5), dt.datetime(2100, 1, 1)]})
     assert codec.inverse_transform(codec.transform(coarse)).equals(coarse)
-    with pytest.raises(DataError, match="1 values.*1,000 microseconds"):
+    with pytest.raises(DataError, match="1 value.*1,000 microseconds"):
         codec.transform(pl.DataFrame({"seen": [dt.datetime(1950, 1, 2, 3, 4, 5, 678901)]}))

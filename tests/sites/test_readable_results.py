@@ -177,7 +177,7 @@ def test_a_tree_knows_its_features_or_is_told(codec: SiteCodec) -> None:
         "|--- age <= 21.50", "|   |--- class: ill=true",
     ]  # fmt: skip
     nameless = DecisionTreeClassifier(random_state=0).fit(ages.to_numpy(), encoded["ill"].to_list())
-    with pytest.raises(DataError, match="1 features.*9"):
+    with pytest.raises(DataError, match="1 feature.*9"):
         codec.decode_tree(nameless)
     text = f"|--- feature_0 <= {encoded['age'][0]!r}\n|--- feature_7 > 1"
     assert codec.decode_tree(text, feature_names=["age"], decimals=1) == (
@@ -196,7 +196,7 @@ def test_predictions_of_any_type_are_decoded_or_counted(
     table = pd.DataFrame({"guess": pd.Categorical([codes["mother"], None])})
     assert codec.inverse_transform(table)["guess"].tolist() == ["Flu", None]
     stranger = SiteCodec(codec.agreement)
-    with pytest.raises(DataError, match="'guess'.*1 cells"):
+    with pytest.raises(DataError, match="'guess'.*1 cell"):
         stranger.inverse_transform(table)
     keeping = SiteCodec(codec.agreement, unknown="keep")
     assert keeping.inverse_transform(table)["guess"][0] == codes["mother"]

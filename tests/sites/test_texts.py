@@ -69,10 +69,10 @@ def test_what_python_would_round_is_refused(dtype: Any) -> None:
 
 def test_years_beyond_the_calendar_are_refused() -> None:
     far = pl.Series("x", [0, 5_000_000, -2_000_000], dtype=pl.Int32).cast(pl.Date)
-    with pytest.raises(DataError, match="2 moments.*1.*9999"):
+    with pytest.raises(DataError, match="2 .*years 1 to 9999"):
         round_trip(far, "category")
     early = pl.Series("x", [dt.datetime(1, 1, 1)]).dt.replace_time_zone("Asia/Tokyo")
-    with pytest.raises(DataError, match="1 moments"):
+    with pytest.raises(DataError, match="holds 1 "):
         round_trip(early, "category")
 
 
@@ -151,7 +151,7 @@ def test_moments_in_text_are_read_or_refused_without_showing_one() -> None:
             table = pl.DataFrame({"x": [text, None]})
             assert codec.inverse_transform(codec.transform(table))["x"][0] == right[kind]
         for strange in (["Ann"], [texts[kind][0], "Ann"], [""]):
-            with pytest.raises(DataError, match=f"'x': 1 values cannot be read as {kind}") as error:
+            with pytest.raises(DataError, match=f"'x': 1 value cannot be read as {kind}") as error:
                 codec.transform(pl.DataFrame({"x": strange}))
             assert "Ann" not in str(error.value)
 
@@ -200,5 +200,5 @@ def test_columns_of_arrays_are_not_taken_for_others() -> None:
     codec = SiteCodec(SiteAgreement.create(schema, ranges={"x1": (0, 9), "x2": (0, 99)}))
     encoded = codec.transform([["ann", 1, 20], ["bob", 3, 40]])
     assert codec.inverse_transform(encoded) == [[1, 20], [3, 40]]
-    with pytest.raises(DataError, match="1 columns.*2"):
+    with pytest.raises(DataError, match="1 column.*2"):
         codec.inverse_transform([[row[0]] for row in encoded])

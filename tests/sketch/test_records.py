@@ -91,7 +91,7 @@ def test_joined_leaves_out_columns_that_nobody_has():
         ("a.txt", "!\n?\n", "vocabulary"),
         ("a.jsonl", '{"text": "ab"}\n{"txt": "secret"}', "'text'"),
         ("a.dat", "1 2\n3 secret\n", "item"),
-        ("a.dat", "1 2\n\n3\n", "1 lines"),
+        ("a.dat", "1 2\n\n3\n", "1 line"),
         ("a.dat", "", "empty"),
     ],
 )
@@ -112,5 +112,5 @@ def test_weights_must_be_numbers(weight):
 
 
 def test_terms_of_weights_must_be_words():
-    with pytest.raises(DataError, match="words"):
+    with pytest.raises(DataError, match="keys"):
         as_records([{1: 2.0}])

@@ -233,7 +233,7 @@ def test_k_must_be_smaller_than_the_number_of_records():
         made(model="k-variance", k=300).fit(BASKETS).transform(BASKETS)
     some_empty = np.eye(4)
     some_empty[2] = 0
-    with pytest.raises(DataError, match="3 records"):
+    with pytest.raises(DataError, match=r"k=3.*n_samples=3.*of 4"):
         made(model="k-variance", k=3).fit(some_empty).transform(some_empty)
 
 
@@ -256,7 +256,7 @@ def test_nothing_but_zeros_gives_only_suppressed_records():
 def test_nan_and_infinity_are_refused_without_a_cell(bad):
     X = BASKETS.astype(float)
     X.data[5] = bad
-    with pytest.raises(DataError, match="1 entries"):
+    with pytest.raises(DataError, match="1 entr"):
         made().fit(X)
 
 
@@ -368,8 +368,8 @@ def test_sets_of_item_numbers_are_baskets():
         (4711, "2-D"),
         ([[4711, 2], [3]], "length"),
         (np.array([["secret", 2]], object), "number"),
-        (np.array([[4711e80, 2.0]]), "1 entries"),
-        (np.array([[1e-90, 2.0]]), "1 entries"),
+        (np.array([[4711e80, 2.0]]), "1 entr"),
+        (np.array([[1e-90, 2.0]]), "1 entr"),
         ([[4711**200, 1]], "number"),
         (np.array([["secret", "words"]]), "number"),
         (pl.DataFrame({"text": ["secret words"]}), "number"),
@@ -378,7 +378,7 @@ def test_sets_of_item_numbers_are_baskets():
         ("a secret text", "list"),
         ("a secret text " * 500, "list"),
         ({"secret": 4711}, "list"),
-        (Path(), "no file"),
+        (Path(), "file"),
     ],
 )
 def test_wrong_input_is_refused_without_a_cell(X, message):
@@ -400,7 +400,7 @@ def test_items_with_the_same_text_are_not_counted_twice():
 def test_damaged_sparse_matrices_are_refused(indices, kind):
     X = kind(np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [0.0, 0.0, 0.0]]))
     X.indices = np.array(indices, np.int32)
-    with pytest.raises(DataError, match="damaged"):
+    with pytest.raises(DataError, match="sparse matrix"):
         made().fit(X)
 
 

@@ -231,7 +231,7 @@ def test_a_missing_class_refuses_the_whole_batch() -> None:
     classes = np.array(["a", "b"] * 40, dtype=object)
     classes[75] = None
     stream = StreamCondenser(k=5, classwise=True, random_state=0)
-    with pytest.raises(DataError, match="1 records"):
+    with pytest.raises(DataError, match="1 record"):
         stream.partial_fit(X, classes)
     classes[75] = "b"
     stream.partial_fit(X, classes)
@@ -420,7 +420,7 @@ def test_waiting_records_are_sealed_or_refused(tmp_path: Path) -> None:
     secret = np.array([[0.123456789, 0.987654321]])
     stream.partial_fit(secret, levels=[90])
     path, key = tmp_path / "state", SecretKey.generate()
-    with pytest.raises(KeyMaterialError, match="1 records"):
+    with pytest.raises(KeyMaterialError, match="1 record"):
         stream.save(path)
     assert not path.exists()
     stream.save(path, key=key)

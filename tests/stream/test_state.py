@@ -328,7 +328,7 @@ def test_absurd_values_and_damaged_states_are_refused() -> None:
         state.check()
     strict = StreamState(2, strict=True)
     strict.start(first_group(np.zeros((3, 2)), np.full(3, 5)))
-    with pytest.raises(PrivacyError, match="1 groups"):
+    with pytest.raises(PrivacyError, match="1 group"):
         strict.check()
 
 

@@ -398,7 +398,7 @@ def test_truth_values_may_be_written_as_numbers_or_words():
         ({"x": ["a"]}, {"columns": [Column("x", Kind.INTEGER)]}, "type"),
         ({"x": ["a"]}, {"columns": [Column("x", Kind.TEXT, bounds=(0, 1))]}, "'x'"),
         ({"x": [1]}, {"weights": {"z": 1}}, "'weights'.*'z'"),
-        ({"x": [1]}, {"weights": [1, 2]}, "2 entries.*1 columns"),
+        ({"x": [1]}, {"weights": [1, 2]}, "2 entries.*1 column"),
         ({"x": [1]}, {"weights": [-1]}, "'weights'"),
         ({"x": [1]}, {"weights": [1e300]}, "'weights'"),
         ({"x": [1]}, {"columns": [Column("x", Kind.INTEGER, weight=0)]}, "'weights'"),
@@ -471,7 +471,7 @@ def test_ranges_can_be_those_of_some_records_alone():
 )
 def test_a_later_column_of_another_type_is_refused_without_its_values(first, later):
     encoder = TableEncoder().fit(pl.DataFrame({"a": first}))
-    with pytest.raises(DataError, match="'a'.*1 records") as refused:
+    with pytest.raises(DataError, match="'a'.*1 record") as refused:
         encoder.encode(pl.DataFrame({"a": later}))
     assert "secret" not in str(refused.value)
 
@@ -532,7 +532,7 @@ def test_decimals_come_back_to_the_last_digit_or_are_refused():
     encoder = TableEncoder().fit(kept)
     assert encoder.decode(encoder.encode(kept)).equals(kept)
     longer = pl.DataFrame({"a": pl.Series(["-90071992547410.01"]).cast(pl.Decimal(20, 2))})
-    with pytest.raises(DataError, match="'a'.*1 records"):
+    with pytest.raises(DataError, match="'a'.*1 record"):
         TableEncoder().fit(longer)
 
 

@@ -59,8 +59,8 @@ def test_words(tmp_path: Path) -> None:
         ("1 -2\n-3\n", "2 item"),
         (f"1 {LARGEST_ITEM + 1}\n", "1 item"),
         (f"1 {10**30}\n", "1 item"),
-        ("1 x\n", "1 tokens"),
-        ("bread\n\n", "1 lines"),
+        ("1 x\n", "1 token"),
+        ("bread\n\n", "1 line"),
     ],
 )
 @pytest.mark.parametrize("small", [True, False])

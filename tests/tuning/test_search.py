@@ -129,7 +129,7 @@ def test_classes_that_cannot_be_held_out_are_counted_not_named() -> None:
     with pytest.raises(DataError, match="1 of 3 classes") as refused:
         GroupSizeSearch().fit(X, labels)
     assert "secret" not in str(refused.value)
-    with pytest.raises(DataError, match="1 records"):
+    with pytest.raises(DataError, match="1 record"):
         GroupSizeSearch().fit(X, np.r_[np.nan, np.zeros(74), np.ones(75)])
     with pytest.raises(DataError, match="'test_size' 0.1 of 6 records"):
         GroupSizeSearch().fit(X[:6], np.repeat([0, 1], 3))
@@ -220,7 +220,7 @@ def test_targets_that_cannot_be_predicted_are_refused() -> None:
         for given in (y[:100], np.r_[y, y]):
             with pytest.raises(DataError, match="inconsistent"):
                 GroupSizeSearch(condenser).fit(X, given)
-    with pytest.raises(DataError, match="1 records"):
+    with pytest.raises(DataError, match="1 record"):
         GroupSizeSearch(Condenser()).fit(X, np.r_[np.nan, X[1:, 0]])
     with pytest.raises(DataError, match="4 columns"):
         GroupSizeSearch().fit(X * 1e200, y)

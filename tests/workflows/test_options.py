@@ -89,7 +89,7 @@ def test_what_is_no_option_is_named_as_the_library_does() -> None:
         ({"reads": {"INPUT": "absent.csv"}}, DataError, r"absent\.csv"),
         ({"reads": {"INPUT": "https://h/t.csv"}}, DataError, r"t\.csv"),
         ({"reads": {"INPUT": "in.csv"}, "release": "old.csv"}, OutputExists, "exists already"),
-        ({"reads": {"INPUT": "in.csv"}, "report": "r.pdf"}, ParameterError, "ends in .html"),
+        ({"reads": {"INPUT": "in.csv"}, "report": "r.pdf"}, ParameterError, "r.pdf"),
         ({"reads": {"INPUT": "in.csv"}, "writes": {"--output": "link"}}, ParameterError, "same"),
         ({"reads": {}, "release": "r.csv", "report": "./r.csv"}, ParameterError, "same file"),
     ],

@@ -143,7 +143,7 @@ def test_a_file_that_was_edited_is_another_file(tmp_path: Path) -> None:
     write_ndjson(source, [*made[:199], *made[:101]])
     with pytest.raises(DataError):
         stream(str(source), tmp_path / "out", **options)
-    with pytest.raises(DataError, match="1 records"):
+    with pytest.raises(DataError, match="1 record"):
         stream(str(source), tmp_path / "out", **options, restart="continued")
 
 
@@ -156,7 +156,7 @@ def test_records_that_wait_are_sealed_where_a_file_is_replaced(tmp_path: Path) -
     done = stream(str(source), tmp_path / "out", **options, restart="continued")
     assert (done.summary["seen"], done.summary["waiting"]) == (300, 1)
     assert stream(str(source), tmp_path / "out", **options).summary["seen"] == 300
-    with pytest.raises(DataError, match="1 records.*--key"):
+    with pytest.raises(DataError, match="1 record.*--key"):
         stream(str(source), tmp_path / "out", **{**options, "key": None})
 
 
@@ -294,6 +294,6 @@ def test_files_of_a_folder_that_nobody_reads_are_told(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"")
     done = stream(str(folder), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
     assert done.summary["seen"] == 100
-    told = [note for note in done.notes if "were ignored" in note]
+    told = [note for note in done.notes if "left alone" in note]
     assert len(told) == 1
     assert told[0].endswith("do not end in .csv, .tsv or .txt: 2")

@@ -106,7 +106,7 @@ def test_other_versions_costs_and_contents_are_refused_before_any_work(tmp_path:
         ({"version": 2}, "version 2.*version 1"),
         ({"format": "zip"}, "not a sealed file"),
         ({"content": "site vocabulary"}, "holds a site vocabulary, not a site agreement"),
-        ({"kdf": {"name": "scrypt", "n": 2**30, "r": 8, "p": 1}}, "a way to make its key"),
+        ({"kdf": {"name": "scrypt", "n": 2**30, "r": 8, "p": 1}}, "key derivation"),
         ({"salt": "xx"}, "damaged"),
     ]:
         change_header(path, **changes)

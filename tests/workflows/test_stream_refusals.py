@@ -284,7 +284,7 @@ def test_late_keys_are_counted_and_doubled_ones_refused(tmp_path: Path) -> None:
         file.write(json.dumps(made[0])[:-1] + ', "age": 1}\n')
     done = stream(str(source), tmp_path / "out", **options)
     assert (done.summary["seen"], done.summary["surplus_keys"]) == (130, 10)
-    assert any("10 records have keys that the initial records lack" in note for note in done.notes)
+    assert any("10 records have keys" in note for note in done.notes)
     entry = json.loads((tmp_path / "st.rejects.ndjson").read_text())
     assert entry["reason"] == "a key occurs twice"
 
@@ -324,10 +324,8 @@ def test_stopped_before_its_first_groups_a_stream_says_what_is_missing(
     monkeypatch.setattr(Intake, "take", take_and_stop)
     monkeypatch.setattr(running, "asked_to_stop", lambda: nullcontext(asked))
     done = stream(str(source), tmp_path / "out", state=tmp_path / "st", init=1_000)
-    assert done.notes == [
-        "Stopped when 100 of the first 1,000 records (--init) had come: nothing was written, and "
-        "the next run begins anew"
-    ]
+    (note,) = done.notes
+    assert "100 of the first 1,000 records (--init)" in note
     assert not (tmp_path / "st").exists()
 
 

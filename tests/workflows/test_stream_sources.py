@@ -294,6 +294,6 @@ def test_files_of_a_folder_that_nobody_reads_are_told(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"")
     done = stream(str(folder), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
     assert done.summary["seen"] == 100
-    told = [note for note in done.notes if "left alone" in note]
+    told = [note for note in done.notes if "were ignored" in note]
     assert len(told) == 1
     assert told[0].endswith("do not end in .csv, .tsv or .txt: 2")

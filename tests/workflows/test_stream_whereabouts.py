@@ -15,7 +15,7 @@ from tulle._commands.stream import stream
 from tulle.errors import DataError
 from tulle.stream._checkpoints import Whereabouts
 
-DIFFERENT = "a record that waits reads differently now: the source changed. Put in"
+DIFFERENT = "a waiting record has changed in the source. Restore in"
 
 
 def two_waiting() -> list[dict[str, Any]]:

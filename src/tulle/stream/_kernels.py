@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tulle._jit import inlined, kernel, part
+from tulle._jit import borrowing, inlined, part
 from tulle.stream._boxes import insert, move
 from tulle.stream._engines import CONVERGED, SQUARINGS
 from tulle.stream._groups import GroupArrays
@@ -14,7 +14,7 @@ from tulle.stream._tree import Scratch, Tree, search
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
 
 
-@kernel
+@borrowing
 def absorb(
     groups: GroupArrays,
     tree: Tree,

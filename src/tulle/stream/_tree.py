@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._jit import inlined, int64
+from tulle._jit import inlined, int64, ordered
 from tulle.stream._groups import GroupArrays
 
 ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
@@ -97,7 +97,7 @@ def search(
     depth = int64(0)
     for level in range(levels):
         node, slot = int64(work.path[level, 0]), int64(work.path[level, 1])
-        depth = _push(tree, work, node, slot, best.limit, need, level, depth)
+        depth = _push(tree, work, node, slot, best.limit, level, depth)
     while depth > 0:
         depth -= 1
         child = int64(work.stack[depth, 0])
@@ -109,7 +109,8 @@ def search(
             best = _look(tree, groups, work, record, ~child, need, best, rounding)
         else:
             _measure(tree.low, tree.high, child, work.y, work.distances[levels])
-            depth = _push(tree, work, child, int64(-1), best.limit, need, levels, depth)
+            _bar(work.distances[levels], tree.largest, child, need)
+            depth = _push(tree, work, child, int64(-1), best.limit, levels, depth)
     return best.group
 
 
@@ -155,9 +156,11 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
     while node >= 0:
         distances = work.distances[level]
         _measure(tree.low, tree.high, node, work.y, distances)
-        first = _nearest(distances, coincident, tree.largest, tree.oldest, node, need)
-        if first < 0:
+        _bar(distances, tree.largest, node, need)
+        least = _least(distances)
+        if least == np.float32(np.inf):
             return -1, 0
+        first = _oldest(distances, max(least, coincident), tree.oldest, node)
         work.path[level, 0] = node
         work.path[level, 1] = first
         level += 1
@@ -167,7 +170,7 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
 
 @inlined
 def _push(
-    tree: Tree, work: Scratch, node: int, done: int, limit: Any, need: int, level: int, depth: int
+    tree: Tree, work: Scratch, node: int, done: int, limit: Any, level: int, depth: int
 ) -> int:
     """Push the children of a node within the limit; the first goes last, to be looked at first.
 
@@ -176,7 +179,7 @@ def _push(
     """
     for slot in range(LANES - 1, -1, -1):
         near = work.distances[level, slot] <= limit
-        if near and tree.largest[node, slot] >= need and slot != done:
+        if near and work.distances[level, slot] < np.inf and slot != done:
             work.bounds[depth] = work.distances[level, slot]
             work.stack[depth, 0] = tree.children[node, slot]
             work.stack[depth, 1] = tree.oldest[node, slot]
@@ -199,21 +202,21 @@ def _look(
     slack, tie, coincident = rounding
     distances = work.distances[-1]
     _measure(tree.points, tree.points, leaf, work.y, distances)
-    first = _nearest(distances, np.float32(0.0), tree.sizes, tree.ids, leaf, need)
-    if first < 0 or distances[first] > best.limit:
+    _bar(distances, tree.sizes, leaf, need)
+    shown = _least(distances)
+    if shown == np.float32(np.inf) or shown > best.limit:
         return best
-    shown = distances[first]
     limit = _threshold(max(_farthest(shown, slack, len(record)), tie), slack, len(record))
     rivals = 0
     for lane in range(LANES):
-        if distances[lane] <= limit and tree.sizes[leaf, lane] >= need:
-            rivals += 1
+        rivals += 1 if distances[lane] <= limit else 0
     if rivals == 1 and limit < best.shown and shown > coincident:
+        first = _oldest(distances, shown, tree.ids, leaf)
         return Best(int64(tree.ids[leaf, first]), shown, UNKNOWN, limit)
     if best.distance == UNKNOWN:
         best = Best(best.group, best.shown, _exact(groups, record, best.group, tie), best.limit)
     for lane in range(LANES):
-        if distances[lane] > limit or tree.sizes[leaf, lane] < need:
+        if distances[lane] > limit:
             continue
         group = int64(tree.ids[leaf, lane])
         distance = _exact(groups, record, group, tie)
@@ -254,19 +257,28 @@ def _measure(low: Any, high: Any, row: int, record: Any, out: Any) -> None:
 
 
 @inlined
-def _nearest(distances: Any, floor: Any, sizes: Any, ages: Any, row: int, need: int) -> int:
-    """Return the lane at the least distance among those that are large enough, or -1.
+def _bar(distances: Any, sizes: Any, row: int, need: int) -> None:
+    """Put the lanes that are not large enough infinitely far away."""
+    infinite = np.float32(np.inf)
+    for lane in range(LANES):
+        distances[lane] = distances[lane] if sizes[row, lane] >= need else infinite
 
-    Distances up to ``floor`` are equal, and of equal ones the oldest lane is the nearest.
-    """
-    least = np.float32(np.inf)
-    for lane in range(LANES):
-        if sizes[row, lane] >= need and distances[lane] < least:
-            least = distances[lane]
-    least = max(least, floor)
-    best = -1
-    for lane in range(LANES):
-        near = distances[lane] <= least and sizes[row, lane] >= need
-        if near and (best < 0 or ages[row, lane] < ages[row, best]):
-            best = lane
-    return best
+
+@ordered
+def _least(distances: Any) -> Any:
+    """Return the least distance."""
+    least = distances[0]
+    for lane in range(1, LANES):
+        least = distances[lane] if distances[lane] < least else least
+    return least
+
+
+@ordered
+def _oldest(distances: Any, limit: Any, ages: Any, row: int) -> int:
+    """Return the oldest of the lanes within a distance; there is one at least."""
+    first = int64(2**62)
+    for lane in range(LANES):  # age and lane in one number: its minimum is found without a branch
+        rank = int64(ages[row, lane]) * LANES + lane
+        rank = rank if distances[lane] <= limit else int64(2**62)
+        first = rank if rank < first else first
+    return first % LANES

@@ -22,7 +22,7 @@ class ReportFile(click.Path):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         if not str(value).lower().endswith(REPORTS):
-            self.fail("the name of a report must end in .html, .json or .md", param, ctx)
+            self.fail("must end in .html, .json or .md", param, ctx)
         return str(value)
 
 

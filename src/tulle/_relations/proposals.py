@@ -129,12 +129,13 @@ class Search:
         rows = min(self.table.height, _SAMPLE)
         self.sample = np.linspace(0, self.table.height - 1, rows).astype(np.int64)
         self.numbers = [
-            name
-            for name in self.names
-            if isinstance(self.columns.get(name), NumberColumn) and self._varies(name)
-        ][:_MOST_NUMBERS]
+            name for name in self.names[:_MOST_NUMBERS] if self._is_number(name)
+        ]  # codes of numbers too: a length of stay has few values
 
-    def _varies(self, name: str) -> bool:
+    def _is_number(self, name: str) -> bool:
+        dtype = self.table.schema[name]
+        if not (isinstance(self.columns.get(name), NumberColumn) or dtype.is_numeric()):
+            return False
         present = self.values.numbers(name)[self.sample]
         return len(np.unique(present[~np.isnan(present)])) > 2
 
@@ -223,6 +224,7 @@ class Search:
                 basis.append(place)
                 continue
             terms = [(factor, plain[i]) for i, factor in zip(basis, factors) if factor]
+            terms.sort(key=lambda term: self.names.index(term[1]))
             if terms and all(abs(factor) == 1 for factor, _ in terms):
                 about = (plain[place], *(name for _, name in terms))
                 yield from self._equation(_as_sum(plain[place], terms), about)
@@ -368,8 +370,8 @@ class Search:
     def _numbers_with(self, gone: Flags, other: str) -> Iterator[str]:
         """Look for a number below or above which a state is always the same.
 
-        It is a value that at least ``k`` people hold, from which on other states are usual: a
-        border of what can be, not the age of the first few who are rich.
+        From there on other states are usual: it is a border of what can be, not the age of the
+        first few who are rich.
         """
         levels, place, present, held = self._levels(other)
         if len(levels) > _MOST_LEVELS:
@@ -383,8 +385,8 @@ class Search:
         for edge, sign in ((first, "<"), (last, ">")):
             rows = np.zeros(len(gone), dtype=bool)
             rows[present] = place < edge if sign == "<" else place > edge
-            usual = seen[edge] >= _ONSET * held[edge] * seen.sum() / held.sum()
-            if usual and held[edge] >= self.k and self._is_always(gone, rows):
+            usual = seen[edge] >= max(few, _ONSET * held[edge] * seen.sum() / held.sum())
+            if usual and self._is_always(gone, rows):
                 yield f"{quote(other)} {sign} {levels[edge]:.12g}"
 
     def _levels(self, name: str) -> tuple[Floats, Ints, Flags, Floats]:
@@ -547,7 +549,7 @@ def _as_sum(target: str, terms: Sequence[tuple[float, str]]) -> str:
     negative = [name for factor, name in terms if factor < 0]
     positive = [name for factor, name in terms if factor > 0]
     if len(positive) == 1 and negative:  # a part is the total less the other parts
-        target, positive, negative = positive[0], [target, *negative], []
+        target, positive, negative = positive[0], [*negative, target], []
     signed = [("+", name) for name in positive] + [("-", name) for name in negative]
     text = " ".join(f"{sign} {quote(name)}" for sign, name in signed).removeprefix("+ ")
     return f"{quote(target)} = {text}"

@@ -47,7 +47,7 @@ def test_a_policy_comes_back_as_it_was_written(
     assert dict(found.parameters["condense"]) == condense
 
 
-def test_reasons_are_comments_for_the_reader() -> None:
+def test_reasons_survive() -> None:
     column = Column("age", Kind.INTEGER, reason="others may\nknow it")
     text = dump_policy(Policy((column,)), made_for="people.csv")
     assert "# others may know it" in text

@@ -49,13 +49,19 @@ def table_notes(condenser: Any) -> list[str]:
     notes += [f"column '{name}' holds one value only and shows it" for name in encoder.constant_]
     notes += [f"column '{name}' is missing throughout" for name in encoder.empty_]
     least = int(condenser.levels_.max())
-    shown = "merged with others" if condenser._keeps_shape else "the release shows what occurs"
     notes += [
-        f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
-        f"{shown}"
-        for name, count in encoder.rare_categories(
-            least, numbers=not condenser._keeps_shape
-        ).items()
+        f"column '{name}' has {counted(values, 'value')} held by fewer than {least:,} people, or "
+        f"not many more: merged or suppressed in {counted(rows, 'record')}"
+        for name, (values, rows) in encoder.merged().items()
+    ]
+    notes += [
+        f"column '{name}' keeps values held by fewer than {least:,} people, as its policy asks"
+        for name in encoder.kept_rare()
+    ]
+    notes += [
+        f"column '{name}': {counted(count, 'value', 'was')} not understood; the release has "
+        "none of them"
+        for name, count in encoder.unread().items()
     ]
     notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped_]
     return notes

@@ -41,6 +41,7 @@ from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter_with_target
+from tulle.table._rare import Crowd
 from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
 # sees the standardised records, their groups and the groups' statistics while a fit runs
@@ -306,10 +307,12 @@ class Condenser(BaseEstimator):
         if border.target is not None:
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
         people = locate_people(frame, schema)
-        encoder = TableEncoder(schema).fit(frame, border.plain(frame))
+        rng = as_generator(self.random_state)
+        crowd = self._crowd(levels, frame.height, people, rng)
+        encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         note_features(self, features, plain=border.table.plain)
         matrix = encoder.encode(frame)
-        kept, groups = self._fit_encoded(matrix, levels, encoder, border, watch, people)
+        kept, groups = self._fit_encoded(matrix, levels, encoder, border, watch, people, rng)
         if self._keeps_shape:
             least = int(self.levels_.max())
             people = None if people is None else people[kept]
@@ -325,16 +328,15 @@ class Condenser(BaseEstimator):
         border: Border,
         watch: Watcher | None = None,
         people: Ints | None = None,
+        rng: np.random.Generator | None = None,
     ) -> tuple[Flags, Ints]:
         """Group encoded records, and return which were kept and the group of each of those.
 
         The matrix is used up.
         """
         matrix /= encoder.scales_
-        demands = check_levels(self.k if levels is None else levels, len(matrix))
-
-        rng = as_generator(self.random_state)
-        kept = feasible(demands, self.on_infeasible, "k" if levels is None else "level")
+        demands, kept = self._demands(levels, len(matrix))
+        rng = as_generator(self.random_state) if rng is None else rng
         if not kept.all():
             matrix, demands = matrix[kept], demands[kept]
             people = None if people is None else people[kept]
@@ -351,6 +353,18 @@ class Condenser(BaseEstimator):
         if watch is not None:
             watch(matrix, groups, self.moments_)
         return kept, groups
+
+    def _demands(self, levels: Any, rows: int) -> tuple[Ints, Flags]:
+        """Return the smallest group that each record accepts, and which records can have it."""
+        demands = check_levels(self.k if levels is None else levels, rows)
+        return demands, feasible(demands, self.on_infeasible, "k" if levels is None else "level")
+
+    def _crowd(
+        self, levels: Any, rows: int, people: Ints | None, rng: np.random.Generator
+    ) -> Crowd:
+        """Return how many people must share what the release shows: as many as anybody asks for."""
+        demands, kept = self._demands(levels, rows)
+        return Crowd.of_kept(int(demands[kept].max()), kept, people, rng)
 
     @property
     def _keeps_shape(self) -> bool:

@@ -50,8 +50,8 @@ def table_notes(condenser: Any) -> list[str]:
     notes += [f"column '{name}' is missing throughout" for name in encoder.empty_]
     least = int(condenser.levels_.max())
     notes += [
-        f"column '{name}' has {counted(values, 'value')} held by fewer than {least:,} people, or "
-        f"not many more: merged or suppressed in {counted(rows, 'record')}"
+        f"column '{name}': {counted(values, 'value')} held by too few people (fewer than {least:,} "
+        f"or little more), in {counted(rows, 'record')}: merged or suppressed"
         for name, (values, rows) in encoder.merged().items()
     ]
     notes += [
@@ -63,5 +63,4 @@ def table_notes(condenser: Any) -> list[str]:
         "none of them"
         for name, count in encoder.unread().items()
     ]
-    notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped_]
     return notes

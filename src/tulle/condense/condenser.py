@@ -52,9 +52,10 @@ class Condenser(BaseEstimator):
     """Condense a table into groups of at least ``k`` records and draw a look-alike from them.
 
     Records are put into groups of similar ones. Of each group only the count, the mean and the
-    covariance are kept, and new records are drawn from these. Categories, truth values and
-    missing values come out at each group's own rates; every column keeps its type, range,
-    precision and domain.
+    covariance are kept, and new records are drawn from these. Categories, booleans, missing
+    and special values come out at each group's own rates; every column keeps its type and
+    precision. Values that fewer than ``k`` people hold are merged or suppressed, and the bounds of
+    numbers rest on at least ``k`` people.
 
     Parameters
     ----------
@@ -119,6 +120,9 @@ class Condenser(BaseEstimator):
         with ``synthesis="shape"``, which draws from the covariance within all groups.
     notes_ : list of str
         What a reader of the release should know, in sentences without data.
+    merged_ : dict
+        For each column with values that too few people hold: how many values, and in how many
+        records they were merged with others or suppressed.
     encoded_names_ : list of str
         The names of the ``d`` dimensions.
 
@@ -292,6 +296,10 @@ class Condenser(BaseEstimator):
     def covariances_(self) -> Floats:
         scales = self._encoder.scales_
         return self.moments_.covariances * scales[:, None] * scales
+
+    @property
+    def merged_(self) -> dict[str, tuple[int, int]]:
+        return self._encoder.merged()
 
     @property
     def encoded_names_(self) -> list[str]:

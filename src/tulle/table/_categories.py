@@ -345,6 +345,7 @@ class BooleanCodec:
     scales: Floats = field(default_factory=lambda: np.ones(1))
     kind: Kind = Kind.BOOLEAN
     few: tuple[int, ...] = ()  # of false, true and missing (0, 1, 2): what too few people hold
+    too_few: tuple[int, int] = (0, 0)  # how many of these, and their records
     commonest: bool = False
     keep_rare: bool = False
 
@@ -361,6 +362,7 @@ class BooleanCodec:
             enough = crowd.enough()
             codec.few = tuple(s for s in range(3) if 0 < held[s] < enough and held[s] < max(held))
             codec.missing = null > 0 and 2 not in codec.few
+            codec.too_few = (len(codec.few), int(np.isin(states, codec.few).sum()))
         truth = codec._truth(series)
         rate = null / max(len(series), 1) if codec.missing else 0.0
         variance = float(truth.var()) + rate * (1 - rate) if len(series) else 0.0

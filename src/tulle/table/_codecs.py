@@ -53,6 +53,7 @@ class Codec(Protocol):
     name: str
     kind: Kind
     scales: Floats
+    too_few: tuple[int, int]  # values that too few people hold, and their records
 
     @property
     def observed(self) -> int: ...

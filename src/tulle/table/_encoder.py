@@ -216,11 +216,7 @@ class TableEncoder:
 
     def merged(self) -> dict[str, tuple[int, int]]:
         """Return how many values of each column too few people hold, and in how many records."""
-        found = {}
-        for codec in self._codecs:
-            few = getattr(codec, "too_few", 0) or (0, 0)
-            found[codec.name] = (1, few) if isinstance(few, int) else few
-        return {name: counts for name, counts in found.items() if counts[1]}
+        return {codec.name: codec.too_few for codec in self._codecs if codec.too_few[1]}
 
     def kept_rare(self) -> list[str]:
         """Return the columns whose rare values are kept because somebody chose so."""

@@ -137,7 +137,7 @@ class NumberCodec:
     observed: int = 0
     writing: Writing | None = None  # of text, or with special values
     unread: int = 0  # values that were not understood
-    too_few: int = 0  # records in states of too few people, which show as values
+    too_few: tuple[int, int] = (0, 0)  # states of too few people, and the records in them
     keep_rare: bool = False
 
     @classmethod
@@ -181,7 +181,7 @@ class NumberCodec:
             if crowd is None or crowd.hold(rows) >= crowd.enough():
                 self.extra.append(state)
             else:
-                self.too_few += int(rows.sum())
+                self.too_few = (self.too_few[0] + 1, self.too_few[1] + int(rows.sum()))
 
     def _fit_bounds(self, present: Floats, crowd: Crowd, rows: NDArray[np.bool_]) -> None:
         """Take the range from statistics of many people; two values show if many hold each."""
@@ -224,7 +224,7 @@ class NumberCodec:
         """Write the dimensions of a column into ``out``, (n, width)."""
         values, states, problems = self._read(series)
         refuse(problems or self._unseen(states))
-        if not self.extra and not self.too_few:
+        if not self.extra and not self.too_few[0]:
             out[:, 0] = values
             return
         states = self._known(states)
@@ -371,7 +371,7 @@ class NumberCodec:
 
     def _unseen(self, states: States) -> list[Problem]:
         """Records in a state that nobody was in; one known way of being missing is enough."""
-        if self.too_few or any(state in _MISSING for state in self.extra):
+        if self.too_few[0] or any(state in _MISSING for state in self.extra):
             return []
         rows = ~np.isin(states, [PRESENT, *self.extra])
         return [never_missing(self, rows)] if rows.any() else []
@@ -500,7 +500,7 @@ class NumberCodec:
             dtype=observed[0].dtype,
             writing=observed[0].writing,
             unread=self.unread + other.unread,
-            too_few=self.too_few + other.too_few,
+            too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
             extra=sorted({*self.extra, *other.extra}),
             observed=self.observed + other.observed,
             decimals=_coarsest(observed),

@@ -81,7 +81,8 @@ def merge_categories(
     """
     enough = crowd.enough()
     size = len(domain)
-    held = np.bincount(codes[codes >= 0], weights=crowd.weights[codes >= 0], minlength=size)
+    inside = codes >= 0
+    held = np.bincount(codes[inside], crowd.weights[inside], size).astype(np.float64)
     kept = np.flatnonzero(held >= enough)
     rare = held < enough
     new = np.full(size + 1, -1, dtype=np.int64)

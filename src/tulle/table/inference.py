@@ -125,6 +125,29 @@ def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:
     return _with_target(_with_references(frame, guesses), frame)
 
 
+_LEAST_NUMBERS = 50  # different ones: fewer are categories, whatever they look like
+
+
+def written_column(series: pl.Series) -> Column | None:
+    """Return what text holds that is numbers or dates in a form of its own, or with codes.
+
+    None if it is anything else. Plain numbers that come as text stay text: somebody made them so.
+    """
+    look = look_at(series, 10)
+    if look.times is not None and look.distinct > _FEW:
+        kind = Kind.DATETIME
+    elif look.numbers is not None and look.distinct >= _LEAST_NUMBERS:
+        kind = Kind.INTEGER if look.whole else Kind.DECIMAL
+    else:
+        return None
+    if kind is not Kind.DATETIME and not (_form(look, kind) or look.codes or look.words):
+        return None
+    codes = dict.fromkeys(look.codes, "text among numbers")
+    return Column(
+        series.name, kind, missing=_missing(look, kind), codes=codes, format=_form(look, kind)
+    )
+
+
 _MOST_CLASSES = 50  # numbers with more different values than that are a quantity
 
 
@@ -485,6 +508,8 @@ def _reading(look: Look, kind: Kind) -> list[str]:
     if kind in _CODED:
         if look.codes:
             notes.append(f"{counted(len(look.codes), 'text')} among numbers, each a state")
+        if look.words:
+            notes.append(f"{counted(len(look.words), 'word')} for 'no value'")
         notes += sorted({code.reason for code in look.number_codes})
         if look.unread:
             notes.append(f"{counted(look.unread, 'value')} not understood: a state")

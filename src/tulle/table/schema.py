@@ -339,6 +339,11 @@ def natural_column(series: pl.Series, role: Role = Role.QUASI, *, complete: bool
     """Return what the type and the values of a column say of it."""
     kind = kind_of(series.dtype)
     if complete and str(series.dtype) == "String":
+        from tulle.table.inference import written_column
+
+        written = written_column(series)
+        if written is not None:
+            return replace(written, role=role)
         present = len(series) - series.null_count()
         distinct = series.drop_nulls().n_unique() if present >= _UNIQUE_FROM else 0
         if distinct > _UNIQUE_SHARE * present:

@@ -184,4 +184,14 @@ def _guessed(table: pl.DataFrame) -> Policy:
 
     guesses = guess_columns(table)
     telling = [g for g in guesses if g.column.role is not Role.IGNORED or g.distinct > 1]
-    return Policy(tuple(guess.column for guess in telling))
+    return Policy(tuple(_typed(guess.column, table.schema) for guess in telling))
+
+
+def _typed(column: Column, types: Mapping[str, Any]) -> Column:
+    """Return a column as sites code it, by its type: they know no special values and no forms."""
+    kind = column.kind
+    if kind in (*MEASURED, Kind.ORDERED) and not types[column.name].is_numeric():
+        kind = Kind.DATETIME if types[column.name].is_temporal() else Kind.CATEGORY
+    elif kind is Kind.ORDERED:
+        kind = kind_of(types[column.name])
+    return Column(column.name, kind, column.role, reason=column.reason)

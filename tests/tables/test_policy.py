@@ -50,7 +50,7 @@ def test_a_policy_comes_back_as_it_was_written(
 def test_reasons_survive() -> None:
     column = Column("age", Kind.INTEGER, reason="others may\nknow it")
     text = dump_policy(Policy((column,)), made_for="people.csv")
-    assert "# others may know it" in text
+    assert parse_policy(text).columns == (column,)
     assert text.startswith("# A policy of Tulle for people.csv.")
     assert "quasi-identifier   others may know it" in text
 
@@ -69,6 +69,14 @@ def test_reasons_survive() -> None:
         (AGE + "bounds = [3, 1]\n", "must be .lowest, highest."),
         (AGE + 'bounds = "0-120"\n', "must be .lowest, highest."),
         (AGE.replace("integer", "category") + "bounds = [1, 2]\n", "its kind is category"),
+        (AGE + "missing = 9999\n", "'missing' of column 'age' must be a list"),
+        (AGE + "missing = [true]\n", "'missing' of column 'age' must be a list"),
+        (AGE + "codes = {N = 1}\n", "'codes' of column 'age' must give each value a text"),
+        (AGE + "keep_rare = 1\n", "'keep_rare' of column 'age' must be true or false"),
+        (AGE + "format = 3\n", "'format' of column 'age' must be a text"),
+        (AGE + "hierarchy = [3, 1]\n", "'age' has a hierarchy, but its kind is integer"),
+        (AGE.replace("integer", "category") + "hierarchy = [1, 3]\n", "longest first"),
+        (AGE.replace("integer", "category") + "missing = [9]\n", "'age' has special values"),
         ('[columns.age]\nkind = "integer"\n', "'age' has no role: one of identifier"),
         ('[columns.age]\nrole = "ignored"\n', "'age' has no kind: one of integer"),
         ('[columns]\nage = "integer"\n', r"needs a section \[columns.age\]"),

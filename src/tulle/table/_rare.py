@@ -19,6 +19,7 @@ from tulle._types import Flags, Floats, Ints
 
 _SLACK = 1e-9  # people are sums of fractions
 _LEFT = -2  # the code of a category that nothing takes in
+_PARTS = 50  # of the middle half of the values: how coarse bounds are
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -217,8 +218,9 @@ def safe_bounds(
 ) -> tuple[float, float]:
     """Find bounds of numbers that are no single person's value.
 
-    A bound is the smallest (largest) value if at least ``k`` people hold it; else the median of
-    the ``k`` people at that end, rounded outwards to a round number (counted from ``-origin``).
+    A bound is the smallest (largest) value if at least ``k`` people hold it; else the mean of the
+    middle half of the ``k`` people at that end, rounded outwards to a round number (counted from
+    ``-origin``): one outlier does not move it.
     """
     weights = crowd.weights[rows]
     values, weights = values[weights > 0], weights[weights > 0]
@@ -245,16 +247,17 @@ def _bound(values: Floats, weights: Floats, k: int, step: float, origin: float) 
         values, weights = values[few], weights[few]
     order = np.argsort(values, kind="stable")
     last = int(np.searchsorted(np.cumsum(weights[order]), k - _SLACK))
-    middle = float(np.median(values[order[: last + 1]]))
+    tail = values[order[: last + 1]]
+    middle = float(tail[len(tail) // 4 : len(tail) - len(tail) // 4].mean())
     rounded = math.floor((middle + origin) / step) * step - origin
     return rounded if math.isfinite(rounded) else middle
 
 
 def _step(values: Floats) -> float:
-    """Return 1, 2 or 5 times a power of ten: about a tenth of what half of the values span."""
+    """Return 1, 2 or 5 times a power of ten: a small part of what half of the values span."""
     low, high = np.quantile(values, [0.25, 0.75])
     spread = float(high - low) or float(values.max() - values.min())
     if not 0 < spread < math.inf:
         return 1.0
-    power = 10.0 ** math.floor(math.log10(spread / 10)) if spread > 1e-290 else spread
-    return next(power * size for size in _STEPS if power * size >= spread / 10 or size == 10.0)
+    power = 10.0 ** math.floor(math.log10(spread / _PARTS)) if spread > 1e-290 else spread
+    return next(power * size for size in _STEPS if power * size >= spread / _PARTS or size == 10.0)

@@ -74,8 +74,7 @@ class Writing:
             for place, value in enumerate(self.special, start=FIRST):
                 rows = states == place
                 if rows.any():
-                    one = pl.Series([plain_text(value)]).cast(values.dtype)
-                    values = values.zip_with(pl.Series(~rows), one)
+                    values = values.zip_with(pl.Series(~rows), _as_cell(value, values.dtype))
             return values
         texts = self._written(_where(states == PRESENT, values))
         for place, text in enumerate(self.texts, start=FIRST):
@@ -196,14 +195,22 @@ def plain_text(value: Any) -> str:
 def _equal(values: pl.Series, value: str | float) -> pl.Series | None:
     """Return which typed values are a special one; None if none can be."""
     if values.dtype.is_temporal():
-        if values.dtype in (pl.Date, pl.Datetime):
-            at = pl.Series([str(value)]).str.to_datetime("%Y-%m-%d", strict=False)
-            return None if at.null_count() else values.cast(pl.Datetime("us")) == at[0]
-        return None
+        cell = _as_cell(value, values.dtype)
+        return None if cell.null_count() else values == cell[0]
     try:
         return values.cast(pl.Float64) == float(value)
     except ValueError:
         return None
+
+
+def _as_cell(value: str | float, dtype: Any) -> pl.Series:
+    """Return a special value in the type of its column; null if it is not of that type."""
+    text = pl.Series([plain_text(value)])
+    if not dtype.is_temporal():
+        return text.cast(dtype, strict=False)
+    if dtype not in (pl.Date, pl.Datetime):
+        return pl.Series([None], dtype=dtype)
+    return text.str.to_datetime("%Y-%m-%d", strict=False).cast(dtype)
 
 
 def _stripped(series: pl.Series) -> pl.Series:

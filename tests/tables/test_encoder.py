@@ -396,7 +396,11 @@ def test_truth_values_may_be_written_as_numbers_or_words():
         ({"x": [1, 2**60]}, {}, r"'x' holds a whole number beyond 2\*\*53.*1 of 2 records"),
         ({"x": [1]}, {"columns": [Column("y", Kind.INTEGER)]}, "names column 'y'.*not in the"),
         ({"x": [1]}, {"columns": [Column("x", Kind.TEXT)]}, "'x' looks like free text"),
-        ({"x": ["a"]}, {"columns": [Column("x", Kind.INTEGER)]}, "declared integer, but 1 of 1 values"),
+        (
+            {"x": ["a"]},
+            {"columns": [Column("x", Kind.INTEGER)]},
+            "declared integer, but 1 of 1 values",
+        ),
         ({"x": ["a"]}, {"columns": [Column("x", Kind.TEXT, bounds=(0, 1))]}, "'x' has bounds"),
         ({"x": [1]}, {"weights": {"z": 1}}, "'weights' names column 'z'"),
         ({"x": [1]}, {"weights": [1, 2]}, "2 entries, the table 1 columns"),

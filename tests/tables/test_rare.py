@@ -130,7 +130,5 @@ def test_the_smallest_and_largest_value_of_one_person_are_no_bounds() -> None:
 
 def test_one_outlier_does_not_move_a_bound_by_much() -> None:
     values = np.random.default_rng(0).normal(50, 10, 1_000)
-    bounds = [
-        safe_bounds(np.r_[values, far], crowd(10, 1_001), slice(None)) for far in (90.0, 9e9)
-    ]
+    bounds = [safe_bounds(np.r_[values, far], crowd(10, 1_001), slice(None)) for far in (90.0, 9e9)]
     assert bounds[0] == pytest.approx(bounds[1], abs=1.0)

@@ -139,6 +139,9 @@ class NumberCodec:
     unread: int = 0  # values that were not understood
     too_few: tuple[int, int] = (0, 0)  # states of too few people, and the records in them
     keep_rare: bool = False
+    least: int = 1  # people that a bound rests on
+    # of later records below and above the range: how many there are, and their sum
+    beyond: tuple[int, float, int, float] = (0, 0.0, 0, 0.0)
 
     @classmethod
     def fit(
@@ -185,6 +188,7 @@ class NumberCodec:
 
     def _fit_bounds(self, present: Floats, crowd: Crowd, rows: NDArray[np.bool_]) -> None:
         """Take the range from statistics of many people; two values show if many hold each."""
+        self.least = crowd.k
         if self.pair is not None:
             weights = crowd.weights[rows]
             if min(weights[present == value].sum() for value in self.pair) < crowd.enough():
@@ -291,21 +295,43 @@ class NumberCodec:
         return NAN if NAN in self.extra and NULL not in self.extra else NULL
 
     def confine(self, block: Floats) -> None:
-        """Take the observed range from these records alone, given by their dimensions."""
-        self.observed = 0
-        self.widen(block)
-        self.pair = only_two(present_of(block)) if self.public is None else None
+        """Take the range from these records alone, given by their dimensions."""
+        present = present_of(block)
+        self.observed = len(present)
+        self.pair = only_two(present) if self.public is None else None
+        if self.public is None and len(present):
+            self.low, self.high = float(present.min()), float(present.max())
+            if self.least > 1:
+                crowd = Crowd(self.least, np.ones(len(present)))
+                self._fit_bounds(present, crowd, np.ones(len(present), dtype=bool))
 
     def widen(self, block: Floats) -> None:
-        """Let the observed range grow by the values of more records."""
+        """Let the range grow by the values of more records.
+
+        It grows as soon as ``least`` of them lie beyond it, as far as their mean.
+        """
         present = present_of(block)
         if self.public is None and len(present):
-            known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
-            self.low = min(known[0], float(present.min()))
-            self.high = max(known[1], float(present.max()))
+            if self.least == 1 or not self.observed:
+                known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
+                self.low = min(known[0], float(present.min()))
+                self.high = max(known[1], float(present.max()))
+            else:
+                self._widen_by_means(present)
         if self.pair is not None and not np.isin(present, self.pair).all():
             self.pair = None
         self.observed += len(present)
+
+    def _widen_by_means(self, present: Floats) -> None:
+        below, above = present[present < self.low], present[present > self.high]
+        fewer, low, more, high = self.beyond
+        fewer, low = fewer + len(below), low + float(below.sum())
+        more, high = more + len(above), high + float(above.sum())
+        if fewer >= self.least:
+            self.low, fewer, low = min(self.low, low / fewer), 0, 0.0
+        if more >= self.least:
+            self.high, more, high = max(self.high, high / more), 0, 0.0
+        self.beyond = fewer, low, more, high
 
     # -- from values to numbers ----------------------------------------------------------------
 
@@ -500,6 +526,8 @@ class NumberCodec:
             dtype=observed[0].dtype,
             writing=observed[0].writing,
             unread=self.unread + other.unread,
+            least=max(self.least, other.least),
+            beyond=(0, 0.0, 0, 0.0),
             too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
             extra=sorted({*self.extra, *other.extra}),
             observed=self.observed + other.observed,

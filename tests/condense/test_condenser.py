@@ -259,9 +259,9 @@ def test_a_policy_names_the_levels_and_what_to_leave_out():
 def test_records_of_level_one_may_be_released_as_they_are_and_are_counted():
     X = np.vstack([_numbers(20), [[1e4, 1e4, 1e4]]])
     levels = np.array([4] * 20 + [1])
+    columns = [Column(f"x{i}", Kind.DECIMAL, bounds=(-1e5, 1e5)) for i in range(3)]
+    condenser = Condenser(synthesis="uniform", columns=columns, random_state=0)
     with pytest.warns(PrivacyWarning) as warned:
-        columns = [Column(f"x{i}", Kind.DECIMAL, bounds=(-1e5, 1e5)) for i in range(3)]
-        condenser = Condenser(synthesis="uniform", columns=columns, random_state=0)
         condenser.fit(X, levels=levels)
     assert str(warned[0].message).startswith("1 record ")
     assert condenser.n_verbatim_ == 1

@@ -333,6 +333,9 @@ def _counted(series: pl.Series) -> tuple[pl.Series, Ints]:
     return table["value"].alias(series.name), table["count"].cast(pl.Int64).to_numpy()
 
 
+_TRUTH = np.array([0.0, 1.0, 0.5])  # of false, true and missing
+
+
 @dataclass
 class BooleanCodec:
     """One column of booleans: 0 or 1, and an indicator for missing where that occurred."""
@@ -346,7 +349,7 @@ class BooleanCodec:
     kind: Kind = Kind.BOOLEAN
     few: tuple[int, ...] = ()  # of false, true and missing (0, 1, 2): what too few people hold
     too_few: tuple[int, int] = (0, 0)  # how many of these, and their records
-    commonest: bool = False
+    instead: int = 2  # what those become
     keep_rare: bool = False
 
     @classmethod
@@ -356,24 +359,26 @@ class BooleanCodec:
         codec = cls(series.name, null > 0, len(series) - null, column.weight)
         codec.keep_rare = column.keep_rare
         states = filled(series.cast(pl.Int64), 2)
-        codec.commonest = bool((states == 1).sum() > (states == 0).sum())
         if crowd is not None and not column.keep_rare:
-            held = [crowd.hold(states == state) for state in range(3)]
+            held = np.array([crowd.hold(states == state) for state in range(3)])
             enough = crowd.enough()
-            codec.few = tuple(s for s in range(3) if 0 < held[s] < enough and held[s] < max(held))
-            codec.missing = null > 0 and 2 not in codec.few
+            codec.few = tuple(np.flatnonzero((held > 0) & (held < enough)).tolist())
+            codec.instead = int(held.argmax()) if held.max() >= enough else 2
+            kept = [state for state in range(3) if held[state] >= enough]
+            codec.missing = 2 in kept or (bool(codec.few) and codec.instead == 2)
             codec.too_few = (len(codec.few), int(np.isin(states, codec.few).sum()))
         truth = codec._truth(series)
-        rate = null / max(len(series), 1) if codec.missing else 0.0
+        rate = float((truth == 0.5).mean()) if codec.missing and len(series) else 0.0
         variance = float(truth.var()) + rate * (1 - rate) if len(series) else 0.0
         codec.rescale(np.array([variance]))
         return codec
 
     def _truth(self, series: pl.Series) -> Floats:
-        """Return 0, 1, or a half where missing; what too few people hold is the commonest."""
-        truth = filled(series.cast(pl.Float64), 0.5).astype(np.float64)
+        """Return 0, 1, or a half where missing; what too few people hold is something else."""
+        states = filled(series.cast(pl.Int64), 2)
+        truth = _TRUTH[states]
         for state in self.few:
-            truth[truth == (0.0, 1.0, 0.5)[state]] = float(self.commonest)
+            truth[states == state] = _TRUTH[self.instead]
         return truth
 
     @property
@@ -397,7 +402,7 @@ class BooleanCodec:
         refuse(self.problems(series))
         out[:, 0] = self._truth(series)
         if self.missing:
-            out[:, 1] = is_missing(series)
+            out[:, 1] = out[:, 0] == 0.5
 
     def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
         """Return a column from its dimensions."""

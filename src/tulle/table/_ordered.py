@@ -187,7 +187,7 @@ class OrderedCodec:
         return self._values(np.rint(np.where(known, inside, special)).astype(np.int64))
 
     def _codes(self, series: pl.Series) -> tuple[Ints, list[Problem]]:
-        """The place of each value among values and special ones, missing last, and problems."""
+        """Return the place of each value among values and special ones, and what is wrong."""
         absent = is_missing(series)
         values = pl.concat([self.domain, self.special])
         size = len(values)

@@ -524,7 +524,10 @@ class NumberCodec:
         refuse_other_type(self.name, [codec.dtype for codec in observed])
         special = [() if codec.writing is None else codec.writing.special for codec in observed]
         if any(values != special[0] for values in special):
-            raise DataError(f"column '{self.name}' has other special values in the two tables")
+            raise DataError(
+                f"column '{self.name}' has different special values in the two tables: fit both "
+                "with the same policy"
+            )
         joined = replace(
             self,
             dtype=observed[0].dtype,

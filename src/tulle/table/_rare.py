@@ -141,10 +141,12 @@ def _rest(
 ) -> int:
     """Return where categories go that nothing else takes in."""
     people = float(held[left].sum())
-    if not nameless and (people >= enough or not merging.size):
+    if not nameless and people >= enough:
         return merging.size
-    if people + absent >= enough or not merging.size:
+    if people + absent >= enough or (nameless and not merging.size):
         return -1
+    if not merging.size:
+        return 0  # the rest is all there is
     inside = new[:-1] >= 0
     totals = np.bincount(new[:-1][inside], weights=held[inside], minlength=merging.size)
     return int(totals.argmax())

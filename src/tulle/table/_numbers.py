@@ -108,6 +108,7 @@ def present_of(block: Floats) -> Floats:
     return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
 
 
+_ROUNDING = 1e-9
 _MISSING = (NULL, NAN, UNREAD)
 _STATE = -1e300  # times a state: where it lies among the numbers, beyond all of them
 
@@ -460,9 +461,21 @@ class NumberCodec:
             away = grouped.means[:, 1:].sum(axis=1)
             means = mean_present(grouped.means[:, 0], away, self.fill)
             grouped = grouped.of_rows(present)
+            if self.public is None:  # the mean of a whole group rests on enough people
+                low, high = self._reaching(low, high, means[away < _ROUNDING])
         snapped = values.copy()
         snapped[present] = self._rounded(values[present], means, grouped, low, high)
         return snapped
+
+    def _reaching(self, low: float, high: float, means: Floats) -> tuple[float, float]:
+        """Return bounds that reach some means, to the precision of the column."""
+        if not len(means) or (low <= means.min() and means.max() <= high):
+            return low, high
+        places = self.decimals if self.kind is Kind.DECIMAL else 0
+        unit = 1.0 if places is None else 10.0**places
+        down, up = (np.floor, np.ceil) if places is not None else (np.positive, np.positive)
+        least, most = float(down(means.min() * unit)) / unit, float(up(means.max() * unit)) / unit
+        return min(low, least), max(high, most)
 
     def _rounded(
         self, values: Floats, means: Floats, grouped: Grouped | None, low: float, high: float

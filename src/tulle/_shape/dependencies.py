@@ -169,6 +169,8 @@ def _valuewise(source: _Discrete, target: _Discrete, people: Floats, k: int) -> 
     broken = len(rows) - counts.sum()
     if broken > _allowed(target, rows, k) or len(np.unique(answer)) < 2:
         return None
+    if not target.common[answer].all():
+        return None
     return _majority(source, target, people, 0)
 
 
@@ -180,7 +182,7 @@ def _usual(
     pairs, place = np.unique(source.codes[rows] * width + target.codes[rows], return_inverse=True)
     held: Floats = np.bincount(place.reshape(-1), weights=people[rows]).astype(float)
     key, answer = pairs // width, pairs % width
-    best = np.lexsort((-held, key))
+    best = np.lexsort((-held, ~target.common[answer], key))  # never an answer of few people
     first = best[np.r_[True, key[best][1:] != key[best][:-1]]]
     return key[first], answer[first], held[first]
 

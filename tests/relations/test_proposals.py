@@ -20,7 +20,7 @@ def proposals(table: pl.DataFrame, k: int = 10) -> dict[str, tuple[int, int]]:
 def _arguments(table: pl.DataFrame, k: int):
     encoder = TableEncoder().fit(table)
     columns = {c.name: c for c in encoder.plain(table, k, np.random.default_rng(0))}
-    return table, columns, k, np.ones(table.height)
+    return table, columns, k, np.ones(table.height), {}
 
 
 def test_the_rules_of_a_hospital_are_found() -> None:

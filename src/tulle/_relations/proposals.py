@@ -240,10 +240,9 @@ class Search:
                 basis.append(place)
                 continue
             terms = [(factor, plain[i]) for i, factor in zip(basis, factors) if factor]
-            terms.sort(key=lambda term: self.names.index(term[1]))
             if terms and all(abs(factor) == 1 for factor, _ in terms):
                 about = (plain[place], *(name for _, name in terms))
-                yield from self._equation(_as_sum(plain[place], terms), about)
+                yield from self._equation(_as_sum(plain[place], terms, self.names), about)
 
     def _products(self) -> Iterator[Proposal]:
         """Look for columns that are products or ratios of two others, up to a power of ten."""
@@ -560,13 +559,14 @@ def _products_with(
             yield first, last, int(tens[first, last])
 
 
-def _as_sum(target: str, terms: Sequence[tuple[float, str]]) -> str:
+def _as_sum(target: str, terms: Sequence[tuple[float, str]], names: Sequence[str]) -> str:
     """Write a sum, the total alone on the left if there is one."""
     negative = [name for factor, name in terms if factor < 0]
     positive = [name for factor, name in terms if factor > 0]
     if len(positive) == 1 and negative:  # a part is the total less the other parts
         target, positive, negative = positive[0], [*negative, target], []
-    signed = [("+", name) for name in positive] + [("-", name) for name in negative]
+    signed = [("+", name) for name in sorted(positive, key=names.index)]
+    signed += [("-", name) for name in sorted(negative, key=names.index)]
     text = " ".join(f"{sign} {quote(name)}" for sign, name in signed).removeprefix("+ ")
     return f"{quote(target)} = {text}"
 

@@ -91,12 +91,18 @@ def writings_of(codecs: Mapping[str, Codec]) -> dict[str, Writing]:
 def as_released(
     frame: pl.DataFrame, codecs: Mapping[str, Codec], columns: Mapping[str, Column]
 ) -> pl.DataFrame:
-    """Return the released columns of a table in the words of a release: rare ones are merged."""
+    """Return the released columns of a table in the words of a release: rare ones are merged.
+
+    Numbers stay what they are, though rare ones may be merged too: what they add up to shows only
+    in the table itself.
+    """
     series = [
-        frame[name] if isinstance(codec, NumberCodec) else codec.restore(cells_of(columns[name]))
+        codec.restore(cells_of(columns[name])).alias(name)
+        if is_text(frame.schema[name]) and not isinstance(codec, NumberCodec)
+        else frame[name]
         for name, codec in codecs.items()
     ]
-    return frame_of([column.alias(name) for name, column in zip(codecs, series)])
+    return frame_of(series)
 
 
 def numbers_of(series: pl.Series) -> Floats:

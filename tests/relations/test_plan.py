@@ -297,8 +297,8 @@ def test_numbers_and_dates_that_are_written_as_text() -> None:
     money = {name: Column(name, Kind.DECIMAL) for name in ("treatment", "room", "total")}
     columns = [
         Column("admitted", Kind.DATETIME),
-        Column("discharged", Kind.DATETIME, special=("open",)),
-        Column("drugs", Kind.DECIMAL, special=("n/a",)),
+        Column("discharged", Kind.DATETIME, missing=("open",)),
+        Column("drugs", Kind.DECIMAL, missing=("n/a",)),
         *money.values(),
     ]
     rules = ["stay = discharged - admitted", "total = treatment + drugs + room", "drugs < 9999"]

@@ -29,7 +29,9 @@ from tulle.condense._levels import (
     summarise_levels,
 )
 from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
-from tulle.condense._people import check_people, count_people, join_until_enough, locate_people
+from tulle.condense._diversity import Sensitive, check_sensitive, locate_sensitive
+from tulle.condense._joining import join_groups
+from tulle.condense._people import check_people, count_people, locate_people, too_few_people
 from tulle.condense._statistics import (
     information_loss,
     refuse_beyond_floats,
@@ -306,15 +308,19 @@ class Condenser(BaseEstimator):
         if border.target is not None:
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
         people = locate_people(frame, schema)
+        sensitive = locate_sensitive(frame, schema)
         encoder = TableEncoder(schema).fit(frame, border.plain(frame))
         note_features(self, features, plain=border.table.plain)
         matrix = encoder.encode(frame)
-        kept, groups = self._fit_encoded(matrix, levels, encoder, border, watch, people)
+        kept, groups = self._fit_encoded(matrix, levels, encoder, border, watch, people, sensitive)
         if self._keeps_shape:
             least = int(self.levels_.max())
             people = None if people is None else people[kept]
             columns = encoder.plain(frame.filter(kept), least, self._rng, people)
-            model = fit_shape(columns, least, self._rng, members=groups, people=people)
+            demands = [column.demand for column in sensitive]
+            model = fit_shape(
+                columns, least, self._rng, members=groups, people=people, demands=demands
+            )
             self._shapes = [(encoder, model)]
 
     def _fit_encoded(
@@ -325,6 +331,7 @@ class Condenser(BaseEstimator):
         border: Border,
         watch: Watcher | None = None,
         people: Ints | None = None,
+        sensitive: Sequence[Sensitive] = (),
     ) -> tuple[Flags, Ints]:
         """Group encoded records, and return which were kept and the group of each of those.
 
@@ -338,7 +345,8 @@ class Condenser(BaseEstimator):
         if not kept.all():
             matrix, demands = matrix[kept], demands[kept]
             people = None if people is None else people[kept]
-        groups = self._group(matrix, demands, rng, people)
+            sensitive = [column.at(kept) for column in sensitive]
+        groups = self._group(matrix, demands, rng, people, list(sensitive))
 
         self._encoder = encoder
         self._border = border
@@ -366,7 +374,12 @@ class Condenser(BaseEstimator):
         check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
 
     def _group(
-        self, matrix: Floats, demands: Ints, rng: np.random.Generator, people: Ints | None
+        self,
+        matrix: Floats,
+        demands: Ints,
+        rng: np.random.Generator,
+        people: Ints | None,
+        sensitive: list[Sensitive],
     ) -> Ints:
         from tulle.condense.groupings import group_records
 
@@ -374,8 +387,17 @@ class Condenser(BaseEstimator):
             matrix, demands, rng, method=self.grouping, time_budget=self.time_budget
         )
         if people is not None:
-            groups = join_until_enough(matrix, groups, demands, people)
+            short = partial(too_few_people, demands=demands, people=people)
+            groups = join_groups(matrix, groups, short)
             check_people(groups, demands, people)
+        self.diversity_loss_ = 0.0
+        if sensitive:
+            before = information_loss(GroupMoments.of(matrix, groups, demands))
+            for column in sensitive:
+                groups = join_groups(matrix, groups, column.falls_short)
+            check_sensitive(groups, sensitive)
+            after = information_loss(GroupMoments.of(matrix, groups, demands))
+            self.diversity_loss_ = after - before
         check_groups(groups, demands)
         refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
         return groups

@@ -10,7 +10,7 @@ import polars as pl
 from tulle._shape.diversity import Diversity, in_steps, tally
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import PrivacyError
-from tulle.table.schema import Kind, Schema
+from tulle.table.schema import Column, Kind, Schema
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,27 @@ def locate_sensitive(frame: pl.DataFrame, schema: Schema) -> list[Sensitive]:
     """Return the columns of a table on which the schema puts demands."""
     found = []
     for column in schema:
-        if column.diversity is None and column.closeness is None:
-            continue
-        ordered = column.kind not in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
         values = frame[column.name]
-        ranks = (values if ordered else values.cast(pl.String)).rank("dense")
-        codes = ranks.fill_null(0).to_numpy().astype(np.int64)
+        ordered = values.dtype.is_numeric() or values.dtype.is_temporal()
+        ordered &= column.kind is not Kind.CATEGORY
+        demand = demand_of(column, ordered=ordered)
+        if demand is None:
+            continue
+        ranks = (values if ordered else values.cast(pl.String)).rank("dense").fill_null(0)
+        codes = ranks.to_numpy().astype(np.int64)
         codes -= int(codes.min(initial=0))
-        if ordered and column.closeness is not None:
+        if ordered and demand.distance < 1:
             codes = in_steps(codes)
-        distance = 1.0 if column.closeness is None else column.closeness
-        demand = Diversity(column.name, column.diversity or 1, distance, ordered)
         found.append(Sensitive(demand, codes, np.bincount(codes).astype(np.float64)))
     return found
+
+
+def demand_of(column: Column, *, ordered: bool = False) -> Diversity | None:
+    """Return what is demanded of a column, if anything is."""
+    if column.diversity is None and column.closeness is None:
+        return None
+    distance = 1.0 if column.closeness is None else column.closeness
+    return Diversity(column.name, column.diversity or 1, distance, ordered)
 
 
 def check_sensitive(groups: Ints, sensitive: list[Sensitive]) -> None:

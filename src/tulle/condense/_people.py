@@ -57,8 +57,8 @@ def check_people(groups: Ints, demands: Ints, people: Ints) -> None:
         )
     if short.any():
         raise PrivacyError(
-            f"{int(short.sum())} of {len(short)} groups hold fewer people than the level of a record in them: "
-            "nothing is released"
+            f"{int(short.sum())} of {len(short)} groups hold fewer people than the level of a "
+            "record in them: nothing is released"
         )
 
 

@@ -18,11 +18,19 @@ from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
 from tulle._shape.columns import CategoryColumn
+from tulle._shape.diversity import Diversity
 from tulle._shape.model import ShapeModel, fit_shape
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
+from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._levels import LevelSummary, check_levels, join_summaries, locate_levels
+from tulle.condense._levels import (
+    LevelSummary,
+    check_levels,
+    feasible,
+    join_summaries,
+    locate_levels,
+)
 from tulle.condense._notes import warn_weaker
 from tulle.condense._people import locate_people
 from tulle.condense._statistics import information_loss
@@ -31,6 +39,7 @@ from tulle.errors import ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, Exit, enter, enter_column, free_name
+from tulle.table._rare import Crowd
 from tulle.table.schema import Schema
 
 _DEFAULT_MIN_GROUP = 10
@@ -135,15 +144,16 @@ class ClassCondenser(BaseEstimator):
         frame, exit = enter(X)
         schema = Schema.of(template.columns, frame).weighted(template.weights)
         levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
-        encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else ())
         people = locate_people(frame, schema)
-        matrix = encoder.encode(frame)
+        sensitive = locate_sensitive(frame, schema)
         labels = read_labels(y, frame.height)
         demands = None if levels is None else check_levels(levels, frame.height)
         units, self.k_ = self._plan(labels, demands, people)
-
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
+        crowd = self._crowd(units, demands, people, frame.height, rng)
+        encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else (), crowd)
+        matrix = encoder.encode(frame)
         condensers = []
         members = np.full(frame.height, -1, dtype=np.int64)
         with progress.bar("condensing classes", len(units)) as advance:
@@ -153,7 +163,8 @@ class ClassCondenser(BaseEstimator):
                 asked = None if demands is None else demands[unit.rows]
                 inputs = _of_unit(unit, matrix, labels, encoder, exit, asked)
                 own = None if people is None else people[unit.rows]
-                kept, groups = part._fit_encoded(*inputs, watch, own)
+                secret = [column.at(unit.rows) for column in sensitive]
+                kept, groups = part._fit_encoded(*inputs, watch, own, sensitive=secret)
                 members[unit.rows[kept]] = members.max() + 1 + groups
                 condensers.append(part)
                 advance(1)
@@ -171,7 +182,8 @@ class ClassCondenser(BaseEstimator):
         self._withheld = frame.height - int(self.class_counts_.sum())
         self._shape = None
         if template._keeps_shape and all(len(unit.classes) == 1 for unit in units):
-            self._shape = self._fit_shape(frame, labels, members, encoder, people)
+            wanted = [column.demand for column in sensitive]
+            self._shape = self._fit_shape(frame, labels, members, encoder, people, wanted)
             self._encoder = encoder
 
     def _fit_shape(
@@ -181,6 +193,7 @@ class ClassCondenser(BaseEstimator):
         members: Ints,
         encoder: TableEncoder,
         people: Ints | None,
+        wanted: list[Diversity],
     ) -> ShapeModel:
         """Model all classes together: the class is a column that the others depend on."""
         inside = members >= 0
@@ -190,7 +203,13 @@ class ClassCondenser(BaseEstimator):
         label = CategoryColumn("", labels.codes[inside], len(self.classes_))
         groups = members[inside]
         return fit_shape(
-            [*columns, label], least, self._rng, label="", members=groups, people=people
+            [*columns, label],
+            least,
+            self._rng,
+            label="",
+            members=groups,
+            people=people,
+            demands=wanted,
         )
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
@@ -269,6 +288,10 @@ class ClassCondenser(BaseEstimator):
         return np.concatenate([part.covariances_[:, :width, :width] for part in self.condensers_])
 
     @property
+    def merged_(self) -> dict[str, tuple[int, int]]:
+        return self.condensers_[0].merged_
+
+    @property
     def information_loss_(self) -> float:
         """Return 100 SSQ / SST on the columns as standardised over the whole table, as the parts
         are.
@@ -279,6 +302,12 @@ class ClassCondenser(BaseEstimator):
         scatters = np.concatenate([part.scatters[:, :width, :width] for part in parts])
         levels = self.levels_
         return information_loss(GroupMoments(self.counts_, means, scatters, levels, levels))
+
+    @property
+    def diversity_loss_(self) -> float:
+        """Return how much of the loss the demands on sensitive columns cost, mean over records."""
+        sizes = [int(part.counts_.sum()) for part in self.condensers_]
+        return float(np.average([part.diversity_loss_ for part in self.condensers_], weights=sizes))
 
     @property
     def level_summary_(self) -> list[LevelSummary]:
@@ -361,6 +390,22 @@ class ClassCondenser(BaseEstimator):
         rows = [unit.rows for unit in units]
         sizes = [len(part) if people is None else len(np.unique(people[part])) for part in rows]
         return units, approximate_gcd(sizes, t)
+
+    def _crowd(
+        self,
+        units: list[Unit],
+        demands: Ints | None,
+        people: Ints | None,
+        rows: int,
+        rng: np.random.Generator,
+    ) -> Crowd:
+        """Return how many people must share what the release shows: as many as anybody asks for."""
+        kept = np.zeros(rows, dtype=bool)
+        for unit in units:
+            asked = None if demands is None else feasible(demands[unit.rows], "suppress", "level")
+            kept[unit.rows] = True if asked is None else asked
+        k = self.k_ if demands is None else int(demands[kept].max(initial=1))
+        return Crowd.of_kept(int(k or 1), kept, people, rng)
 
     def _unfitted(self, template: Condenser, share: float, rng: np.random.Generator) -> Condenser:
         """Return the unfitted condenser of one class, which has a share of the records."""

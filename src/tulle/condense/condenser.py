@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,9 @@ from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
 from tulle._shape.model import ShapeModel, fit_shape
 from tulle._types import Flags, Floats, Ints
+from tulle.condense._diversity import Sensitive, check_sensitive, locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
+from tulle.condense._joining import join_groups
 from tulle.condense._levels import (
     check_groups,
     check_levels,
@@ -29,8 +32,6 @@ from tulle.condense._levels import (
     summarise_levels,
 )
 from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
-from tulle.condense._diversity import Sensitive, check_sensitive, locate_sensitive
-from tulle.condense._joining import join_groups
 from tulle.condense._people import check_people, count_people, locate_people, too_few_people
 from tulle.condense._statistics import (
     information_loss,
@@ -43,6 +44,7 @@ from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter_with_target
+from tulle.table._rare import Crowd
 from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
 # sees the standardised records, their groups and the groups' statistics while a fit runs
@@ -53,9 +55,10 @@ class Condenser(BaseEstimator):
     """Condense a table into groups of at least ``k`` records and draw a look-alike from them.
 
     Records are put into groups of similar ones. Of each group only the count, the mean and the
-    covariance are kept, and new records are drawn from these. Categories, booleans and
-    missing values come out at each group's own rates; every column keeps its type, range,
-    precision and domain.
+    covariance are kept, and new records are drawn from these. Categories, booleans, missing
+    and special values come out at each group's own rates; every column keeps its type and
+    precision. Values that fewer than ``k`` people hold are merged or suppressed, and the bounds of
+    numbers rest on at least ``k`` people.
 
     Parameters
     ----------
@@ -105,6 +108,8 @@ class Condenser(BaseEstimator):
         The same, on standardised columns.
     information_loss_ : float
         100 SSQ / SST on standardised columns.
+    diversity_loss_ : float
+        How much of it the demands on sensitive columns cost.
     level_summary_ : list of LevelSummary
         For each level: its records, and the smallest group that holds one of them.
     n_suppressed_ : int
@@ -120,6 +125,9 @@ class Condenser(BaseEstimator):
         with ``synthesis="shape"``, which draws from the covariance within all groups.
     notes_ : list of str
         What a reader of the release should know, in sentences without data.
+    merged_ : dict
+        For each column with values that too few people hold: how many values, and in how many
+        records they were merged with others or suppressed.
     encoded_names_ : list of str
         The names of the ``d`` dimensions.
 
@@ -295,6 +303,10 @@ class Condenser(BaseEstimator):
         return self.moments_.covariances * scales[:, None] * scales
 
     @property
+    def merged_(self) -> dict[str, tuple[int, int]]:
+        return self._encoder.merged()
+
+    @property
     def encoded_names_(self) -> list[str]:
         return self._encoder.feature_names_
 
@@ -309,10 +321,14 @@ class Condenser(BaseEstimator):
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
         people = locate_people(frame, schema)
         sensitive = locate_sensitive(frame, schema)
-        encoder = TableEncoder(schema).fit(frame, border.plain(frame))
+        rng = as_generator(self.random_state)
+        crowd = self._crowd(levels, frame.height, people, rng)
+        encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         note_features(self, features, plain=border.table.plain)
         matrix = encoder.encode(frame)
-        kept, groups = self._fit_encoded(matrix, levels, encoder, border, watch, people, sensitive)
+        kept, groups = self._fit_encoded(
+            matrix, levels, encoder, border, watch, people, rng, sensitive
+        )
         if self._keeps_shape:
             least = int(self.levels_.max())
             people = None if people is None else people[kept]
@@ -331,6 +347,7 @@ class Condenser(BaseEstimator):
         border: Border,
         watch: Watcher | None = None,
         people: Ints | None = None,
+        rng: np.random.Generator | None = None,
         sensitive: Sequence[Sensitive] = (),
     ) -> tuple[Flags, Ints]:
         """Group encoded records, and return which were kept and the group of each of those.
@@ -338,10 +355,8 @@ class Condenser(BaseEstimator):
         The matrix is used up.
         """
         matrix /= encoder.scales_
-        demands = check_levels(self.k if levels is None else levels, len(matrix))
-
-        rng = as_generator(self.random_state)
-        kept = feasible(demands, self.on_infeasible, "k" if levels is None else "level")
+        demands, kept = self._demands(levels, len(matrix))
+        rng = as_generator(self.random_state) if rng is None else rng
         if not kept.all():
             matrix, demands = matrix[kept], demands[kept]
             people = None if people is None else people[kept]
@@ -359,6 +374,18 @@ class Condenser(BaseEstimator):
         if watch is not None:
             watch(matrix, groups, self.moments_)
         return kept, groups
+
+    def _demands(self, levels: Any, rows: int) -> tuple[Ints, Flags]:
+        """Return the smallest group that each record accepts, and which records can have it."""
+        demands = check_levels(self.k if levels is None else levels, rows)
+        return demands, feasible(demands, self.on_infeasible, "k" if levels is None else "level")
+
+    def _crowd(
+        self, levels: Any, rows: int, people: Ints | None, rng: np.random.Generator
+    ) -> Crowd:
+        """Return how many people must share what the release shows: as many as anybody asks for."""
+        demands, kept = self._demands(levels, rows)
+        return Crowd.of_kept(int(demands[kept].max()), kept, people, rng)
 
     @property
     def _keeps_shape(self) -> bool:

@@ -319,3 +319,29 @@ def test_the_digest_is_of_the_source_that_was_read(
 def test_help_says_which_group_size_is_used() -> None:
     words = " ".join(run("--help").output.replace("│", " ").split())
     assert "Default: 10; with --target, the approximate GCD" in words
+
+
+def test_rare_values_go_up_a_hierarchy_or_are_kept_by_choice(tmp_path: Path) -> None:
+    codes = ["I10"] * 60 + ["Q90.9"] * 6 + ["Q90.1"] * 6 + ["E84.0"] * 3
+    table = pl.DataFrame({"icd": codes, "ward": codes, "age": [30 + i % 40 for i in range(75)]})
+    write_table(table, tmp_path / "t.csv")
+    policy = tmp_path / "p.toml"
+    policy.write_text(
+        '[columns.icd]\nkind = "category"\nrole = "sensitive"\nhierarchy = [3, 1]\n'
+        '[columns.ward]\nkind = "category"\nrole = "sensitive"\nkeep_rare = true\n'
+        '[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\n'
+    )
+    options = ["--policy", policy, "--k", 5, "--seed", 0, "--json"]
+    result = run(tmp_path / "t.csv", "-o", tmp_path / "r.csv", *options)
+    assert result.exit_code == 0, result.output
+    release = read_table(tmp_path / "r.csv")
+    assert set(release["icd"].unique()) <= {"I10", "Q90.9", "Q90.1", "Q90", "E84", "E", "other"}
+    assert "E84.0" not in release["icd"]
+    entries = read_manifest(tmp_path / "r.csv").columns
+    assert entries["icd"]["hierarchy"] == [3, 1]
+    assert entries["icd"]["merged"]["records"] >= 3
+    assert entries["ward"]["keep_rare"] is True
+    assert "merged" not in entries["ward"]
+    notes = json.loads(result.stdout)["notes"]
+    assert any("'ward' keeps values" in note for note in notes)
+    assert any("'icd'" in note and "merged" in note for note in notes)

@@ -26,7 +26,7 @@ from tulle._types import Floats, Ints
 from tulle.condense._classes import refuse_quantity
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
-from tulle.condense._notes import privacy_notes
+from tulle.condense._notes import column_notes, privacy_notes
 from tulle.condense._people import refuse_people
 from tulle.condense._synthesis import count_degenerate
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
@@ -483,6 +483,8 @@ class StreamCondenser(BaseEstimator):
     @property
     def notes_(self) -> list[str]:
         notes = privacy_notes(self)
+        if self._states:
+            notes += column_notes(self._encoder, self.k)
         if self.n_small_:
             notes.append(
                 f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "

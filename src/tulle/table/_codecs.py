@@ -17,6 +17,7 @@ from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._drawing import Grouped
+from tulle.table._rare import Tails
 from tulle.table._states import Writing
 from tulle.table.schema import Kind
 
@@ -154,6 +155,9 @@ def fields_from_json(entries: dict[str, Any]) -> dict[str, Any]:
     return {name: _from_json(value) for name, value in entries.items()}
 
 
+_PARTS: dict[str, type[Any]] = {"Writing": Writing, "Tails": Tails}
+
+
 def _to_json(value: Any) -> Any:
     if isinstance(value, Kind):
         return {"kind": value.value}
@@ -166,7 +170,7 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": value.dtype.str}
     if is_dataclass(value) and not isinstance(value, type):
-        return {"writing": fields_to_json(value)}
+        return {"part": type(value).__name__, "fields": fields_to_json(value)}
     if isinstance(value, pl.Series):
         return {"series": series_to_text(value)}
     if isinstance(value, pl.DataType) or (
@@ -185,8 +189,8 @@ def _from_json(value: Any) -> Any:
         return dict(value["mapping"])
     if "tuple" in value:
         return tuple(value["tuple"])
-    if "writing" in value:
-        return Writing(**fields_from_json(value["writing"]))
+    if "part" in value:
+        return _PARTS[value["part"]](**fields_from_json(value["fields"]))
     if "array" in value:
         return np.array(value["array"], dtype=value["dtype"])
     if "series" in value:

@@ -34,7 +34,7 @@ from tulle.table._drawing import (
     round_keeping_means,
 )
 from tulle.table._frames import filled, is_missing, with_nulls
-from tulle.table._rare import Crowd, safe_bounds
+from tulle.table._rare import Crowd, Tails, safe_bounds
 from tulle.table._states import FIRST, NAN, NULL, PRESENT, UNREAD, States, Writing, writing_of
 from tulle.table.schema import Column, Kind
 
@@ -142,8 +142,7 @@ class NumberCodec:
     too_few: tuple[int, int] = (0, 0)  # states of too few people, and the records in them
     keep_rare: bool = False
     least: int = 1  # people that a bound rests on
-    # of later records below and above the range: how many there are, and their sum
-    beyond: tuple[int, float, int, float] = (0, 0.0, 0, 0.0)
+    tails: Tails | None = None  # later records beyond the range
 
     @classmethod
     def fit(
@@ -303,6 +302,7 @@ class NumberCodec:
         self.pair = only_two(present) if self.public is None else None
         if self.public is None and len(present):
             self.low, self.high = float(present.min()), float(present.max())
+            self.tails = None
             if self.least > 1:
                 crowd = Crowd(self.least, np.ones(len(present)))
                 self._fit_bounds(present, crowd, np.ones(len(present), dtype=bool))
@@ -310,7 +310,7 @@ class NumberCodec:
     def widen(self, block: Floats) -> None:
         """Let the range grow by the values of more records.
 
-        It grows as soon as ``least`` of them lie beyond it, as far as their mean.
+        It grows to where at least ``least`` of them lie beyond it.
         """
         present = present_of(block)
         if self.public is None and len(present):
@@ -319,21 +319,12 @@ class NumberCodec:
                 self.low = min(known[0], float(present.min()))
                 self.high = max(known[1], float(present.max()))
             else:
-                self._widen_by_means(present)
+                beyond = self.tails or Tails.of(self.low, self.high)
+                self.tails = beyond.with_values(present)
+                self.low, self.high = self.tails.bounds(self.least)
         if self.pair is not None and not np.isin(present, self.pair).all():
             self.pair = None
         self.observed += len(present)
-
-    def _widen_by_means(self, present: Floats) -> None:
-        below, above = present[present < self.low], present[present > self.high]
-        fewer, low, more, high = self.beyond
-        fewer, low = fewer + len(below), low + float(below.sum())
-        more, high = more + len(above), high + float(above.sum())
-        if fewer >= self.least:
-            self.low, fewer, low = min(self.low, low / fewer), 0, 0.0
-        if more >= self.least:
-            self.high, more, high = max(self.high, high / more), 0, 0.0
-        self.beyond = fewer, low, more, high
 
     # -- from values to numbers ----------------------------------------------------------------
 
@@ -534,7 +525,7 @@ class NumberCodec:
             writing=observed[0].writing,
             unread=self.unread + other.unread,
             least=max(self.least, other.least),
-            beyond=(0, 0.0, 0, 0.0),
+            tails=None,
             too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
             extra=sorted({*self.extra, *other.extra}),
             observed=self.observed + other.observed,

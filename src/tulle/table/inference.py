@@ -161,7 +161,7 @@ def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
     >>> is_class(pl.Series([0, 1, 1, 0])), is_class(pl.Series([30_000, 41_500, 52_250]))
     (True, False)
     """
-    if kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT):
+    if kind in (Kind.CATEGORY, Kind.ORDERED, Kind.BOOLEAN, Kind.TEXT):
         return True
     present = series.drop_nulls()
     if present.dtype.is_float():

@@ -14,6 +14,7 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
+    policy_rules,
     unit_notes,
     without_opaque,
     words_of,
@@ -52,6 +53,7 @@ class Condensing(Options):
     exact_moments: bool = False
     small_classes: str = "error"
     on_infeasible: str = "error"
+    accept_broken_rules: bool = False
     seed: int | None = None
 
 
@@ -102,12 +104,16 @@ def condense(
     _refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
-    condenser, release = _release(original, known, options)
+    rules = policy_rules(policy)
+    with options.naming(rules=f"{policy}: [rules]"):
+        condenser, release = _release(original, known, rules, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     manifest = _manifest(condenser, entry, original, release, columns, options, levels_table)
     tables = _compared(original.select(release.columns), release, source, control, columns)
-    found = None if report is None else _audited(condenser, tables, columns, options, command)
+    found = None
+    if report is not None:
+        found = _audited(condenser, tables, release, columns, options, command)
     summary = _summary(condenser, tables, found)
     write_release(
         output,
@@ -119,7 +125,7 @@ def condense(
     if found is not None and report is not None:
         with writing_beside(f"the release {display_name(output)} was written", report):
             found.save(report, force=force)
-    notes = [*unit_notes(columns), *condenser.notes_]
+    notes = _notes(condenser, columns, release)
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
@@ -140,7 +146,10 @@ def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensi
 
 
 def _release(
-    original: pl.DataFrame, columns: list[Column], options: Condensing
+    original: pl.DataFrame,
+    columns: list[Column],
+    rules: tuple[str, ...] | None,
+    options: Condensing,
 ) -> tuple[Any, pl.DataFrame]:
     """Return the fitted condenser and the released table, columns in their original order."""
     from tulle.condense.condenser import Condenser
@@ -153,6 +162,8 @@ def _release(
         exact_moments=options.exact_moments,
         on_infeasible=options.on_infeasible,
         columns=[column for column in columns if column is not target],
+        rules=rules,
+        accept_broken_rules=options.accept_broken_rules,
         random_state=options.seed,
     )
     names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
@@ -199,6 +210,29 @@ def _by_class(
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
+def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the rules between columns, counted once more on the table as it is written."""
+    counts = condenser._rule_plan.count_broken(release)
+    return [
+        {
+            "rule": one.rule,
+            "source": "found in the table" if one.found else "given",
+            "share of the source that breaks it": round(one.share_broken, 4),
+            "released records that break it": count,
+        }
+        for one, count in zip(condenser.rules_, counts)
+    ]
+
+
+def _notes(condenser: Any, columns: list[Column], release: pl.DataFrame) -> list[str]:
+    """Return what the reader of the release should know."""
+    broken = [
+        f"the rule '{rule}' is broken in {count:,} of {release.height:,} released records"
+        for rule, count in condenser.broken_rules_.items()
+    ]
+    return [*unit_notes(columns), *condenser.notes_, *broken]
+
+
 def _summary(condenser: Any, tables: Aligned, found: Audit | None) -> dict[str, Any]:
     import numpy as np
 
@@ -220,6 +254,7 @@ def _summary(condenser: Any, tables: Aligned, found: Audit | None) -> dict[str, 
         "degenerate_groups": int(condenser.n_degenerate_),
         "suppressed": int(condenser.n_suppressed_),
         "verbatim": int(condenser.n_verbatim_),
+        "rules_kept": len(condenser.rules_) - len(condenser.broken_rules_),
     }
 
 
@@ -252,6 +287,7 @@ def _manifest(
             "smallest group": int(sizes.min()),
             "fewest people in a group": int(condenser.people_.min()),
             "smallest group for each level": levels,
+            "rules": rule_entries(condenser, release),
         },
         counts={
             "records": original.height,
@@ -290,11 +326,21 @@ def _compared(
 
 
 def _audited(
-    condenser: Any, tables: Aligned, columns: list[Column], options: Condensing, command: str
+    condenser: Any,
+    tables: Aligned,
+    release: pl.DataFrame,
+    columns: list[Column],
+    options: Condensing,
+    command: str,
 ) -> Audit:
     """Return the audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
-    from tulle.auditing._pictures import group_section, left_out_section, notes_section
+    from tulle.auditing._pictures import (
+        group_section,
+        left_out_section,
+        notes_section,
+        rules_section,
+    )
     from tulle.auditing.audit import audited
 
     smallest = int(condenser.levels_.min())
@@ -316,7 +362,8 @@ def _audited(
         metrics={"information_loss": float(condenser.information_loss_)},
         sections=[
             group_section(condenser.counts_, condenser.levels_),
-            *notes_section([*unit_notes(columns), *condenser.notes_]),
+            *rules_section(rule_entries(condenser, release)),
+            *notes_section(_notes(condenser, columns, release)),
             *left_out_section(left_out_rows(columns)),
         ],
         limits=list(LIMITS),

@@ -17,7 +17,7 @@ from tulle._checks import check_choice, check_flag, check_int, check_real
 from tulle._choices import GROUPINGS, ON_INFEASIBLE, SYNTHESES
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
-from tulle._shape.model import ShapeModel, fit_shape
+from tulle._relations.plan import Plan
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import Sensitive, check_sensitive, locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
@@ -33,6 +33,14 @@ from tulle.condense._levels import (
 )
 from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
 from tulle.condense._people import check_people, count_people, locate_people, too_few_people
+from tulle.condense._shaped import (
+    ShapedTable,
+    fit_shaped,
+    plan_checks,
+    refuse_broken,
+    rule_notes,
+    summarise_rules,
+)
 from tulle.condense._statistics import (
     information_loss,
     refuse_beyond_floats,
@@ -91,6 +99,14 @@ class Condenser(BaseEstimator):
     on_infeasible : {"error", "suppress"}
         What to do if records ask for a larger group than there are records: stop, or withhold
         those records and count them in ``n_suppressed_``.
+    rules : sequence of str, optional
+        Rules between columns that the release keeps, such as ``"admitted <= discharged"``,
+        ``"bmi = weight / (height / 100) ** 2"``, ``"industry -> sector"`` or ``"income is missing
+        if age < 15"``; see :doc:`/condensation`. By default those that the table itself follows
+        in nearly all records are kept; an empty list keeps none.
+    accept_broken_rules : bool
+        Release a table in which a given rule that the original follows could not be kept
+        everywhere; ``broken_rules_`` counts the records.
     random_state : int, Generator, RandomState or None
         None takes the operating system's entropy.
 
@@ -123,6 +139,11 @@ class Condenser(BaseEstimator):
         Groups of no more records than dimensions, whose pseudo-records lie in the plane that the
         group's own records span: who knows some columns of a member can compute the others. 0
         with ``synthesis="shape"``, which draws from the covariance within all groups.
+    rules_ : list of RuleSummary
+        The rules that are kept: the text, whether it was found in the table, and the share of its
+        records that break it (0 where fewer than about ``k`` people do).
+    broken_rules_ : dict of str to int
+        How many records of the last sample break a rule that hardly anybody breaks in the table.
     notes_ : list of str
         What a reader of the release should know, in sentences without data.
     merged_ : dict
@@ -157,8 +178,8 @@ class Condenser(BaseEstimator):
     (200, 3)
     """
 
-    # a model of the columns and how to read it; several where condensers were merged
-    _shapes: list[tuple[TableEncoder, ShapeModel]]
+    # what records are drawn from; several where condensers were merged
+    _shapes: list[ShapedTable]
 
     def __init__(
         self,
@@ -171,6 +192,8 @@ class Condenser(BaseEstimator):
         weights: Mapping[str, float] | Sequence[float] | None = None,
         columns: ColumnsLike | None = None,
         on_infeasible: str = "error",
+        rules: Sequence[str] | None = None,
+        accept_broken_rules: bool = False,
         random_state: RandomState = None,
     ) -> None:
         self.k = k
@@ -181,6 +204,8 @@ class Condenser(BaseEstimator):
         self.weights = weights
         self.columns = columns
         self.on_infeasible = on_infeasible
+        self.rules = rules
+        self.accept_broken_rules = accept_broken_rules
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
@@ -219,7 +244,9 @@ class Condenser(BaseEstimator):
         check_is_fitted(self, "moments_")
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
-        return self._border.leave(self._draw(n_samples))
+        drawn = self._draw(n_samples)
+        self.broken_rules_ = refuse_broken(self._rule_plan, drawn, accept=self.accept_broken_rules)
+        return self._border.leave(drawn)
 
     def _draw(self, n_samples: int | None) -> pl.DataFrame:
         """Draw records as a frame; the target, if there is one, is its last column."""
@@ -245,12 +272,9 @@ class Condenser(BaseEstimator):
 
     def _draw_shape(self, n_samples: int) -> pl.DataFrame:
         """Draw records from the models of all merged parts, at random by their numbers."""
-        weights = np.array([model.n_rows for _, model in self._shapes], dtype=float)
+        weights = np.array([part.model.n_rows for part in self._shapes], dtype=float)
         sizes = self._rng.multinomial(n_samples, weights / weights.sum()).tolist()
-        drawn = [
-            encoder.restore(model.sample(size, self._rng))
-            for (encoder, model), size in zip(self._shapes, sizes)
-        ]
+        drawn = [part.draw(size, self._rng) for part, size in zip(self._shapes, sizes)]
         order = self._rng.permutation(n_samples)
         return pl.concat(drawn, how="vertical_relaxed")[order]
 
@@ -329,15 +353,18 @@ class Condenser(BaseEstimator):
         kept, groups = self._fit_encoded(
             matrix, levels, encoder, border, watch, people, rng, sensitive
         )
+        people = None if people is None else people[kept]
+        least, table = int(self.levels_.max()), frame.filter(kept)
         if self._keeps_shape:
-            least = int(self.levels_.max())
-            people = None if people is None else people[kept]
-            columns = encoder.plain(frame.filter(kept), least, self._rng, people)
             demands = [column.demand for column in sensitive]
-            model = fit_shape(
-                columns, least, self._rng, members=groups, people=people, demands=demands
+            shaped = fit_shaped(
+                table, encoder, self.rules, least, self._rng, groups, people, demands=demands
             )
-            self._shapes = [(encoder, model)]
+            self._shapes, self._rule_plan = [shaped], shaped.plan
+        else:
+            self._rule_plan = plan_checks(table, encoder, self.rules, least, self._rng, people)
+        self.rules_ = summarise_rules(self._rule_plan)
+        self.notes_ += rule_notes(self.rules, self.rules_)
 
     def _fit_encoded(
         self,
@@ -367,6 +394,7 @@ class Condenser(BaseEstimator):
         self._border = border
         self._rng = rng
         self._shapes = []
+        self._rule_plan = Plan()
         self.people_ = count_people(groups, people)
         self.level_summary_ = summarise_levels(demands, groups, self.people_)
         self.n_suppressed_ = int((~kept).sum())
@@ -399,6 +427,7 @@ class Condenser(BaseEstimator):
         check_choice("Condenser", "synthesis", self.synthesis, SYNTHESES)
         check_flag("Condenser", "exact_moments", self.exact_moments)
         check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
+        check_flag("Condenser", "accept_broken_rules", self.accept_broken_rules)
 
     def _group(
         self,
@@ -484,6 +513,8 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     merged._rng = spawn(first._rng, 1)[0]  # what one of them draws, the other must not draw again
     merged._encoder = encoder
     merged._shapes = first._shapes + second._shapes
+    merged._rule_plan = first._rule_plan.joined(second._rule_plan)
+    merged.rules_ = summarise_rules(merged._rule_plan)
     merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
     merged.people_ = np.concatenate([first.people_, second.people_])
     merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_

@@ -124,6 +124,11 @@ class TableEncoder:
         codec.encode(series, block)
         return wider, block
 
+    @property
+    def codecs(self) -> dict[str, Codec]:
+        """The code of each column that is encoded, by name."""
+        return {codec.name: codec for codec in self._codecs}
+
     def problems(self, frame: pl.DataFrame) -> list[Problem]:
         """Return the rows that :meth:`encode` refuses, and why, column by column."""
         return [problem for codec in self._codecs for problem in codec.problems(frame[codec.name])]

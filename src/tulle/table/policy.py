@@ -13,6 +13,9 @@ every command reads it. It holds no value of the data but special ones that many
 
     [condense]
     k = 10
+
+    [rules]                # between columns; without this section they are looked for
+    order = "admitted <= discharged"
 """
 
 from __future__ import annotations
@@ -62,6 +65,11 @@ class Policy:
         What is known of each column; empty if roles are to be inferred.
     parameters : mapping
         For each command (``"condense"``, ...) its options by name.
+    rules : tuple of str, optional
+        Rules between columns, such as ``"admitted <= discharged"``; None if nothing is said of
+        them, and they are looked for.
+    rule_reasons : mapping
+        Why ``tulle inspect`` proposes a rule.
 
     Examples
     --------
@@ -75,6 +83,8 @@ class Policy:
     parameters: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    rules: tuple[str, ...] | None = None
+    rule_reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def named(self, *roles: Role) -> list[str]:
         """Return the names of the columns that have one of these roles.
@@ -202,9 +212,11 @@ def parse_policy(text: str) -> Policy:
         entries = tomllib.loads(text)
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
+    rules = _rules(entries.pop("rules")) if "rules" in entries else None
+    sections = ("columns", "rules", *COMMANDS)
     for name, value in entries.items():
-        if name not in ("columns", *COMMANDS):
-            raise PolicyError(f"no section [{name}]: {nearest_name(name, ['columns', *COMMANDS])}")
+        if name not in sections:
+            raise PolicyError(f"no section [{name}]: {nearest_name(name, sections)}")
         if not isinstance(value, dict):
             raise PolicyError(f"'{name}' must be a section: [{name}]")
     columns = tuple(_column(name, entry) for name, entry in entries.pop("columns", {}).items())
@@ -212,7 +224,19 @@ def parse_policy(text: str) -> Policy:
         having = [f"'{column.name}'" for column in columns if column.role is role]
         if len(having) > 1:
             raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
-    return Policy(columns, MappingProxyType(entries))
+    return Policy(columns, MappingProxyType(entries), rules)
+
+
+def _rules(entry: Any) -> tuple[str, ...]:
+    """Return the rules of a section: under any names, each a text or a list of texts."""
+    named = entry if isinstance(entry, dict) else {"rules": entry}
+    rules: list[str] = []
+    for name, value in named.items():
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts):
+            raise PolicyError(f"'{name}' in [rules] must be a text such as \"a <= b\", or several")
+        rules += texts
+    return tuple(rules)
 
 
 def _column(name: str, entry: Any) -> Column:
@@ -366,6 +390,12 @@ _HEAD = """\
 # weight = 2                   the column counts twice when records are compared
 """
 
+_RULES_HEAD = """\
+# Rules between columns that a release keeps: delete what holds by chance, add what you know, as
+# "admitted <= discharged", "total = a + b", "industry -> sector", "income is missing if age < 15"
+# or "never sex = 'm' and births > 0". An empty list keeps none; without this section they are
+# looked for."""
+
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
     """Return a policy as TOML."""
@@ -385,7 +415,18 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
         given = {name: value for name, value in options.items() if value is not None}
         lines += [f"{_key(name)} = {_value(value)}" for name, value in given.items()]
         parts.append("\n".join(lines) + "\n")
+    if policy.rules is not None:
+        parts.append(_rules_section(policy.rules, policy.rule_reasons))
     return "\n".join(parts)
+
+
+def _rules_section(rules: Iterable[str], reasons: Mapping[str, str]) -> str:
+    lines = [_RULES_HEAD, "[rules]", "between = ["]
+    for rule in rules:
+        if rule in reasons:
+            lines.append(f"  # {_one_line(reasons[rule])}")
+        lines.append(f"  {_value(rule)},")
+    return "\n".join([*lines, "]"]) + "\n"
 
 
 def write_policy(

@@ -39,6 +39,10 @@ class Auditing(Options):
     max_inference: float | None = None
     max_membership: float | None = None
     max_singling_out: float | None = None
+    max_reconstruction: float | None = None
+    max_homogeneity: float | None = None
+    max_earlier: float | None = None
+    max_worst_case: float | None = None
     min_accuracy_ratio: float | None = None
 
 
@@ -47,6 +51,7 @@ def audit_files(
     release: FilePath,
     *,
     control: FilePath | None = None,
+    earlier: FilePath | None = None,
     policy: FilePath | None = None,
     report: FilePath | None = None,
     edition: str = "owner",
@@ -65,7 +70,8 @@ def audit_files(
     for file in (original, release):
         format_of(file)
     # an original may be audited against itself
-    reads = {os.path.realpath(p): p for p in (original, release, control, policy) if p is not None}
+    given_files = (original, release, control, earlier, policy)
+    reads = {os.path.realpath(file): file for file in given_files if file is not None}
     check_files(reads, report=report, force=force)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
@@ -76,19 +82,23 @@ def audit_files(
     from tulle.table.inference import is_opaque
 
     with options.naming():
-        check_limits(limits, control=control is not None)
-    files = [original, release] if control is None else [original, release, control]
+        check_limits(limits, control=control is not None, earlier=earlier is not None)
+    named = {"control": control, "earlier": earlier}
+    files = [original, release, *(file for file in named.values() if file is not None)]
     table = read_table(original)
     others = [read_like(file, table, original) for file in files[1:]]
     known = _known_columns(table, others[0], release, policy)
-    table, released, *strangers = codes_as_text([table, *others], files, words_of(known.values()))
+    table, released, *rest = codes_as_text([table, *others], files, words_of(known.values()))
+    further: dict[str, Any] = dict(
+        zip((name for name, file in named.items() if file is not None), rest)
+    )
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
     with options.naming():
         found = audit(
             table,
             released,
-            control=strangers[0] if strangers else None,
+            **further,
             policy={name: entry for name, entry in known.items() if name in table.columns},
             random_state=options.seed,
             target=options.target,

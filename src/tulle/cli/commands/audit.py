@@ -16,6 +16,9 @@ _GATE = options.Share()
 @click.argument("original")
 @click.argument("release")
 @click.option("--control", metavar="FILE", help="Records that were kept out of the release.")
+@click.option(
+    "--earlier", metavar="FILE", help="Another release of much the same people, made before."
+)
 @options.policy
 @click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
 @click.option(
@@ -47,6 +50,17 @@ _GATE = options.Share()
     "--max-membership", type=_GATE, help="Fail if membership inference has a higher risk."
 )
 @click.option("--max-singling-out", type=_GATE, help="Fail if singling out has a higher risk.")
+@click.option(
+    "--max-reconstruction",
+    type=_GATE,
+    help="Fail if people's numbers can be had from the release more often.",
+)
+@click.option(
+    "--max-homogeneity", type=_GATE, help="Fail if groups that share a secret have a higher risk."
+)
+@click.option(
+    "--max-earlier", type=_GATE, help="Fail if an attack with both releases has a higher risk."
+)
 @click.option(
     "--min-accuracy-ratio",
     type=float,

@@ -28,7 +28,7 @@ from tulle._attacks.linkage import linkage, linkage_one_to_one
 from tulle._attacks.membership import LEAST, membership
 from tulle._attacks.planes import affine_hull
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackFigures, AttackResult
 from tulle._attacks.singling_out import singling_out
 from tulle._attacks.sums import sums_on_grid
 from tulle._attacks.values import exact_values
@@ -40,6 +40,7 @@ from tulle._report.model import Changes, Result, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
+from tulle.auditing._refits import worst_cases
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.schema import Role
@@ -215,6 +216,7 @@ def audit(
     sensitive: Sequence[str] | None = None,
     estimator: Any = None,
     earlier: Any = None,
+    worst_case: Any = None,
     k: int = 10,
     attempts: int | None = None,
     title: str = "Audit of a release",
@@ -241,6 +243,10 @@ def audit(
         Any scikit-learn estimator to train on release and original; gradient boosting by default.
     earlier
         Another release of much the same people, made before: what both tell together.
+    worst_case
+        The condenser that made the release, or a function from a table and a seed to a release:
+        some hundred releases are made of up to 400 records, with an outlier, an ordinary person,
+        and neither of them. Slow, and no bound.
     k
         The least number of records behind an aggregate in pictures and in the public edition.
     attempts
@@ -265,16 +271,24 @@ def audit(
         Measures, attacks, a verdict, and the report in several formats.
     """
     _check_parameters(k, attempts, estimator)
-    return audited(
-        align(original, release, control, policy, earlier),
-        random_state,
+    tables = align(original, release, control, policy, earlier)
+    seed, generator = _seeded(random_state)
+    found = audited(
+        tables,
+        generator,
         target=target,
         sensitive=sensitive,
         estimator=estimator,
         k=k,
         attempts=attempts,
         title=title,
-    )
+    ).extended(provenance={"audit seed": seed})
+    if worst_case is None:
+        return found
+    results = worst_cases(original, worst_case, policy, spawn(generator, 1)[0])
+    # about one person each: for nobody but the owner
+    told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
+    return found.extended(attacks=told)
 
 
 def audited(

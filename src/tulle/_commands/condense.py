@@ -102,7 +102,7 @@ def condense(
     _refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
-    condenser, release = _release(original, known, options)
+    condenser, release = make_release(original, known, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     manifest = _manifest(condenser, entry, original, release, columns, options, levels_table)
@@ -139,7 +139,7 @@ def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensi
         )
 
 
-def _release(
+def make_release(
     original: pl.DataFrame, columns: list[Column], options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
     """Return the fitted condenser and the released table, columns in their old order."""

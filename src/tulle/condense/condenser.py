@@ -419,6 +419,12 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     check_is_fitted(second, "moments_")
     if (first._border.target is None) != (second._border.target is None):
         raise DataError("one condenser has a target and the other has none")
+    if bool(first._shapes) != bool(second._shapes):
+        raise ParameterError(
+            "condensers merge if they draw records in the same way, but one has "
+            f"synthesis='{first.synthesis}' and the other synthesis='{second.synthesis}'",
+            parameter="synthesis",
+        )
     scales = first._encoder.scales_, second._encoder.scales_
     refuse_beyond_floats(*scales)
     encoder, *ways = first._encoder.merge(second._encoder)

@@ -19,6 +19,11 @@ _GATE = options.Share()
 @click.option(
     "--earlier", metavar="FILE", help="Another release of much the same people, made before."
 )
+@click.option(
+    "--worst-case",
+    is_flag=True,
+    help="Also make some hundred releases with and without one person, and tell them apart. Slow.",
+)
 @options.policy
 @click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
 @click.option(
@@ -60,6 +65,9 @@ _GATE = options.Share()
 )
 @click.option(
     "--max-earlier", type=_GATE, help="Fail if an attack with both releases has a higher risk."
+)
+@click.option(
+    "--max-worst-case", type=_GATE, help="Fail if the worst case of a person has a higher risk."
 )
 @click.option(
     "--min-accuracy-ratio",

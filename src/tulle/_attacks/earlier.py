@@ -44,7 +44,7 @@ def earlier_totals(
         len(columns),
         right,
         chance * len(columns),
-        story="Somebody who kept an earlier release subtracts the counts of a column's values. "
+        story="Someone who kept an earlier release subtracts the counts of a column's values. "
         "Right if they changed by no more than people came or left (or one was replaced): then "
         "the difference is the newcomers' values. Guessing is counts drawn at random.",
     )

@@ -9,7 +9,7 @@ holds the candidate's own numbers. Which one serves best is chosen on one half o
 and tried on the other, so that having many ways is no advantage by itself.
 
 The hold-out test: half of the control serves as the reference list, the other half as candidates
-who are no members. The half of the candidates that looks most like members is called so. The rate
+who are not members. The half of the candidates that looks most like members is called so. The rate
 is over members; the control is how often a stranger is called a member; their difference is what
 the literature calls the membership advantage. An average hides the few who stand out: so there is
 also the share of members that are named while one stranger in a hundred, or in a thousand, is
@@ -49,8 +49,8 @@ def membership(
     """
     if len(control) < LEAST:
         raise DataError(
-            f"membership needs a control of at least {LEAST} records, there are {len(control)}: "
-            "keep more records out of the release"
+            f"membership needs a control of at least {LEAST} records, but there are "
+            f"{len(control)}: keep more records out of the release"
         )
     order = rng.permutation(len(control))
     reference, outside = (control.take(np.sort(part)) for part in np.array_split(order, 2))
@@ -67,7 +67,7 @@ def membership(
         tried / 2,
         int(called[tried:].sum()),
         tried,
-        story="Somebody who has a candidate's record, the release, and a list of people who were "
+        story="Someone who has a candidate's record, the release, and a list of people who were "
         "not in the data, says whether the candidate was, by the best of several measures of "
         "nearness. Right if a member is called a member; the control is how often a stranger is.",
         details=figures,

@@ -67,7 +67,7 @@ def affine_hull(
         _known_mostly(guesses),
         None if strange is None else _known_mostly(strange),
         None if strange is None else len(strange),
-        story=f"Somebody who knows {len(known)} numbers of a person finds the two to five released "
+        story=f"Someone who knows {len(known)} numbers of a person finds the two to five released "
         f"rows whose plane comes nearest to them, and reads the other {len(hidden)} numbers off "
         f"it. Right if more than half of these are within {CLOSE:g} standard deviations.",
         details={

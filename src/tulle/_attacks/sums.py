@@ -66,7 +66,7 @@ def sums_on_grid(
         len(rows),
         int(hits.sum()),
         0.0,
-        story=f"Somebody adds a released row to up to {LARGEST - 1} of those next to it. Right if "
+        story=f"Someone adds a released row to up to {LARGEST - 1} of those next to it. Right if "
         "they add up to a number with as few decimals as people's numbers have, in every column, "
         "though the rows have more: they are one group then, and their sum is that of its people.",
         details={"columns finer than the original": int(parts.shape[1])},

@@ -1,4 +1,4 @@
-"""The worst case: can somebody who knows everybody else tell whether one person was in the data?
+"""The worst case: can someone who knows everybody else tell whether one person was in the data?
 
 The strongest attacker that can be thought of knows all other records, the method and its settings,
 and makes releases of their own, with the target and with another person in the target's place. From
@@ -69,7 +69,7 @@ def worst_case(
         len(made_with) ** 2 / len(member),
         int(called[~member].sum()),
         len(made_without),
-        story="Somebody who knows everybody else's record, the method and its settings makes "
+        story="Someone who knows everybody else's record, the method and its settings makes "
         f"releases with and without one person ({who}) and says of others whether that person "
         "was in. Right if a release with the person is called so; the control are releases "
         "without. This is no bound: with more releases an attacker does better.",

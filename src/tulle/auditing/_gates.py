@@ -1,4 +1,4 @@
-"""Gates: limits that decide whether a pipeline goes on.
+"""Gates: limits that decide whether a pipeline continues.
 
 A ``max_...`` gate looks at the risk of an attack (its excess over the control, or over guessing
 if there is none); where there are several attacks of a kind, at the worst.
@@ -47,7 +47,7 @@ def check_limits(
     earlier: bool = True,
     worst_case: bool = True,
 ) -> None:
-    """Refuse limits that make no sense, or that what was given cannot be measured against.
+    """Raise for limits that make no sense, or that need what is not given.
 
     Limits that are None are not asked for.
     """
@@ -63,7 +63,7 @@ def check_limits(
 
 
 def gate_rows(result: Result, limits: Mapping[str, float | None]) -> list[Gate]:
-    """For each limit that is given: its name, the limit, the value found, whether it holds.
+    """Return for each limit given: its name, the limit, the value found, whether it holds.
 
     And how many people the value is about: the public edition rounds by it.
     """
@@ -72,7 +72,7 @@ def gate_rows(result: Result, limits: Mapping[str, float | None]) -> list[Gate]:
 
 
 def check_gates(rows: Sequence[Gate]) -> None:
-    """Raises GateError if one of the gates does not hold."""
+    """Raise GateError if a gate failed."""
     broken = [row for row in rows if not row["holds"]]
     if broken:
         told = "; ".join(
@@ -111,7 +111,7 @@ def _people(attack: AttackFigures) -> int | None:
 def _unmeasurable(name: str) -> ParameterError:
     need = _NEEDS.get(name, "an attack")
     return ParameterError(
-        f"needs {need}: there is nothing to measure.",
+        f"needs {need}. Without it there is nothing to measure.",
         parameter=name,
         subject=f"The gate '{name}'",
     )

@@ -20,7 +20,7 @@ from tulle._attacks.result import AttackResult
 from tulle._types import Floats, Ints
 
 LARGEST = 9  # rows that are added up
-_WINDOWS = {1: 100, 2: 80, 3: 36, 4: 24}  # nearest rows that half of them are taken from
+_WINDOWS = {1: 100, 2: 80, 3: 28, 4: 20}  # nearest rows that half of them are taken from
 _TOLERANCE = 1e-6  # of the last decimal
 _CHANCE = 1e-3  # sums that lie on the grid by chance, for each row and number of rows
 

@@ -106,7 +106,7 @@ def condense(
     known = [column for column in columns if column.name in original.columns]
     rules = policy_rules(policy)
     with options.naming(rules=f"{policy}: [rules]"):
-        condenser, release = _release(original, known, rules, options)
+        condenser, release = make_release(original, known, rules, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     manifest = _manifest(condenser, entry, original, release, columns, options, levels_table)
@@ -145,7 +145,7 @@ def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensi
         )
 
 
-def _release(
+def make_release(
     original: pl.DataFrame,
     columns: list[Column],
     rules: tuple[str, ...] | None,

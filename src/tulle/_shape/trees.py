@@ -43,13 +43,10 @@ class Tree:
         )
         return leaves
 
-    def draw(self, leaves: Ints, rng: np.random.Generator, *, exact: bool = False) -> Ints:
-        """Return a cell for each row from its leaf.
-
-        Independent draws by default; if ``exact``, the rows of a leaf get its cells in proportion.
-        """
+    def draw(self, leaves: Ints, rng: np.random.Generator) -> Ints:
+        """Return a cell for each row from its leaf: the rows of a leaf get its cells evenly."""
         first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
-        level = rng.random(len(leaves)) if not exact else _even(leaves, len(self.split), rng)
+        level = _even(leaves, len(self.split), rng)
         member = first + np.floor(level * (last - first)).astype(np.int64)
         place = np.searchsorted(self.rises, member, side="right") - 1
         return self.cells[np.minimum(place, len(self.cells) - 1)]
@@ -63,6 +60,7 @@ def fit_tree(
     cells: Ints,
     people: Floats,
     least: int,
+    rng: np.random.Generator | None = None,
     demand: Diversity | None = None,
 ) -> Tree:
     """Grow a tree for the cells of a column, on the cells of others.
@@ -79,6 +77,9 @@ def fit_tree(
         What each row counts: 1 over the number of rows of its person.
     least : int
         People in every leaf.
+    rng : numpy Generator, optional
+        Draws how often each cell occurs in a leaf, once and for all, from how often it does:
+        however many rows are drawn from the tree later, they never tell the true totals.
     demand : Diversity, optional
         What the column's values must look like in every leaf: splits that lead to another are
         taken back.
@@ -103,6 +104,8 @@ def fit_tree(
         )
     if demand is not None:
         split, leaf = _take_back(demand, split, left, right, leaf, cells)
+    if rng is not None:
+        cells = _drawn_again(cells, leaf, len(split), rng)
     pairs, counts = np.unique(leaf * target.size + cells, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
     rises = np.r_[0, np.cumsum(counts)]
@@ -132,6 +135,15 @@ def _take_back(
         if left[node] and (split[node] < 0 or end[node] != node):
             end[left[node]] = end[right[node]] = end[node]
     return split, end[leaf]
+
+
+def _drawn_again(cells: Ints, leaf: Ints, nodes: int, rng: np.random.Generator) -> Ints:
+    """Return for each row the cell of a row of the same leaf, by lot with replacement."""
+    order = np.argsort(leaf, kind="stable")
+    counts = np.bincount(leaf, minlength=nodes)
+    begin = np.cumsum(counts) - counts
+    place = begin[leaf] + np.floor(rng.random(len(leaf)) * counts[leaf]).astype(np.int64)
+    return cells[order[place]]
 
 
 def _even(leaves: Ints, nodes: int, rng: np.random.Generator) -> Floats:

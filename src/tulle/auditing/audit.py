@@ -21,11 +21,17 @@ import numpy as np
 
 from tulle import _report as report
 from tulle._attacks.copies import exact_copies, near_copies
+from tulle._attacks.earlier import earlier_inference, earlier_membership, earlier_totals
+from tulle._attacks.homogeneity import homogeneity
 from tulle._attacks.inference import inference
 from tulle._attacks.linkage import linkage, linkage_one_to_one
 from tulle._attacks.membership import LEAST, membership
-from tulle._attacks.result import AttackResult
+from tulle._attacks.planes import affine_hull
+from tulle._attacks.records import Records
+from tulle._attacks.result import AttackFigures, AttackResult
 from tulle._attacks.singling_out import singling_out
+from tulle._attacks.sums import sums_on_grid
+from tulle._attacks.values import exact_values
 from tulle._checks import check_int
 from tulle._plurals import counted
 from tulle._progress import bar
@@ -34,6 +40,7 @@ from tulle._report.model import Changes, Result, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
+from tulle.auditing._refits import worst_cases
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.schema import Role
@@ -186,6 +193,8 @@ _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("marginal_distance", "marginal_distance_max"),
     *("correlation_difference", "correlation_difference_max"),
 )
+_Planned = tuple[str, Callable[[np.random.Generator], AttackResult | None]]
+_MOST_SHARED = 3  # columns that homogeneity looks at when no role says which are sensitive
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
@@ -206,6 +215,8 @@ def audit(
     target: str | None = None,
     sensitive: Sequence[str] | None = None,
     estimator: Any = None,
+    earlier: Any = None,
+    worst_case: Any = None,
     k: int = 10,
     attempts: int | None = None,
     title: str = "Audit of a release",
@@ -230,6 +241,12 @@ def audit(
         The columns that are inferred; those of the policy, unless given.
     estimator
         Any scikit-learn estimator to train on release and original; gradient boosting by default.
+    earlier
+        Another release of much the same people, made before: what both tell together.
+    worst_case
+        The condenser that made the release, or a function from a table and a seed to a release:
+        some hundred releases are made of up to 400 records, with an outlier, an ordinary person,
+        and neither of them. Slow, and no bound.
     k
         The least number of records behind an aggregate in pictures and in the public edition.
     attempts
@@ -254,16 +271,24 @@ def audit(
         Measures, attacks, a verdict, and the report in several formats.
     """
     _check_parameters(k, attempts, estimator)
-    return audited(
-        align(original, release, control, policy),
-        random_state,
+    tables = align(original, release, control, policy, earlier)
+    seed, generator = _seeded(random_state)
+    found = audited(
+        tables,
+        generator,
         target=target,
         sensitive=sensitive,
         estimator=estimator,
         k=k,
         attempts=attempts,
         title=title,
-    )
+    ).extended(provenance={"audit seed": seed})
+    if worst_case is None:
+        return found
+    results = worst_cases(original, worst_case, policy, spawn(generator, 1)[0])
+    # about one person each: for nobody but the owner
+    told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
+    return found.extended(attacks=told)
 
 
 def audited(
@@ -293,8 +318,8 @@ def audited(
             "summary": _summary(tables, k),
             "k": k,
             "records": min(map(len, tables.present)),
-            "metrics": metrics,
-            "behind": behind,
+            "metrics": metrics | _membership_figures(attacks),
+            "behind": behind | dict.fromkeys(_membership_figures(attacks), _tried_members(attacks)),
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [
                 column_section(tables, distances, found.behind_each, k),
@@ -336,9 +361,7 @@ def _attacks(
     return found
 
 
-def _planned(
-    tables: Aligned, columns: list[str], attempts: int
-) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
+def _planned(tables: Aligned, columns: list[str], attempts: int) -> Iterator[_Planned]:
     """Yield each attack by name, waiting for its generator."""
     original, release, control = tables.original, tables.release, tables.control
     known = tables.of_role(Role.QUASI) or None
@@ -353,6 +376,63 @@ def _planned(
         yield column, partial(inference, original, release, column, known=beside, **tried)
     if control is not None and len(control) >= LEAST:
         yield "membership", partial(membership, original, release, control, attempts=attempts)
+    yield from _planned_on_numbers(tables, tried)
+    for column in _shared_secrets(tables, columns):
+        beside = _known_beside(column, known)
+        yield column, partial(homogeneity, original, release, column, known=beside, **tried)
+    if tables.earlier is not None:
+        yield from _planned_on_both(tables, tables.earlier, columns, tried)
+
+
+def _planned_on_numbers(tables: Aligned, tried: dict[str, Any]) -> Iterator[_Planned]:
+    """Yield the attacks that look at the digits of numbers, and at the planes of released rows."""
+    numbers = [tables.numbers(place) for place in range(len(tables.frames))]
+    decimals = tables.last_decimals()
+    outside = numbers[2] if len(numbers) > 2 else None
+    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside)
+    yield "exact values", partial(values, attempts=tried["attempts"])
+    yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, decimals)
+    yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
+
+
+def _planned_on_both(
+    tables: Aligned, earlier: Records, columns: list[str], tried: dict[str, Any]
+) -> Iterator[_Planned]:
+    """Yield the attacks with two releases."""
+    original, release, control = tables.original, tables.release, tables.control
+    known = tables.of_role(Role.QUASI) or None
+    yield "two releases: totals", partial(earlier_totals, original, release, earlier)
+    if control is not None and len(control) >= LEAST:
+        both = partial(earlier_membership, original, release, earlier, control)
+        yield "two releases: membership", partial(both, attempts=tried["attempts"])
+    for column in _shared_secrets(tables, columns):
+        beside: dict[str, Any] = {"known": _known_beside(column, known), **tried}
+        read = partial(earlier_inference, original, release, earlier, column, **beside)
+        yield f"two releases: {column}", read
+        sure = partial(homogeneity, original, release, column, earlier=earlier, **beside)
+        yield f"two releases: {column}", sure
+
+
+def _shared_secrets(tables: Aligned, columns: list[str]) -> list[str]:
+    """Return the columns that people alike may share: sensitive ones, or a few categories."""
+    if tables.of_role(Role.SENSITIVE, Role.TARGET):
+        return columns
+    words = [name for name in columns if name not in tables.original.number_names]
+    return (words or columns)[:_MOST_SHARED]
+
+
+def _membership_figures(attacks: Sequence[AttackResult]) -> dict[str, float]:
+    """Return the measures that the attack on membership leaves beside its rate."""
+    return {
+        name: value
+        for result in attacks
+        for name, value in result.details.items()
+        if name.startswith("membership_")
+    }
+
+
+def _tried_members(attacks: Sequence[AttackResult]) -> int:
+    return next((result.attempts for result in attacks if result.name == "membership"), 0)
 
 
 def _known_beside(column: str, known: list[str] | None) -> list[str] | None:

@@ -32,6 +32,7 @@ from tulle.condense._notes import warn_weaker
 from tulle.condense._people import locate_people
 from tulle.condense._shaped import (
     ShapedTable,
+    classes_of,
     fit_shaped,
     plan_checks,
     refuse_broken,
@@ -188,12 +189,13 @@ class ClassCondenser(BaseEstimator):
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         self._withheld = frame.height - int(self.class_counts_.sum())
         inside = members >= 0
-        table, codes = frame.filter(inside), labels.codes[inside]
+        table = frame.filter(inside)
         people = None if people is None else people[inside]
-        classes, least = (labels.schema, codes), int(self.levels_.max())
         self._shaped: ShapedTable | None = None
         self._accept = template.accept_broken_rules
-        if template._keeps_shape and all(len(unit.classes) == 1 for unit in units):
+        classes = classes_of(labels, units, members, rng)
+        least = int(self.levels_.max())
+        if template._keeps_shape:
             groups = members[inside]
             wanted = [column.demand for column in sensitive]
             self._shaped = fit_shaped(

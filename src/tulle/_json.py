@@ -1,9 +1,10 @@
-"""Values that JSON can hold, and columns as text inside of it."""
+"""Values that JSON can hold, JSON of strangers, and columns as text inside of it."""
 
 from __future__ import annotations
 
 import base64
 import io
+import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,18 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # an array or a number of NumPy
         return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return what a text says that anybody may have written.
+
+    Raises a plain ValueError for whatever is wrong with it: brackets nested by the thousand and
+    numbers of thousands of digits included.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def series_to_text(series: pl.Series) -> str:

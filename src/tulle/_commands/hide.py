@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import VICTIMS
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
+from tulle._commands._sources import (
+    check_files,
+    signing_key,
+    source_entry,
+    sources_read,
+    writing_beside,
+)
 from tulle._plurals import counted
 from tulle._random import seed_policy
 from tulle.errors import ParameterError
@@ -25,6 +31,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Chart, Guarantee, Section
     from tulle._types import FilePath
     from tulle.auditing.audit import Audit
+    from tulle.keys import SigningKey
     from tulle.releases import Manifest
     from tulle.rules.hider import Report, RuleHider
     from tulle.transactions import Transactions
@@ -157,6 +164,7 @@ def hide(
     policy: FilePath | None = None,
     report: FilePath | None = None,
     seed: int | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
@@ -166,15 +174,15 @@ def hide(
     Options left at None follow the policy, else the defaults. With ``stream`` the file goes
     through SWA window by window in bounded memory.
     """
-    reads = {"INPUT": source, "--rules": rules, "--policy": policy}
+    reads = {"INPUT": source, "--rules": rules, "--policy": policy, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
+    signer = signing_key(sign_key)
     chosen = resolve("hide", Hiding(), policy, given)
     with chosen.naming():
         options = _settled(chosen, stream=stream)
         wishes = read_rules(rules)
-        run = _Run(
-            source, output, wishes, options, seed, sources_read(source, rules, policy), force
-        )
+        sources = sources_read(source, rules, policy, sign_key)
+        run = _Run(source, output, wishes, options, seed, sources, signer, force)
         made = run.streamed() if stream else run.whole(attacked=report is not None)
     if report is not None:
         page = audit_of(made.summary, made.report, made.attacks, _held(wishes, options), command)
@@ -192,6 +200,7 @@ class _Run(NamedTuple):
     options: Hiding
     seed: int | None
     sources: tuple[str, ...]
+    signer: SigningKey | None
     force: bool
 
     def whole(self, *, attacked: bool) -> Hidden:
@@ -266,7 +275,14 @@ class _Run(NamedTuple):
         from tulle.releases import write_release
 
         manifest = _manifest(entry, self.options, summary, self.wishes, self.seed)
-        write_release(self.output, put, manifest, sources=self.sources, force=self.force)
+        write_release(
+            self.output,
+            put,
+            manifest,
+            sources=self.sources,
+            sign_key=self.signer,
+            force=self.force,
+        )
 
 
 def _settled(options: Hiding, *, stream: bool) -> Hiding:

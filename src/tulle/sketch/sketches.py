@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 from tulle._files import digest
 from tulle._types import FilePath, Floats
 from tulle.errors import DataError, ParameterError
+from tulle.keys import SigningKey
 from tulle.releases import Manifest, has_manifest, read_manifest, write_release
 
 # Sketches in files: Parquet (a ragged list a record) or npz (zero-padded), with a manifest.
@@ -34,6 +35,7 @@ def write_sketches(
     *,
     source: Mapping[str, Any] | None = None,
     sources: tuple[FilePath, ...] = (),
+    sign_key: SigningKey | None = None,
     force: bool = False,
 ) -> Manifest:
     """Writes parts of sketches, made alike, as one release with its manifest; or nothing at all.
@@ -67,7 +69,7 @@ def write_sketches(
         source=described,
         seed="key",
     )
-    return write_release(path, put, manifest, sources=sources, force=force)
+    return write_release(path, put, manifest, sources=sources, sign_key=sign_key, force=force)
 
 
 def check_kind(path: FilePath) -> None:
@@ -363,6 +365,7 @@ class Sketches:
         *,
         source: Mapping[str, Any] | None = None,
         sources: tuple[str | os.PathLike[str], ...] = (),
+        sign_key: SigningKey | None = None,
         force: bool = False,
     ) -> Manifest:
         """Write the sketches with their manifest, or nothing at all.
@@ -375,6 +378,8 @@ class Sketches:
             What the manifest says of the source.
         sources : tuple of path-like
             Files that must not be overwritten.
+        sign_key : SigningKey, optional
+            Signs the manifest.
         force : bool
             Replace a release that exists.
 
@@ -382,7 +387,9 @@ class Sketches:
         -------
         Manifest
         """
-        return write_sketches([self], path, source=source, sources=sources, force=force)
+        return write_sketches(
+            [self], path, source=source, sources=sources, sign_key=sign_key, force=force
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Sketches:

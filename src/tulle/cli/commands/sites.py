@@ -210,6 +210,7 @@ def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) ->
     help="What attackers in the report may know: a table of other people. Default: your own.",
 )
 @options.seed
+@options.sign_key
 @options.force
 @options.as_json
 def encode(source: str, output: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
@@ -233,9 +234,10 @@ def encode(source: str, output: str, as_json: bool, key_file: str | None, **argu
 @command.command()
 @click.argument("tables", nargs=-1, required=True, metavar="ENCODED...")
 @options.output
+@options.sign_key
 @options.force
 @options.as_json
-def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> None:
+def join(tables: tuple[str, ...], output: str, as_json: bool, **arguments: Any) -> None:
     """For the miner: one table of the codes of several sites.
 
     Refuses codes of different agreements, different columns, changed files, and the same table
@@ -245,7 +247,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
     from tulle.cli._output import where_to_look, working
 
     with working():
-        made = make(tables, output, force=force)
+        made = make(tables, output, **arguments)
     _show(made, "Joined", as_json, where_to_look(output))
 
 

@@ -50,21 +50,20 @@ LIMITS = (
 def recovery(
     released: Transactions, rules: Sequence[Rule], options: Hiding, seed: int | None
 ) -> dict[str, AttackFigures]:
-    """The attack, where thresholds of mining were given and every cell is known."""
-    from tulle._attacks.rules import rule_recovery
+    """The attacks, where thresholds of mining were given and every cell is known."""
+    from tulle._attacks.rules import rule_recovery, rule_steps
     from tulle._random import as_generator
 
     if released.unknown is not None or options.min_support is None:
         return {}
-    found = rule_recovery(
-        released,
-        rules,
-        support_count("hide", options.min_support, len(released)),
-        confidence_if_any("hide", options.min_confidence),
-        as_generator(seed),
+    support = support_count("hide", options.min_support, len(released))
+    confidence = confidence_if_any("hide", options.min_confidence)
+    attacks = (
+        rule_recovery(released, rules, support, confidence, as_generator(seed)),
+        rule_steps(released, rules, support, confidence),
     )
-    # whoever is told that it works is told where to look
-    return {found.name: {**found.to_dict(), "owner_only": True}}
+    # whoever is told that one works is told where to look
+    return {found.name: {**found.to_dict(), "owner_only": True} for found in attacks}
 
 
 def audit_of(
@@ -130,7 +129,7 @@ class Hiding(Options):
     method: str | None = None  # best; streamed: swa
     min_support: float | int | str | None = None
     min_confidence: float | str | None = None
-    margin: float | str = 0.0
+    margin: float | str = "random"
     disclosure: float | str | None = None
     window: int | None = None
     victim: str | None = None  # of swa: transaction
@@ -234,13 +233,17 @@ class _Run(NamedTuple):
 
     def streamed(self) -> Hidden:
         """Window by window, in bounded memory."""
-        from tulle.rules._sensitive import Thresholds
+        from tulle._random import as_generator
+        from tulle.rules._sensitive import Thresholds, drawn_margins
         from tulle.rules._stream import hide_stream
 
         options = self.options
         _check_stream(self.source, self.output, self.wishes, options)
-        names = ("min_support", "min_confidence", "margin", "disclosure")
-        thresholds = Thresholds("hide", **{name: getattr(options, name) for name in names})
+        rng = as_generator(self.seed)
+        margins = drawn_margins("hide", self.wishes.rules, options.margin, rng)
+        names = ("min_support", "min_confidence", "disclosure")
+        asked = {name: getattr(options, name) for name in names}
+        thresholds = Thresholds("hide", **asked, margins=margins)
         window = check_int("hide", "window", options.window, 1)
         victim = check_choice("hide", "victim", options.victim, VICTIMS)
         summary: dict[str, Any] = {}
@@ -255,7 +258,7 @@ class _Run(NamedTuple):
                 thresholds,
                 window=window,
                 victim=victim,
-                random_state=self.seed,
+                random_state=rng,
             )
             report.extend(found.report)
             summary.update(
@@ -370,13 +373,15 @@ def _manifest(
 ) -> Manifest:
     from tulle.releases import Manifest
 
-    asked = ["min_support", "min_confidence", "margin"]
+    asked = ["min_support", "min_confidence"]
     if options.disclosure is not None:  # thresholds then only serve to measure
         asked = ["disclosure"]
     own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
     return Manifest(
         method="hide",
-        parameters={**options.values(), "rules": len(wishes.rules)},
+        # a margin that is the same for all rules would tell where to look for them
+        parameters={n: v for n, v in options.values().items() if n != "margin"}
+        | {"rules": len(wishes.rules)},
         guarantee={name: getattr(options, name) for name in asked} | {"rules_with_their_own": own},
         # true of whatever gets a name: hiding counts in the release and raises if it does not hold
         verified={_held(wishes, options): True},

@@ -16,7 +16,11 @@ from tulle.cli import _output as output
 @click.option("--rules", required=True, metavar="FILE", help="Rules to hide, one a line: a, b -> c")
 @click.option("--min-support", metavar="SHARE", help="0.1%, 0.001, or a count of baskets.")
 @click.option("--min-confidence", metavar="SHARE", help="60% or 0.6.")
-@click.option("--margin", type=options.Share(), help="Stay below (1 - margin) times a threshold.")
+@click.option(
+    "--margin",
+    metavar="SHARE",
+    help="Stay below (1 - margin) times a threshold: one for all rules, or random.  [random]",
+)
 @click.option("--disclosure", metavar="SHARE", help="psi: share of each rule's baskets that stays.")
 @click.option("--method", type=click.Choice(HIDING_METHODS), help="How.  [best]")
 @click.option("--window", type=int, help="Baskets in a window of swa.  [all; streamed: 50,000]")

@@ -3,15 +3,15 @@
 Hiding takes a rule below the thresholds of mining, and cheap hiding takes it only just below. The
 *competitor* mines the release with thresholds that are a tenth lower, and looks at the rules that
 appear then: both their sides are frequent, only the rule is missing. The nearer a rule stays to
-its threshold, the more it is suspected. Right if a hidden rule shows, or is among the first
-suspects, of whom there are as many as rules were hidden. Guessing is to name as many by lot among
-all rules at the lowered thresholds; the control are the rules that just miss and that nobody hid:
-how often one of them is suspected.
+its threshold, the more it is suspected. Right if a hidden rule is found, or is among the first
+suspects, of whom there are as many as rules were hidden. Guessing means naming as many at random
+among all rules at the lowered thresholds; the control is how often a rule that just misses the
+thresholds, and that nobody hid, is suspected.
 
-The *counter of steps* knows more of how rules are hidden: a basket more, and the rule would show
-again. With one margin for all rules, all of them stop one step below the same level, which the
-margin need not be known for: of all levels it is the one where too many rules stop. Everything that
-stops there is suspected.
+The *counter of steps* knows how rules are hidden: with one more basket the rule would be found
+again. With one margin for all rules, they all stop one step below the same level, and the margin
+need not be known to find it: it is the level at which too many rules stop. Every rule that stops
+there is suspected.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def rule_recovery(
     min_confidence: Fraction,
     rng: np.random.Generator,
 ) -> AttackResult:
-    """Hidden rules are looked for among those that just miss the thresholds.
+    """Look for hidden rules among those that just miss the thresholds.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def rule_recovery(
         The thresholds that they were hidden at: a number of baskets, and a share.
     """
     if not hidden:
-        raise DataError("recovery needs at least one hidden rule")
+        raise DataError("rule recovery needs at least one hidden rule")
     longest = max(len(rule.consequent) for rule in hidden)
     secrets = np.unique(_keys_of(released, hidden))
     low = max(1, math.ceil(min_support * (1 - GAP)))
@@ -76,10 +76,10 @@ def rule_recovery(
         min(1.0, len(secrets) / max(1, len(found))) * int(secret.sum()),
         int((~secret[suspects]).sum()) if innocent else None,
         innocent or None,
-        story="A competitor mines the release with thresholds that are a tenth lower and suspects "
-        "the rules that come nearest to the true ones, as many as were hidden. Right if a "
-        "suspect was hidden, or if a hidden rule still shows; the control is how often a rule that "
-        "nobody hid is suspected.",
+        story="A competitor mines the release with thresholds that are a tenth lower and "
+        "suspects the rules that come nearest to the true ones, as many as were hidden. "
+        "Right if a suspect was hidden, or if a hidden rule is still found; the control "
+        "is how often a rule that nobody hid is suspected.",
         details={"rules that just miss the thresholds": len(candidates)},
     )
 
@@ -90,7 +90,7 @@ def rule_steps(
     min_support: int,
     min_confidence: Fraction,
 ) -> AttackResult:
-    """Hidden rules are looked for one step below the level where too many rules stop.
+    """Look for hidden rules one step below the level where too many rules stop.
 
     Parameters
     ----------
@@ -140,12 +140,12 @@ def rule_steps(
 
 
 def _limits(min_support: int, min_confidence: Fraction, margin: float) -> tuple[int, float]:
-    """The support and the confidence below which a rule with a margin is hidden."""
+    """Return the support and the confidence below which a rule with a margin is hidden."""
     return math.ceil(round(min_support * (1 - margin), 9)), float(min_confidence) * (1 - margin)
 
 
 def _one_step_below(whole: Codes, antecedent: Codes, limit: int, sure: float) -> Flags:
-    """Which rules one more basket would take to the limit, by support or by confidence."""
+    """Return which rules one more basket would take to the limit, by support or by confidence."""
     confident = whole >= sure * antecedent
     by_support = (whole == limit - 1) & confident
     more = (whole + 1 >= sure * antecedent) | (whole + 1 >= sure * (antecedent + 1))
@@ -153,7 +153,7 @@ def _one_step_below(whole: Codes, antecedent: Codes, limit: int, sure: float) ->
 
 
 def _crowded(counts: Floats) -> int:
-    """The level at which most rules stop, compared with the levels around it."""
+    """Return the level at which most rules stop, compared with the levels around it."""
     around = [
         np.median(np.delete(counts[max(0, i - _NEAR) : i + _NEAR + 1], min(i, _NEAR)))
         for i in range(len(counts))
@@ -162,7 +162,7 @@ def _crowded(counts: Floats) -> int:
 
 
 def _strength(found: Implications, min_support: int, min_confidence: float) -> Floats:
-    """How near each rule comes to the thresholds: 1 or more shows."""
+    """Compute how near each rule comes to the thresholds: 1 or more reaches them."""
     support = found.itemsets.support.astype(np.float64)
     whole, antecedent = support[found.whole], support[found.antecedent]
     by_support = whole / min_support

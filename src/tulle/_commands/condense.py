@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 LIMITS = (
     "What all members of a group share: it shows in the group's mean.",
-    "The last member of a group, from somebody who knows all the others.",
+    "The last member of a group, to someone who knows all the others.",
     "The lowest and highest value of each column, unless the policy gives public bounds.",
 )
 
@@ -62,7 +62,7 @@ class Condensing(Options):
 
 
 class Condensed(NamedTuple):
-    """What is to be said of a finished release."""
+    """The outcome of a finished release."""
 
     summary: dict[str, Any]
     levels: list[dict[str, Any]]
@@ -91,7 +91,7 @@ def condense(
     follow the policy, else the defaults.
     """
     if control is not None and report is None:
-        raise ParameterError("--control is for the audit: name a --report too")
+        raise ParameterError("--control is for the audit: pass --report as well")
     format_of(source), format_of(output)
     reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
@@ -126,32 +126,32 @@ def condense(
         force=force,
     )
     if found is not None and report is not None:
-        with writing_beside(f"the release {display_name(output)} is there", report):
+        with writing_beside(f"the release {display_name(output)} was written", report):
             found.save(report, force=force)
     notes = [*unit_notes(columns), *condenser.notes_]
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
 def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
-    """Refuse options that would change nothing."""
+    """Raise if options would change nothing."""
     with options.naming():
         check_choice("condense", "small_classes", options.small_classes, SMALL_CLASSES)
     if options.on_command_line("small_classes") and class_column(columns, table) is None:
-        raise ParameterError("--small-classes needs classes: name their column with --target")
+        raise ParameterError("--small-classes needs classes: name the column with --target")
     if options.on_command_line("time") and options.grouping != "best":
-        raise ParameterError("--time is the budget of --grouping best: ask for that too")
+        raise ParameterError("--time is the budget of --grouping best: pass that as well")
     levels = column_of(columns, Role.LEVEL)
     if levels is not None and not (options.k is None and options.min_group is None):
         raise ParameterError(
-            f"the levels in column '{levels.name}' take the place of --k and --min-group: leave "
-            "these out, or give the column the role 'ignored'"
+            f"the levels in column '{levels.name}' replace --k and --min-group: drop these "
+            "options, or give the column the role 'ignored'"
         )
 
 
 def _release(
     original: pl.DataFrame, columns: list[Column], options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
-    """Return the fitted condenser and the released table, columns in their old order."""
+    """Return the fitted condenser and the released table, columns in their original order."""
     from tulle.condense.condenser import Condenser
 
     target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
@@ -200,7 +200,9 @@ def _by_class(
         random_state=options.seed,
     )
     if original.width == 1:
-        raise DataError(f"there is no column besides the target '{target}': nothing to condense")
+        raise DataError(
+            f"there is no column other than the target '{target}': there is nothing to condense"
+        )
     X_new, y_new = by_class.fit_resample(original.drop(target), original[target])
     whole = X_new.with_columns(pl.Series(target, y_new))
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
@@ -299,7 +301,7 @@ def _compared(
 def _audited(
     condenser: Any, tables: Aligned, columns: list[Column], options: Condensing, command: str
 ) -> Audit:
-    """The audit, with what only the maker of the release knows."""
+    """Return the audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
     from tulle.auditing._pictures import group_section, left_out_section, notes_section
     from tulle.auditing.audit import audited
@@ -308,11 +310,11 @@ def _audited(
     found = audited(tables, options.seed, k=max(smallest, 2), title="Condensed table")
     return found.extended(
         guarantee={
-            "text": "Nobody stands alone. Every released record was drawn from the mean and "
-            "covariance of a group at least as large as each of its members asked for.",
+            "text": "Every released record was drawn from the mean and covariance of a group at "
+            "least as large as each of its members requires.",
             "rows": [
                 {
-                    "name": f"smallest group of those who asked for {row.level:,}",
+                    "name": f"smallest group of those who require {row.level:,}",
                     "asked": row.level,
                     "found": row.smallest_group,
                     "holds": row.smallest_group >= row.level,

@@ -30,7 +30,7 @@ def demo(
     command: str = "",
     force: bool = False,
 ) -> Demonstrated:
-    """Breast cancer data: 80 % are condensed class by class, 20 % stay apart as the control."""
+    """Condense 80 % of the breast cancer data class by class; 20 % are held out as the control."""
     place = Path(folder)
     place.mkdir(exist_ok=True)
     table = breast_cancer()
@@ -66,7 +66,7 @@ def demo(
 
 
 def breast_cancer() -> pl.DataFrame:
-    """569 tumours, 30 measures and the diagnosis."""
+    """Load 569 tumours, 30 measures and the diagnosis."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer()

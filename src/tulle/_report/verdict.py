@@ -1,11 +1,11 @@
 """The verdict: what a reader must know first, in plain words.
 
-The order of what counts: a broken guarantee, a gate that failed, an attack with an excess
+In order of importance: a broken guarantee, a gate that failed, an attack with an excess
 that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
-of Bonferroni for their number. To have been in the data is a smaller secret than what is in it,
+of Bonferroni for their number. Having been in the data is a smaller secret than what is in it,
 and no method here hides it: membership weighs less. A rule that is suspected is not yet known:
-its recovery asks for a closer look only. Without a control nobody can say whether an attack on a
-table does well because of the people in it or because columns go together for anybody: then only
+its recovery asks for a closer look only. Without a control it is unknown whether an attack on a
+table does well because of the people in it or because columns are related for anyone: then only
 copies and links of many people are grave, and an inference never is.
 """
 
@@ -40,11 +40,11 @@ def verdict(result: Whole) -> Verdict:
     if broken:
         return _verdict("bad", "Do not release this: what was asked for does not hold.", broken)
     if grave:
-        text = "Do not release this: it tells about people who are in the data."
+        text = "Do not release this: it reveals something about people in the data."
         return _verdict("bad", text, grave + notable)
     if notable:
         asked = _no_control(result["attacks"])
-        than = "guessing, and there is no control to compare it with" if asked else "it should"
+        than = "guessing, and there is no control to compare it with" if asked else "expected"
         text = f"Look closer before you release this: an attack does better than {than}."
         return _verdict("caution", text, notable + asked)
     if not result["attacks"]:
@@ -52,7 +52,7 @@ def verdict(result: Whole) -> Verdict:
         if result["guarantee"] and result["guarantee"]["rows"]:
             return _verdict("good", "What was asked for holds.", [untried])
         return _verdict("none", untried, [])
-    text = "No attack that was tried tells more about people in the data than about anybody."
+    text = "No attack revealed more about people in the data than about anyone else."
     return _verdict("good", text, _caveats(result["attacks"]))
 
 
@@ -63,8 +63,8 @@ def _verdict(level: Level, text: str, reasons: list[str]) -> Verdict:
 def _broken(result: Whole) -> list[str]:
     promises = result["guarantee"]["rows"] if result["guarantee"] else []
     reasons = [
-        f"Guarantee not met: {row['name']} is {number(row['found'])}, "
-        f"required {number(row['asked'])}."
+        f"Guarantee not met: {row['name']} is {number(row['found'])}, required "
+        f"{number(row['asked'])}."
         for row in promises
         if not row["holds"]
     ]
@@ -74,12 +74,12 @@ def _broken(result: Whole) -> list[str]:
 def _gate_told(gate: Gate) -> str:
     limit = number(gate["limit"])
     if gate["value"] is None:  # the public edition may not tell it
-        return f"Gate not met: {gate['name']}; the limit is {limit}."
-    return f"Gate not met: {gate['name']} is {number(gate['value'])}, the limit is {limit}."
+        return f"Gate failed: {gate['name']}; the limit is {limit}."
+    return f"Gate failed: {gate['name']} is {number(gate['value'])}, the limit is {limit}."
 
 
 def grade(name: str, attack: AttackFigures, tried: int) -> str:
-    """'grave', 'notable' or '' for the excess of one of ``tried`` attacks.
+    """Return 'grave', 'notable' or '' for the excess of one of ``tried`` attacks.
 
     A grade that was given before stays: the public edition rounds figures, not grades.
     """
@@ -97,7 +97,7 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
 
 
 def _attacks_graded(result: Whole, wanted: str) -> list[str]:
-    """What is to be said of the attacks of a grade: the worst of each kind, the worst first."""
+    """Describe the attacks of a grade: the worst of each kind, the worst first."""
     attacks = result["attacks"]
     found = [n for n, attack in attacks.items() if grade(n, attack, len(attacks)) == wanted]
     found.sort(key=lambda name: -attacks[name]["risk"])
@@ -121,24 +121,24 @@ def _told(name: str, attack: AttackFigures) -> str:
 
 
 def _caveats(attacks: Mapping[str, AttackFigures]) -> list[str]:
-    notes = ["This is evidence about these attacks, not a proof against all."]
+    notes = ["This is evidence about these attacks, not proof against all attacks."]
     notes += _no_control(attacks)
     failed = sum(bool(attack["failed"]) for attack in attacks.values())
     if failed:
         notes.append(
-            f"{failed} of {len(attacks)} attacks did no better than guessing: that is no evidence "
-            "of safety."
+            f"{failed} of {len(attacks)} attacks did no better than guessing: that is not "
+            "evidence of safety."
         )
     return notes
 
 
 def _no_control(attacks: Mapping[str, AttackFigures]) -> list[str]:
-    """What is missing if attacks that a control would explain have none."""
+    """Say what is missing if attacks that a control would explain have none."""
     explained = [n for n in attacks if n.partition(":")[0] in _GRAVE_WITHOUT_CONTROL]
     if not explained or any(attacks[name]["control"] is not None for name in explained):
         return []
     return [
-        "No control was given: the attacks are compared with guessing only, and what the release "
-        "tells about anybody counts as a risk. Keep some records out of the release and pass them "
-        "as the control."
+        "No control was given: the attacks are compared with guessing only, and what the "
+        "release reveals about anyone counts as a risk. Keep some records out of the release "
+        "and pass them as the control."
     ]

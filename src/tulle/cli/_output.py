@@ -1,4 +1,4 @@
-"""How commands speak: a summary table for people, JSON for machines, progress on a terminal."""
+"""How commands report: a summary table for people, JSON for machines, progress on a terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STEERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 @contextmanager
 def working() -> Iterator[None]:
-    """Shows the progress of what is done inside, if standard error is a terminal."""
+    """Show progress inside the block, if standard error is a terminal."""
     from tulle._progress import shown
 
     with shown():
@@ -41,7 +41,7 @@ def show(
     tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     notes: Sequence[str] = (),
 ) -> None:
-    """Prints a summary (name -> value), then tables of rows, then where to look next.
+    """Print a summary (name -> value), then tables of rows, then where to look next.
 
     With ``as_json`` the same goes out as one JSON object, the tables under their titles.
     """
@@ -51,7 +51,7 @@ def show(
             return
         from rich.console import Console
 
-        # names of files and columns are shown as they are, with all their [brackets] and :colons:
+        # names of files and columns are shown unchanged, with all their [brackets] and :colons:
         console = Console(markup=False, emoji=False)
         console.print(_pairs(title, summary))
         for name, rows in (tables or {}).items():
@@ -64,13 +64,13 @@ def show(
 
 
 def warn(text: str) -> None:
-    """Says at once, on standard error, what should not be overlooked; notes do not repeat it."""
+    """Print a warning on standard error at once; notes do not repeat it."""
     _warned().add(text)
     say(f"warning: {text}")
 
 
 def say(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     print(f"tulle: {printable(text)}", file=sys.stderr)
 
 
@@ -81,7 +81,7 @@ def _warned() -> set[str]:
 
 
 def printable(text: str) -> str:
-    """Without what would steer a terminal: a name may hold anything."""
+    """Strip what would control a terminal: a name may hold anything."""
     return _STEERS.sub(_escaped, text)
 
 
@@ -91,7 +91,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 @contextmanager
 def _read_by_somebody() -> Iterator[None]:
-    """Say that the reader (``| head``) is gone; click and rich would end with exit code 1."""
+    """Report that the reader (``| head``) is gone; click and rich would exit with code 1."""
     try:
         yield
         sys.stdout.flush()
@@ -103,7 +103,7 @@ def _read_by_somebody() -> Iterator[None]:
 
 
 def command_line() -> str:
-    """The command as a report may show it: without seed, password or query."""
+    """Return the command as a report may show it: without seed, password or query."""
     from tulle.io._formats import display_name
 
     words = []
@@ -115,11 +115,11 @@ def command_line() -> str:
 
 
 def where_to_look(release: str, report: str | None = None) -> list[str]:
-    """The last lines of a releasing command."""
+    """Return the last lines of a releasing command."""
     from tulle.io._formats import display_name, is_sql
 
-    beside = "_manifest" if is_sql(release) else ".manifest.json"
-    lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + beside)}"]
+    suffix = "_manifest" if is_sql(release) else ".manifest.json"
+    lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + suffix)}"]
     return lines + ([f"report    {report}"] if report else [])
 
 
@@ -136,7 +136,7 @@ def _pairs(title: str, summary: Mapping[str, Any]) -> Any:
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], console: Console) -> Iterator[Any]:
-    """Give a table; if not even its longest words fit, each row as pairs below each other."""
+    """Yield a table; if not even its longest words fit, yield each row as pairs."""
     from rich.measure import Measurement
     from rich.table import Table
 
@@ -157,7 +157,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], console: Console) -> I
 
 
 def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Return how a column is laid out: sentences give way, numbers and single words do not."""
+    """Return how a column is laid out: sentences wrap, numbers and single words do not."""
     from rich.cells import cell_len
 
     heading = name.replace("_", "\n")

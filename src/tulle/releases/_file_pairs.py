@@ -1,11 +1,11 @@
 """A release as two files.
 
-``release.parquet`` has its manifest beside it, ``release.parquet.manifest.json``. The manifest is
+``release.parquet`` has its manifest next to it, ``release.parquet.manifest.json``. The manifest is
 put down first under the name ``.next``, then the data takes its name (this is the moment at which
 the release exists), then the manifest takes its own. A run that is killed in between is completed
 or undone by :func:`settle`, which reading, verifying and writing call first: what there is
 afterwards is the old release or the new one, never a mixture. Meanwhile the folder is locked, so
-that nobody undoes what a living run is about to complete.
+that no other run undoes what a live one is about to complete.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _LARGEST = 64 << 20  # bytes of a manifest: one with 100,000 columns has a fifth
 
 
 def manifest_path(release: str | os.PathLike[str]) -> Path:
-    """Where the manifest of a release is."""
+    """Return where the manifest of a release is."""
     path = Path(release)
     if not path.name:
-        raise DataError(f"'{release}' is no file: name the file of a release")
+        raise DataError(f"'{release}' is not a file: give the path of a release")
     return path.with_name(path.name + ".manifest.json")
 
 
@@ -47,7 +47,7 @@ def check_target(
     sources: tuple[str | os.PathLike[str], ...] = (),
     force: bool = False,
 ) -> None:
-    """Refuses a source as the output, and what exists unless ``force``."""
+    """Refuse to write over a source, or over what exists unless ``force``."""
     for source in sources:
         refuse_same(source, path)
         refuse_same(source, manifest_path(path))
@@ -63,7 +63,7 @@ def write(
     sign_key: SigningKey | None = None,
     force: bool = False,
 ) -> Manifest:
-    """Writes both files, or none."""
+    """Write both files, or none."""
     target, beside = Path(path), manifest_path(path)
     settle(target)
     with ExitStack() as until_both_are_named:
@@ -81,7 +81,7 @@ def write(
 
 
 def settle(path: str | os.PathLike[str]) -> None:
-    """Completes or undoes what a killed run left between its two steps."""
+    """Complete or undo what a killed run left between its two steps."""
     beside = manifest_path(path)
     staged = _next(beside)
     for file in (path, beside, staged):
@@ -116,9 +116,9 @@ def digest_of(path: str | os.PathLike[str]) -> str:
 
 
 def _content(file: Path) -> bytes:
-    """What a manifest says, if it is of a size that manifests have."""
+    """Return the content of a manifest, unless it is larger than any manifest."""
     if file.stat().st_size > _LARGEST:
-        raise DataError(f"{file} is larger than any manifest of Tulle")
+        raise DataError(f"{file} is too large for a Tulle manifest")
     return file.read_bytes()
 
 

@@ -87,7 +87,7 @@ class Manifest:
 
     @property
     def holds(self) -> bool:
-        """Whether something was verified and all of it is True: no number or word stands for it."""
+        """Return whether something was verified and all of it is True; nothing else counts."""
         return bool(self.verified) and all(value is True for value in self.verified.values())
 
     def signed(self, key: SigningKey) -> Manifest:
@@ -188,9 +188,12 @@ class Manifest:
         try:
             found = cls(**read_json(text))
         except (ValueError, TypeError):
-            raise DataError(f"{place} is not a manifest of Tulle") from None
+            raise DataError(f"{place} is not a Tulle manifest") from None
         if type(found.format) is int and found.format > FORMAT:
-            raise DataError(f"{place} has format {found.format}: this Tulle reads up to {FORMAT}")
+            raise DataError(
+                f"{place} has format {found.format}: this version of Tulle reads formats up to "
+                f"{FORMAT}"
+            )
         sections = [getattr(found, part.name) for part in fields(cls) if "Mapping" in part.type]
         words = (found.method, found.seed, found.created)
         if (
@@ -199,5 +202,5 @@ class Manifest:
             or not all(isinstance(part, dict) for part in sections)
             or not all(isinstance(word, str) for word in words)
         ):
-            raise DataError(f"{place} is not a manifest of Tulle")
+            raise DataError(f"{place} is not a Tulle manifest")
         return found

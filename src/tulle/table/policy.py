@@ -33,6 +33,8 @@ from tulle.table.schema import WEIGHTS, Column, Kind, Role
 COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
 _ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
 _ENTRIES = ("kind", "role", "weight", "bounds", "reason")
+_LONGEST = 4 << 20  # characters: 10,000 columns take half of it
+_MOST_DOTS = 100  # in a line
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -184,8 +186,11 @@ def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None
 
 def parse_policy(text: str) -> Policy:
     """Parse a policy from TOML."""
+    _refuse_nested(text)
     try:
         entries = tomllib.loads(text)
+    except RecursionError:
+        raise PolicyError("not valid TOML: nested too deeply") from None
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
     for name, value in entries.items():
@@ -199,6 +204,21 @@ def parse_policy(text: str) -> Policy:
         if len(having) > 1:
             raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
     return Policy(columns, MappingProxyType(entries))
+
+
+def _refuse_nested(text: str) -> None:
+    """Raise for what takes a TOML parser hours or gigabytes: keys of thousands of dotted parts."""
+    if len(text) > _LONGEST:
+        raise PolicyError(f"longer than {_LONGEST >> 20} MiB: a policy is a short file")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > _MOST_DOTS and not _is_comment(line):
+            raise PolicyError(
+                f"line {number}: more than {_MOST_DOTS} dots: split it, or quote less"
+            )
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
 
 
 def _column(name: str, entry: Any) -> Column:

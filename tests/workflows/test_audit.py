@@ -77,7 +77,7 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
     original = pl.read_csv(files / "original.csv").with_columns(name=pl.lit("x"))
     original.write_csv(files / "named.csv")
     roles: dict = {"name": {"kind": "text", "role": "identifier"}, "rich": {"role": "sensitive"}}
-    made = Manifest("test", {}, {}, {"smallest group": 40}, columns=roles)
+    made = Manifest("test", {}, {}, {"groups of at least 40": True}, columns=roles)
     release = pl.read_parquet(files / "good.parquet")
     write_release(files / "release.csv", release.write_csv, made)
     found = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30).to_dict()
@@ -86,7 +86,7 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
     (files / "release.csv").write_text((files / "release.csv").read_text() + "1,2,3,4,no\n")
     changed = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30)
     assert changed.verdict["level"] == "bad"
-    odd = Manifest("test", {}, {}, {"smallest group": 40}, columns={**roles, "a": {"role": "odd"}})
+    odd = Manifest("test", {}, {}, made.verified, columns={**roles, "a": {"role": "odd"}})
     write_release(files / "odd.csv", release.write_csv, odd)
     with pytest.raises(TulleError, match="'a'"):
         audit_files(files / "named.csv", files / "odd.csv")
@@ -180,7 +180,7 @@ def test_limits_are_checked_before_any_work(files: Path) -> None:
 
 
 def test_a_release_that_is_not_what_its_manifest_says_ends_with_1(files: Path) -> None:
-    made = Manifest("test", {}, {}, {"smallest group": 40})
+    made = Manifest("test", {}, {}, {"groups of at least 40": True})
     release = pl.read_parquet(files / "good.parquet")
     write_release(files / "release.csv", release.write_csv, made)
     arguments = (str(files / "original.csv"), str(files / "release.csv"), "--attempts", "20")

@@ -20,7 +20,13 @@ from tulle._commands._columns import (
     words_of,
 )
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
+from tulle._commands._sources import (
+    check_files,
+    signing_key,
+    source_entry,
+    sources_read,
+    writing_beside,
+)
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
 from tulle.table.schema import Column, Role
@@ -76,6 +82,7 @@ def condense(
     target: str | None = None,
     report: FilePath | None = None,
     control: FilePath | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
@@ -88,8 +95,9 @@ def condense(
     if control is not None and report is None:
         raise ParameterError("--control is for the audit: pass --report as well")
     format_of(source), format_of(output)
-    reads = {"INPUT": source, "--policy": policy, "--control": control}
+    reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
+    signer = signing_key(sign_key)
     options = resolve("condense", Condensing(), policy, given)
 
     from tulle.io.read import read_table
@@ -119,7 +127,8 @@ def condense(
         output,
         lambda file: put_table(release, file, output),
         manifest,
-        sources=sources_read(source, policy, control),
+        sources=sources_read(source, policy, control, sign_key),
+        sign_key=signer,
         force=force,
     )
     if found is not None and report is not None:
@@ -284,15 +293,15 @@ def _manifest(
             "groups at least as large as their levels": bool(
                 (condenser.people_ >= condenser.levels_).all()
             ),
-            "smallest group": int(sizes.min()),
-            "fewest people in a group": int(condenser.people_.min()),
-            "smallest group for each level": levels,
-            "rules": rule_entries(condenser, release),
         },
         counts={
             "records": original.height,
             "released": release.height,
             "groups": len(sizes),
+            "smallest group": int(sizes.min()),
+            "fewest people in a group": int(condenser.people_.min()),
+            "smallest group for each level": levels,
+            "rules": rule_entries(condenser, release),
             "suppressed": int(condenser.n_suppressed_),
             "verbatim": int(condenser.n_verbatim_),
             "degenerate groups": int(condenser.n_degenerate_),

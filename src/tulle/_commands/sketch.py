@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, writing_beside
+from tulle._commands._sources import check_files, signing_key, source_entry, writing_beside
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
@@ -297,6 +297,7 @@ def sketch(
     key_file: FilePath | None = None,
     report: FilePath | None = None,
     seed: int | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
@@ -311,11 +312,17 @@ def sketch(
     _refuse_folder(source)
     is_new = key_file is None or not Path(key_file).exists()
     new_key, old_key = (key_file, None) if is_new else (None, key_file)
-    reads = {"INPUT": source, "--policy": policy, "--key-file": old_key}
-    sources = tuple(path for path in (source, policy, key_file) if path is not None)
+    reads = {
+        "INPUT": source,
+        "--policy": policy,
+        "--key-file": old_key,
+        "--sign-key": sign_key,
+    }
+    sources = tuple(path for path in (source, policy, key_file, sign_key) if path is not None)
     check_files(
         reads, release=output, report=report, writes={"the new --key-file": new_key}, force=force
     )
+    signer = signing_key(sign_key)
     options = resolve("sketch", Sketching(), policy, given)
     _refuse_unused(options)
 
@@ -332,7 +339,12 @@ def sketch(
     parts = _sketched(sketcher, _batches(source, options), lengths, sample)
     with options.naming(), _kept(key, new_key, output) as keep:
         manifest = write_sketches(
-            chain(parts, keep), output, source=source_entry(source, 0), sources=sources, force=force
+            chain(parts, keep),
+            output,
+            source=source_entry(source, 0),
+            sources=sources,
+            sign_key=signer,
+            force=force,
         )
     every = np.concatenate(lengths)
     if report is not None and sample is not None:

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._commands._sources import writing_beside
+from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
 from tulle._files import refuse_existing
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import seed_policy
 from tulle.errors import DataError, TulleError
-from tulle.keys import SecretKey
+from tulle.keys import SecretKey, SigningKey
 from tulle.table.schema import Role, Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -234,6 +234,7 @@ def stream(
     key: SecretKey | None = None,
     plain_waiting: bool = False,
     report: str | os.PathLike[str] | None = None,
+    sign_key: str | os.PathLike[str] | None = None,
     force: bool = False,
     command: str = "",
     **options: Any,
@@ -246,13 +247,14 @@ def stream(
     check_places(source, output, state, report)
     if report is not None and not Path(state).exists():  # a stream that resumes renews its report
         refuse_existing(report, force=force)
+    signer = signing_key(sign_key)
     settings = Settings(policy, target, levels, options)
 
     from tulle.stream._checkpoints import Checkpoint, locked
 
     checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     with locked(state):
-        run = _Run(checkpoint, Path(output), settings, force=force)
+        run = _Run(checkpoint, Path(output), settings, signer, force=force)
         try:
             run.open(source, kind, follow=follow, restart=restart)
             with asked_to_stop() as stop:
@@ -274,11 +276,18 @@ class _Run:
     source: Source | None = None
 
     def __init__(
-        self, checkpoint: Checkpoint, output: Path, settings: Settings, *, force: bool
+        self,
+        checkpoint: Checkpoint,
+        output: Path,
+        settings: Settings,
+        signer: SigningKey | None,
+        *,
+        force: bool,
     ) -> None:
         self.checkpoint = checkpoint
         self.output = output
         self.settings = settings
+        self.signer = signer
         self.force = force
         self.made = self.shown = self.resumed_at = 0
         self.written: list[dict[str, Any]] = []
@@ -457,6 +466,7 @@ class _Run:
                 counts=counts_of(self.intake),
                 source=self.source.name,
                 seed=seed_policy(self.settings.options.seed),
+                sign_key=self.signer,
             )
         self.written.append(told)
         self.made, self.shown, self.owes_snapshot = self.made + 1, self.intake.seen, False

@@ -57,13 +57,20 @@ seed_of_attacks = click.option(
     default=None,
     help="Repeat the attacks exactly. Default: the operating system's randomness.",
 )
+sign_key = click.option(
+    "--sign-key",
+    type=FILE,
+    envvar="TULLE_SIGN_KEY",
+    metavar="FILE",
+    help="Sign the manifest with this private key (tulle keygen). Default: TULLE_SIGN_KEY, if set.",
+)
 force = click.option("--force", is_flag=True, help="Replace existing output.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 
 
 def releasing(command: Command) -> Command:
     """Add the options of every command that writes a release."""
-    for option in (as_json, force, seed, report, policy, output, source):
+    for option in (as_json, force, sign_key, seed, report, policy, output, source):
         command = option(command)
     return command
 

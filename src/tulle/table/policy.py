@@ -51,6 +51,8 @@ _ENTRIES = (
     "closeness",
     "reason",
 )
+_LONGEST = 4 << 20  # characters: 10,000 columns take half of it
+_MOST_DOTS = 100  # in a line
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -208,8 +210,11 @@ def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None
 
 def parse_policy(text: str) -> Policy:
     """Parse a policy from TOML."""
+    _refuse_nested(text)
     try:
         entries = tomllib.loads(text)
+    except RecursionError:
+        raise PolicyError("not valid TOML: nested too deeply") from None
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
     rules = _rules(entries.pop("rules")) if "rules" in entries else None
@@ -237,6 +242,21 @@ def _rules(entry: Any) -> tuple[str, ...]:
             raise PolicyError(f"'{name}' in [rules] must be a text such as \"a <= b\", or several")
         rules += texts
     return tuple(rules)
+
+
+def _refuse_nested(text: str) -> None:
+    """Raise for what takes a TOML parser hours or gigabytes: keys of thousands of dotted parts."""
+    if len(text) > _LONGEST:
+        raise PolicyError(f"longer than {_LONGEST >> 20} MiB: a policy is a short file")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > _MOST_DOTS and not _is_comment(line):
+            raise PolicyError(
+                f"line {number}: more than {_MOST_DOTS} dots: split it, or quote less"
+            )
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
 
 
 def _column(name: str, entry: Any) -> Column:

@@ -54,6 +54,7 @@ from tulle.cli import _output as output
 @options.policy
 @options.report
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the attacks in the report.")
+@options.sign_key
 @options.force
 @options.as_json
 def command(as_json: bool, source: str, **arguments: Any) -> None:

@@ -83,6 +83,7 @@ from tulle.cli import _output as output
 @options.policy
 @options.report
 @options.seed
+@options.sign_key
 @options.force
 @options.as_json
 def command(source: str, key: str | None, as_json: bool, **given: Any) -> None:

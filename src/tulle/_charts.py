@@ -25,6 +25,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "class_curve": ("class", "size", "accuracy"),
     "before_after": ("name", "measure", "before", "after", "limit"),
     "error": ("name", "predicted", "measured"),
+    "ranking": ("label", "value", "mark"),
 }
 ORIGINAL, RELEASE, CONTROL = "#4c78a8", "#e8871e", "#8a63b5"
 WIDTH = 760
@@ -293,6 +294,29 @@ def _error(rows: Rows) -> Any:
     return layers.properties(width=WIDTH, height=240)
 
 
+def _ranking(rows: Rows) -> Any:
+    """Bars, the first on top, with a mark for what would be expected."""
+    import altair as alt
+
+    shown = list(rows)[:MOST_NAMES]
+    marked = [row for row in shown if row["mark"] is not None]
+    y = alt.Y(
+        "label:N",
+        sort=[row["label"] for row in shown],
+        title=None,
+        axis=alt.Axis(labelLimit=320),
+    )
+    tip = ["label:N", *(alt.Tooltip(f"{field}:Q", format=".3~g") for field in ("value", "mark"))]
+
+    def layer(known: Rows, field: str) -> Any:
+        x = alt.X(f"{field}:Q", title=None, scale=alt.Scale(zero=True))
+        return alt.Chart(alt.Data(values=list(known))).encode(y=y, x=x, tooltip=tip)
+
+    bars = layer(shown, "value").mark_bar(height=12, color=RELEASE, opacity=0.85)
+    marks = layer(marked, "mark").mark_tick(thickness=4, height=20, color=CONTROL)
+    return alt.layer(bars, marks).properties(width=WIDTH - 120, height=alt.Step(22))
+
+
 # The search for the group size: what each size gives and takes, and for which class.
 
 
@@ -413,4 +437,5 @@ _MAKERS = {
     "class_curve": _class_curve,
     "before_after": _before_after,
     "error": _error,
+    "ranking": _ranking,
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tulle._types import Codes, Floats
+from tulle._types import Codes, Floats, Integers, Ints
 
 MOST_VALUES = 20  # different numbers that are not cut
 
@@ -52,9 +52,9 @@ def number_cells(values: Sequence[Floats]) -> list[Codes]:
     return [np.where(np.isnan(part), 0, at).astype(np.int32) for part, at in zip(values, places)]
 
 
-def joined(tables: Sequence[Codes], sizes: Sequence[int], columns: Sequence[int]) -> list[Codes]:
+def joined(tables: Sequence[Integers], sizes: Sequence[int], columns: Sequence[int]) -> list[Ints]:
     """Number the combinations of some columns, alike in all tables, from 0 without gaps."""
-    keys = [np.zeros(len(table), np.int64) for table in tables]
+    keys: list[Ints] = [np.zeros(len(table), np.int64) for table in tables]
     ends = np.cumsum([len(table) for table in tables])[:-1]
     total = 1
     for column in columns:

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from tulle._metrics.cells import Cells, joined
-from tulle._types import Codes, Floats, Ints
+from tulle._types import Floats, Integers, Ints
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
 _MOST_KEYS = 4_000_000  # counted in an array; beyond that by sorting
@@ -33,7 +33,7 @@ def sets_of(columns: int, k: int, most: int, rng: np.random.Generator) -> list[t
 
 
 def differences(
-    original: Codes, release: Codes, sizes: Sequence[int], sets: Sequence[tuple[int, ...]]
+    original: Integers, release: Integers, sizes: Sequence[int], sets: Sequence[tuple[int, ...]]
 ) -> Floats:
     """Return the L1 difference of each set of columns, between 0 and 2.
 

@@ -136,6 +136,8 @@ def _public_rows(kind: str, rows: Sequence[Mapping[str, Any]], k: int) -> list[A
     if kind == "density":
         kept = [row for row in rows if row["of"] == "release" or (row["count"] or 0) >= k]
         return _rounded(kept)
+    if kind == "ranking":
+        return _rounded([row for row in rows if row.get("count") is None or row["count"] >= k])
     if kind == "groups":
         return [row for row in rows if (row["count"] or 0) >= k]
     if kind == "correlation":

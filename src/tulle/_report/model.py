@@ -105,6 +105,7 @@ class Chart(_Block):
     ``class_curve``     ``class``, ``size``, ``accuracy``
     ``before_after``    ``name``, ``measure``, ``before``, ``after``, ``limit`` (or None)
     ``error``           ``name``, ``predicted``, ``measured``
+    ``ranking``         ``label``, ``value``, ``mark`` (what is expected, or None), [``count``]
     ==================  ================================================================
     """
 
@@ -118,6 +119,7 @@ class Chart(_Block):
         "class_curve",
         "before_after",
         "error",
+        "ranking",
     ]
     rows: list[dict[str, Any]]
     id: NotRequired[str]  # this and the columns of its table are given by the page

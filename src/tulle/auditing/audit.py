@@ -33,6 +33,16 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle._report.model import Changes, Result, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
+from tulle.auditing._fitness import fitness
+from tulle.auditing._fitness_section import fitness_section
+from tulle.auditing._people import (
+    Register,
+    in_register,
+    linkability,
+    linkage_known,
+    section_of_people,
+    uniques,
+)
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
@@ -205,6 +215,7 @@ def audit(
     *,
     target: str | None = None,
     sensitive: Sequence[str] | None = None,
+    known: Any = None,
     estimator: Any = None,
     k: int = 10,
     attempts: int | None = None,
@@ -228,6 +239,9 @@ def audit(
         The column that a miner wants to predict; the policy's, unless given.
     sensitive
         The columns that are inferred; those of the policy, unless given.
+    known
+        A table that an intruder may hold, such as a public register: its people are looked up in
+        the release by the columns that it shares with the original.
     estimator
         Any scikit-learn estimator to train on release and original; gradient boosting by default.
     k
@@ -259,6 +273,7 @@ def audit(
         random_state,
         target=target,
         sensitive=sensitive,
+        known=known,
         estimator=estimator,
         k=k,
         attempts=attempts,
@@ -272,6 +287,7 @@ def audited(
     *,
     target: str | None = None,
     sensitive: Sequence[str] | None = None,
+    known: Any = None,
     estimator: Any = None,
     k: int = 10,
     attempts: int | None = None,
@@ -283,10 +299,15 @@ def audited(
     hidden = _secrets(tables, sensitive, target)
     seed, generator = _seeded(random_state)
 
-    attacks = _attacks(tables, hidden, tried, generator)
+    register = None if known is None else in_register(tables, known)
+    attacks = _attacks(tables, hidden, register, tried, generator)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
     metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator)
+    use, people = spawn(generator, 2)
+    fit = fitness(tables, found, target, k, use)
+    at_risk, excess = section_of_people(tables, fit.cells, _carriers(attacks), k, people, tried)
+    metrics |= fit.metrics | uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
     return Audit(
         {
             "title": title,
@@ -297,6 +318,8 @@ def audited(
             "behind": behind,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [
+                fitness_section(tables, fit, found.behind_each, k),
+                *at_risk,
                 column_section(tables, distances, found.behind_each, k),
                 structure_section(tables, found, k),
                 extreme_section(distances),
@@ -305,6 +328,7 @@ def audited(
             "provenance": {
                 "audit seed": seed,
                 "attempts": f"at most {tried:,} people an attack; all records are searched",
+                **fit.facts,
                 **_left_out(tables, hidden, sensitive),
             },
         }
@@ -321,10 +345,20 @@ def _check_parameters(k: int, attempts: int | None, estimator: Any) -> None:
         )
 
 
+def _carriers(attacks: Sequence[AttackResult]) -> list[str]:
+    """Return the columns that are inferred best, beyond strangers."""
+    found = [result for result in attacks if result.name.startswith("inference:")]
+    return [r.name.partition(":")[2] for r in sorted(found, key=lambda r: -r.risk) if r.risk > 0]
+
+
 def _attacks(
-    tables: Aligned, columns: list[str], attempts: int, generator: np.random.Generator
+    tables: Aligned,
+    columns: list[str],
+    register: Register | None,
+    attempts: int,
+    generator: np.random.Generator,
 ) -> list[AttackResult]:
-    work = list(_planned(tables, columns, attempts))
+    work = list(_planned(tables, columns, register, attempts))
     found = []
     with bar("attacks", len(work)) as advance:
         for (name, attack), rng in zip(work, spawn(generator, len(work))):
@@ -336,7 +370,7 @@ def _attacks(
 
 
 def _planned(
-    tables: Aligned, columns: list[str], attempts: int
+    tables: Aligned, columns: list[str], register: Register | None, attempts: int
 ) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
     """Each attack by name, waiting for its generator."""
     original, release, control = tables.original, tables.release, tables.control
@@ -346,6 +380,9 @@ def _planned(
     yield "near copies", partial(near_copies, original, release, **tried)
     yield "linkage", partial(linkage, original, release, known=known, **tried)
     yield "one to one", partial(linkage_one_to_one, original, release, known=known, **tried)
+    yield "linkability", partial(linkability, original, release, **tried)
+    if register is not None:
+        yield "register", partial(linkage_known, original, release, register=register, **tried)
     yield "singling out", partial(singling_out, original, release, **tried)
     for column in columns:
         beside = _known_beside(column, known)
@@ -370,7 +407,7 @@ def _metrics(
     generator: np.random.Generator,
 ) -> tuple[dict[str, float], dict[str, int]]:
     """The measures, and how many records are behind those that do not look at all of them."""
-    near, model, tell = spawn(generator, 3)
+    near, model = spawn(generator, 2)
     moved = [row["distance"] for row in distances.values()]
     nearness = measures.nearness(tables, near, attempts)
     found = {
@@ -378,7 +415,6 @@ def _metrics(
         "marginal_distance": float(np.mean(moved)),
         "marginal_distance_max": float(np.max(moved)),
         **nearness,
-        **measures.distinguishability(tables, tell),
     }
     behind = {
         **dict.fromkeys(nearness, min(attempts, *map(len, tables.present))),

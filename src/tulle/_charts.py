@@ -314,7 +314,8 @@ def _ranking(rows: Rows) -> Any:
 
     bars = layer(shown, "value").mark_bar(height=12, color=RELEASE, opacity=0.85)
     marks = layer(marked, "mark").mark_tick(thickness=4, height=20, color=CONTROL)
-    return alt.layer(bars, marks).properties(width=WIDTH - 120, height=alt.Step(22))
+    layers = [bars, marks] if marked else [bars]
+    return alt.layer(*layers).properties(width=WIDTH - 120, height=alt.Step(22))
 
 
 # The search for the group size: what each size gives and takes, and for which class.

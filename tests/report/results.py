@@ -60,6 +60,14 @@ def condensed() -> dict[str, Any]:
                     },
                     {
                         "type": "chart",
+                        "chart": "ranking",
+                        "rows": [
+                            {"label": "age", "value": 40.0, "mark": None, "count": 400},
+                            {"label": "sex: f", "value": 0.2, "mark": 0.1, "count": 200},
+                        ],
+                    },
+                    {
+                        "type": "chart",
                         "chart": "groups",
                         "rows": [{"size": 21, "level": 20, "groups": 19, "count": 399}],
                     },

@@ -12,7 +12,7 @@ import numpy as np
 
 from tulle._types import Floats
 
-LEAST = 0.02  # share of the records that a value needs to be a heap
+LEAST = 0.05  # share of the records that a value needs to be a heap
 
 
 class Heaps(NamedTuple):
@@ -26,8 +26,8 @@ class Heaps(NamedTuple):
 def heaps(original: Floats, released: Floats, least: float = LEAST) -> Heaps:
     """Compare the heaps of two columns of numbers without missing values.
 
-    >>> before = np.array([0.0] * 6 + [1.0, 2.0, 3.0, 4.0])
-    >>> heaps(before, np.array([0.0] * 3 + [9.0] * 7), least=0.2)
+    >>> before = np.array([0.0] * 60 + [*range(1, 41)])
+    >>> heaps(before, np.array([0.0] * 30 + [99.0] * 70))
     Heaps(share=0.6, kept=0.5, piled=0.7)
     """
     if not len(original) or not len(released):
@@ -41,5 +41,7 @@ def heaps(original: Floats, released: Floats, least: float = LEAST) -> Heaps:
     on = before >= least
     share = float(before[on].sum())
     kept = float(np.minimum(before, after)[on].sum()) / share if on.any() else None
-    new = (after >= least) & (before < after / 2)
+    # of few records, chance piles up some
+    chance = 4 * np.sqrt(after * (1 / len(original) + 1 / len(released)))
+    new = (after >= least) & (before < after / 2) & (after - before > chance)
     return Heaps(share, kept, float((after - before)[new].max(initial=0.0)))

@@ -267,11 +267,15 @@ def _columns(
 
 
 def _odd(before: pl.Series, after: pl.Series, *, kind: Kind) -> float:
-    """Return the share of values that cannot be: fractions, below zero, words nobody has."""
+    """Return the share of values that cannot be: fractions, below zero, words nobody has.
+
+    A word that stands for rare ones is not odd, as long as it is no more common than they were.
+    """
     if not len(after) or not len(before):
         return 0.0
     if before.dtype != pl.Float64:
-        return 1 - float(after.is_in(before.unique().implode()).sum()) / len(after)
+        new, gone = _lacking(after, before), _lacking(before, after)
+        return max(0.0, new - gone)
     numbers, originals = after.to_numpy(), before.to_numpy()
     odd = np.zeros(len(numbers), bool)
     if kind is not Kind.DATETIME and (originals == np.rint(originals)).all():
@@ -279,6 +283,11 @@ def _odd(before: pl.Series, after: pl.Series, *, kind: Kind) -> float:
     if originals.min() >= 0:
         odd |= numbers < 0
     return float(odd.mean())
+
+
+def _lacking(words: pl.Series, others: pl.Series) -> float:
+    """Return the share of words that are not among others."""
+    return 1 - float(words.is_in(others.unique().implode()).sum()) / len(words)
 
 
 def _heap_metrics(columns: list[ColumnFitness]) -> dict[str, float]:

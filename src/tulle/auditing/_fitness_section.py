@@ -41,6 +41,7 @@ def _column_blocks(found: Fitness, behind: Mapping[str, int]) -> list[Block]:
             "type": "chart",
             "chart": "ranking",
             "title": "Points that each column loses",
+            "owner_only": True,  # the table rounds
             "help": "1000 less NIST's k-marginal score of the pairs that the column is in: 0 is "
             "perfect, 1000 nothing in common.",
             "rows": [
@@ -55,7 +56,7 @@ def _column_blocks(found: Fitness, behind: Mapping[str, int]) -> list[Block]:
         },
         {
             "type": "table",
-            "title": "Heaps are numbers that 2 % of the records share. Kept: how much of them is "
+            "title": "Heaps are numbers that 5 % of the records share. Kept: how much of them is "
             "still there; piled up: the most that one value gained from nowhere. Odd: released "
             "values of a kind that the original does not have. Gives away: what the AUC of a "
             "classifier that tells the release from people owes to the column.",
@@ -130,6 +131,7 @@ def _group_blocks(tables: Aligned, found: Fitness, k: int) -> list[Block]:
                 "type": "chart",
                 "chart": "ranking",
                 "title": "Subgroups: how far their other columns moved",
+                "owner_only": True,  # of few people, a difference counts one
                 "help": f"Mean total variation within each category of at least {k} people; the "
                 "mark is what chance moves between two samples of these sizes.",
                 "rows": [
@@ -150,6 +152,7 @@ def _group_blocks(tables: Aligned, found: Fitness, k: int) -> list[Block]:
             {
                 "type": "table",
                 "folded": f"Regression of {y} on {x} by subgroup",
+                "owner_only": True,
                 "title": f"Slope of '{y}' over '{x}', by least squares; agrees: no further apart "
                 "than chance would have it.",
                 "columns": ["subgroup", "people", "slope, original", "slope, release", "agrees"],

@@ -196,6 +196,7 @@ _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("marginal_distance", "marginal_distance_max"),
     *("correlation_difference", "correlation_difference_max"),
 )
+_OF_FEW = ("subgroup_distance_max", "nearer_excess_apart")  # about a small part of the people
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
@@ -307,6 +308,7 @@ def audited(
     use, people = spawn(generator, 2)
     fit = fitness(tables, found, target, k, use)
     at_risk, excess = section_of_people(tables, fit.cells, _carriers(attacks), k, people, tried)
+    behind |= dict.fromkeys(_OF_FEW, 0)
     metrics |= fit.metrics | uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
     return Audit(
         {

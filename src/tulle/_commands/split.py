@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import column_of
+from tulle._commands._options import Options
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
 from tulle.io._formats import display_name, format_of
@@ -62,6 +63,26 @@ def split_file(
         f"Next: tulle condense {display_name(output)} -o RELEASE --control {display_name(control)}",
     ]
     return Divided(summary_of(rows, person, target), notes)
+
+
+def drawn_apart(
+    table: pl.DataFrame,
+    columns: list[Column],
+    options: Options,
+    share: float | str | None,
+    seed: int | None,
+) -> Rows | None:
+    """Return which rows a command keeps out of its release, if a share of them is asked for."""
+    if share is None:
+        return None
+    from tulle._random import as_generator, spawn
+    from tulle.table.split import split_rows
+
+    # a generator of its own: with the same seed, the members are condensed as they were before
+    rng = spawn(as_generator(seed), 1)[0]
+    person, target = _name(columns, Role.PERSON), _name(columns, Role.TARGET)
+    with options.naming(share=options.word("holdout")):
+        return split_rows(table, share, person=person, target=target, random_state=rng)
 
 
 def known_columns(table: pl.DataFrame, policy: FilePath | None) -> list[Column]:

@@ -34,9 +34,7 @@ from tulle.cli import _output as output
 @click.option(
     "--person", metavar="COLUMN", help="Whose rows stay together.  [the policy's, or a guess]"
 )
-@click.option(
-    "--target", metavar="COLUMN", help="Equally frequent in both parts.  [the policy's]"
-)
+@click.option("--target", metavar="COLUMN", help="Equally frequent in both parts.  [the policy's]")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),

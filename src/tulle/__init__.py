@@ -19,6 +19,7 @@ _NAMES = {
     "tulle.table.schema": ("Column", "Kind", "Role", "Schema"),
     "tulle.table.policy": ("Policy", "load_policy", "write_policy"),
     "tulle.table.inference": ("infer_columns",),
+    "tulle.table.split": ("split",),
     "tulle.table.uniqueness": ("singling_out",),
     # condensation
     "tulle.condense.condenser": ("Condenser",),

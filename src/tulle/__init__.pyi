@@ -46,6 +46,7 @@ from .table.schema import Column as Column
 from .table.schema import Kind as Kind
 from .table.schema import Role as Role
 from .table.schema import Schema as Schema
+from .table.split import split as split
 from .table.uniqueness import singling_out as singling_out
 from .transactions.baskets import Transactions as Transactions
 from .transactions.fimi import read_fimi as read_fimi

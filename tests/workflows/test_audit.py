@@ -85,7 +85,7 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
     assert [n for n in found["attacks"] if n.startswith("inf")] == ["inference:rich"]
     (files / "release.csv").write_text((files / "release.csv").read_text() + "1,2,3,4,no\n")
     changed = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30)
-    assert changed.verdict["level"] == "bad"
+    assert changed.verdict["privacy"]["level"] == "bad"
     odd = Manifest("test", {}, {}, {"smallest group": 40}, columns={**roles, "a": {"role": "odd"}})
     write_release(files / "odd.csv", release.write_csv, odd)
     with pytest.raises(TulleError, match="column 'a'"):

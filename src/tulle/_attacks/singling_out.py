@@ -23,6 +23,7 @@ from tulle._types import Floats, Ints
 BINS = 50
 COLUMNS = 3  # columns in a combination
 _SETS = 40  # sets of columns that are drawn
+_DENSE = 16  # values per cell up to which a table of them is made
 _SHUFFLES = 5  # guesses are averaged over this many
 
 
@@ -119,6 +120,10 @@ def _numbered(ranked: dict[str, tuple[Ints, int]], columns: list[str]) -> Ints:
 
 
 def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
+    """Return the rank of each cell among the different ones, and how many there are."""
+    if cells.dtype.kind == "i" and cells.min() >= 0 and cells.max() <= _DENSE * len(cells):
+        there = np.bincount(cells) > 0  # a table of all values: faster than to sort them
+        return (np.cumsum(there) - 1)[cells], int(there.sum())
     values, ranks = np.unique(cells, return_inverse=True)
     return ranks.ravel().astype(np.int64), len(values)
 

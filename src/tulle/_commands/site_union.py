@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._sources import check_files, sources_read
-from tulle._commands.sites import ENCODED, Done, carried
+from tulle._commands.sites import ENCODED, Done, carried, unmeasured
 from tulle._progress import bar
 from tulle.errors import DataError
 
@@ -54,6 +54,7 @@ def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) 
         columns=first.columns,
         source={"tables": [part.table for part in parts]},
         output={"columns": schema.names()},
+        verdict=unmeasured(),
     )
     write_release(
         output,
@@ -66,7 +67,7 @@ def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) 
     )
     rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]
     facts = {"fingerprint": first.fingerprint, "records": sum(records)}
-    return Done(facts, {"joined": rows}, [])
+    return Done(facts, {"joined": rows}, [], unmeasured())
 
 
 def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame]:

@@ -18,8 +18,21 @@ from typing import Any
 from tulle._attacks.result import AttackFigures
 from tulle._checks import check_choice
 from tulle._choices import EDITIONS
-from tulle._report.model import Block, Edition, Fact, Gate, Result, Table, Verdict, Whole, completed
-from tulle._report.verdict import grade, verdict
+from tulle._report.fitness import HEADLINES as USE
+from tulle._report.model import (
+    Block,
+    Edition,
+    Fact,
+    Gate,
+    Judgement,
+    Level,
+    Result,
+    Table,
+    Verdict,
+    Whole,
+    completed,
+)
+from tulle._report.verdict import HEADLINES, grade, verdict
 from tulle.errors import PrivacyError
 
 COUNTS = ("count", "released")  # fields of a chart's rows that count records
@@ -54,8 +67,6 @@ def edition_of(result: Result, edition: str) -> Edition:
 def _public(whole: Whole, k: int) -> Edition:
     least = k / max(k, whole["records"] or 1000 * k)  # a share of the records that counts k
     told = _told(whole["attacks"])
-    # reasons that a family wrote quote figures that are not rounded
-    given: Verdict | None = whole["verdict"] and {**whole["verdict"], "reasons": []}
     shown: Whole = {
         **whole,
         "metrics": {
@@ -76,14 +87,31 @@ def _public(whole: Whole, k: int) -> Edition:
             if not section["owner_only"]
         ],
         "command": _public_command(whole["command"]),
-        "verdict": given,
+        "verdict": None,
         "provenance": {n: v for n, v in whole["provenance"].items() if "seed" not in n},
     }
     # the verdict is about all figures, its sentences quote those that are shown
-    judged = verdict({**whole, "attacks": told, "verdict": given})
-    quoted = verdict(shown)["reasons"] if shown["attacks"] or not told else []
-    final: Verdict = {**judged, "reasons": quoted}
+    judged, quoted = verdict({**whole, "attacks": told}), verdict(shown)
+    given = whole["verdict"] or {}
+    final: Verdict = {
+        "privacy": _quoting(judged["privacy"], quoted["privacy"], HEADLINES, "privacy" in given),
+        "use": _quoting(judged["use"], quoted["use"], USE, "use" in given),
+    }
     return {**shown, "k": k, "edition": "public", "verdict": final}
+
+
+def _quoting(
+    judged: Judgement, quoted: Judgement, headlines: Mapping[Level, str], given: bool
+) -> Judgement:
+    """Return a judgement in the words of the figures that are shown, else without figures.
+
+    What a family wrote itself quotes figures in its details only.
+    """
+    if given:
+        return {**judged, "details": []}
+    if quoted["level"] == judged["level"]:
+        return {**quoted, "next": judged["next"]}
+    return {**judged, "reason": f"{headlines[judged['level']]}.", "details": []}
 
 
 def _told(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:

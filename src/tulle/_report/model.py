@@ -39,15 +39,30 @@ class Gate(TypedDict):
     people: NotRequired[int]  # the fewest people that the value is about
 
 
-Level = Literal["good", "caution", "bad", "none"]
+Level = Literal["good", "caution", "bad", "undecided"]
+
+
+class Judgement(TypedDict):
+    """One sentence, what to do next, and what the sentence rests on."""
+
+    level: Level
+    reason: str
+    next: str
+    details: list[str]
 
 
 class Verdict(TypedDict):
-    """The one sentence on top of a report, and what it rests on."""
+    """Whether the release may leave, and whether it is fit for use."""
 
-    level: Level
-    text: str
-    reasons: list[str]
+    privacy: Judgement
+    use: Judgement
+
+
+class Given(TypedDict, total=False):
+    """What a family judges itself."""
+
+    privacy: Judgement
+    use: Judgement
 
 
 class _Block(TypedDict, total=False):
@@ -154,7 +169,9 @@ class Parts(TypedDict, total=False):
     gates: list[Gate]
     command: str
     provenance: dict[str, Any]  # name -> word, number or dictionary
-    verdict: Verdict | None  # follows from the figures if left out
+    verdict: Given | Verdict | None  # what is left out follows from the figures
+    untried: str  # what to do where no attack was tried
+    where: dict[str, str]  # of a metric about the worst column or pair: which one that is
 
 
 class Result(Parts):
@@ -182,13 +199,15 @@ class _Present(TypedDict):
     gates: list[Gate]
     command: str
     provenance: dict[str, Any]
+    untried: str
+    where: dict[str, str]
 
 
 class Whole(_Present):
     """A result with every part present."""
 
     k: int | None
-    verdict: Verdict | None
+    verdict: Given | Verdict | None
 
 
 class Edition(_Present):
@@ -197,6 +216,9 @@ class Edition(_Present):
     edition: str
     k: int
     verdict: Verdict
+
+
+_ATTACK_IT = "attack it: tulle audit ORIGINAL RELEASE --control CONTROL"
 
 
 def completed(result: Result) -> Whole:
@@ -216,6 +238,8 @@ def completed(result: Result) -> Whole:
         "command": result.get("command", ""),
         "provenance": result.get("provenance", {}),
         "verdict": result.get("verdict"),
+        "untried": result.get("untried", _ATTACK_IT),
+        "where": result.get("where", {}),
     }
 
 

@@ -200,10 +200,14 @@ def _as_markdown(shown: _Page) -> str:
 
 
 def _parts(shown: _Page) -> Iterator[Sequence[str]]:
-    judged = shown["verdict"]
     yield [f"# {_inline(shown['title'])}"]
-    reasons = [f"- {_inline(reason)}" for reason in judged["reasons"]]
-    yield [f"**{_inline(judged['text'])}**", "", *reasons]
+    for about, judged in (
+        ("Privacy", shown["verdict"]["privacy"]),
+        ("Use", shown["verdict"]["use"]),
+    ):
+        yield [f"**{about} ({judged['level']}). {_inline(judged['reason'])}**", ""]
+        yield [f"Next: {_inline(judged['next'])}", ""]
+        yield [f"- {_inline(detail)}" for detail in judged["details"]]
     if shown["summary"]:
         yield [_inline(shown["summary"])]
     if shown["guarantee"]:

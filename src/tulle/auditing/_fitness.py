@@ -32,6 +32,7 @@ MOST_RECORDS = 200_000  # of each table; more are sampled
 MOST_SETS = 300  # of columns
 MOST_GROUPS = 60
 _SETS_OF_SAMPLES = 60
+_TOLD, _TOLD_QUICKLY = 4000, 2000  # records of each side that a classifier learns to tell apart
 _FRESH = 100  # records of the control from which it stands for the people to be told apart from
 _LINE = 30  # people of a subgroup that a line is drawn through
 
@@ -96,14 +97,39 @@ class Fitness:
     cells: Cells
     facts: dict[str, str]  # how it was measured
 
+    @property
+    def where(self) -> dict[str, str]:
+        """Which column or relation the worst figures are about."""
+        named = {"propensity_auc": max(self.columns, key=lambda c: c.given_away).name}
+        known = [column for column in self.columns if column.heaps is not None]
+        kept = [(c.heaps.kept, c.name) for c in known if c.heaps and c.heaps.kept is not None]
+        if kept:
+            named["heaps_kept_min"] = min(kept)[1]
+        if known:
+            named["heaps_piled"] = max((c.heaps.piled, c.name) for c in known if c.heaps)[1]
+        named["odd_values"] = max(self.columns, key=lambda c: c.odd).name
+        found = {measure: f"column '{name}'" for measure, name in named.items()}
+        if self.laws:
+            found["rules_broken"] = f"columns '{self.laws[0].source}' and '{self.laws[0].target}'"
+        return found
+
 
 def fitness(
-    tables: Aligned, found: Associations, target: str | None, k: int, rng: np.random.Generator
+    tables: Aligned,
+    found: Associations,
+    target: str | None,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    quick: bool = False,
 ) -> Fitness:
-    """Measure the fitness of a release; ``found`` are the associations of its columns."""
+    """Measure the fitness of a release; ``found`` are the associations of its columns.
+
+    ``quick`` takes fewer records for the classifier, and leaves out the samples that give a scale.
+    """
     tables, facts = _bounded(tables, rng)
     cells = celled(tables)
-    told = _told_apart(tables, rng)
+    told = _told_apart(tables, rng, _TOLD_QUICKLY if quick else _TOLD)
     two = k_marginal.sets_of(len(cells.names), 2, MOST_SETS, rng)
     apart = k_marginal.differences(cells.original, cells.release, cells.sizes, two)
     laws, broken, broken_control = _laws(tables)
@@ -113,9 +139,10 @@ def fitness(
     lines = [] if axes is None else _lines(tables, cells, axes, [g.group for g in groups])
     columns = _columns(tables, cells, k_marginal.by_column(apart, two, len(cells.names)), told)
     metrics = {
-        **_marginal_metrics(cells, apart, rng),
+        "k_marginal": k_marginal.score(apart),
         "propensity_auc": told.auc,
         "propensity_pmse": told.pmse,
+        **({} if quick else _scaled_metrics(cells, rng)),
         **_heap_metrics(columns),
         **_sense_metrics(tables, cells, laws, broken, broken_control, columns),
         **_group_metrics(groups, lines),
@@ -124,8 +151,9 @@ def fitness(
         Pair(cells.names[some[0]], cells.names[some[-1]], 500 * (2 - float(value)))
         for value, some in zip(apart, two)
     ]
+    most = _TOLD_QUICKLY if quick else _TOLD
     facts["distinguishability"] = (
-        f"released records against {_fresh(tables)[0]}, at most 4,000 of each"
+        f"released records against {_fresh(tables)[0]}, at most {most:,} of each"
     )
     return Fitness(
         metrics,
@@ -214,9 +242,12 @@ def _fresh(tables: Aligned) -> tuple[str, int]:
     return "the original", 0
 
 
-def _told_apart(tables: Aligned, rng: np.random.Generator) -> Propensity:
-    people = tables.present[_fresh(tables)[1]]
-    return propensity(ranked(people, tables.original), ranked(tables.release, tables.original), rng)
+def _told_apart(tables: Aligned, rng: np.random.Generator, most: int) -> Propensity:
+    people, release = (
+        ranked(records, tables.original)
+        for records in (tables.present[_fresh(tables)[1]], tables.release)
+    )
+    return propensity(people, release, rng, most=most)
 
 
 def _given_away(tables: Aligned, told: Propensity, name: str) -> float:
@@ -229,8 +260,8 @@ def _given_away(tables: Aligned, told: Propensity, name: str) -> float:
 # Marginals and single columns.
 
 
-def _marginal_metrics(cells: Cells, apart: Floats, rng: np.random.Generator) -> dict[str, float]:
-    found = {"k_marginal": k_marginal.score(apart)}
+def _scaled_metrics(cells: Cells, rng: np.random.Generator) -> dict[str, float]:
+    found = {}
     columns = len(cells.names)
     if columns > 2:
         three = k_marginal.sets_of(columns, 3, MOST_SETS // 3, rng)

@@ -112,6 +112,24 @@ def _marginal(tables: Aligned, name: str) -> dict[str, Any]:
     }
 
 
+def worst_column(distances: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Return which column moved most."""
+    column = max(distances, key=lambda name: distances[name]["distance"])
+    return {"marginal_distance_max": f"column '{column}'"}
+
+
+def worst_places(distances: dict[str, dict[str, Any]], found: Associations) -> dict[str, str]:
+    """Return which column moved most, and which two columns lost most of their association."""
+    places = worst_column(distances)
+    gaps = np.triu(np.abs(found.original - found.release), 1)
+    if np.nanmax(gaps, initial=0.0) > 0:
+        first, second = np.unravel_index(np.nanargmax(gaps), gaps.shape)
+        places["correlation_difference_max"] = (
+            f"columns '{found.names[first]}' and '{found.names[second]}'"
+        )
+    return places
+
+
 def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[str, float]:
     """How far people are from the nearest released record."""
     people = tables.original.take(chosen(len(tables.original), attempts, rng))

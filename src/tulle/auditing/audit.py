@@ -30,7 +30,7 @@ from tulle._checks import check_int
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, as_generator, spawn
-from tulle._report.model import Changes, Result, Verdict, completed
+from tulle._report.model import Changes, Result, Section, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
 from tulle.auditing._fitness import fitness
@@ -71,8 +71,8 @@ class Audit:
     >>> from tulle import audit
     >>> rng = np.random.default_rng(0)
     >>> report = audit(rng.normal(size=(200, 3)), rng.normal(size=(200, 3)), random_state=0)
-    >>> report.verdict["level"] in ("good", "caution", "bad")
-    True
+    >>> report.verdict["privacy"]["level"], report.verdict["use"]["level"]
+    ('good', 'good')
     >>> report.html().startswith("<!doctype html>")
     True
     """
@@ -91,7 +91,11 @@ class Audit:
 
     @property
     def verdict(self) -> Verdict:
-        """``level`` (good, caution, bad), ``text`` and ``reasons``."""
+        """Return the judgements on ``privacy`` and ``use``.
+
+        Each has a ``level`` (good, caution, bad, undecided), a ``reason``, what to do ``next``,
+        and ``details``.
+        """
         return verdict(completed(self.result))
 
     def html(self, edition: str = "owner") -> str:
@@ -188,7 +192,7 @@ class Audit:
 
     def __repr__(self) -> str:
         found = self.verdict
-        return f"Audit({found['level']}: {found['text']})"
+        return f"Audit(privacy={found['privacy']['level']}, use={found['use']['level']})"
 
 
 _MOST, _FEWEST, _LARGE = 1000, 200, 40_000  # attempts, and the records from which they fall
@@ -197,6 +201,12 @@ _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("correlation_difference", "correlation_difference_max"),
 )
 _OF_FEW = ("subgroup_distance_max", "nearer_excess_apart")  # about a small part of the people
+_MOST_SECRETS_QUICKLY = 6
+_SLOW = (
+    "near copies",
+    "one to one",
+    "linkability",
+)  # left out of a quick audit: linkage finds them
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
@@ -260,7 +270,7 @@ def audit(
     >>> rng = np.random.default_rng(0)
     >>> people = rng.normal(size=(300, 3))
     >>> leak = audit(people[:200], people[:200], control=people[200:], random_state=0)
-    >>> leak.verdict["level"], leak.to_dict()["attacks"]["linkage"]["rate"]
+    >>> leak.verdict["privacy"]["level"], leak.to_dict()["attacks"]["linkage"]["rate"]
     ('bad', 1.0)
 
     Returns
@@ -293,23 +303,31 @@ def audited(
     k: int = 10,
     attempts: int | None = None,
     title: str = "Audit of a release",
+    quick: bool = False,
 ) -> Audit:
-    """Audit tables that are aligned already; the parameters are those of :func:`audit`."""
+    """Audit tables that are aligned already; the parameters are those of :func:`audit`.
+
+    ``quick`` is for a verdict without a report: fewer attacks and no pictures.
+    """
     tried = _attempts(tables) if attempts is None else attempts
     target = _target(tables, target)
-    hidden = _secrets(tables, sensitive, target)
+    hidden = _secrets(tables, sensitive, target, quick)
     seed, generator = _seeded(random_state)
 
     register = None if known is None else in_register(tables, known)
-    attacks = _attacks(tables, hidden, register, tried, generator)
+    attacks = _attacks(tables, hidden, register, tried, generator, quick)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
-    metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator)
+    metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator, quick)
     use, people = spawn(generator, 2)
-    fit = fitness(tables, found, target, k, use)
-    at_risk, excess = section_of_people(tables, fit.cells, _carriers(attacks), k, people, tried)
-    behind |= dict.fromkeys(_OF_FEW, 0)
-    metrics |= fit.metrics | uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
+    fit = fitness(tables, found, target, k, use, quick=quick)
+    metrics |= fit.metrics
+    at_risk: list[Section] = []
+    if not quick:
+        carriers = _carriers(attacks)
+        at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
+        metrics |= uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
+        behind |= dict.fromkeys(_OF_FEW, 0)
     return Audit(
         {
             "title": title,
@@ -319,7 +337,9 @@ def audited(
             "metrics": metrics,
             "behind": behind,
             "attacks": {result.name: result.to_dict() for result in attacks},
-            "sections": [
+            "sections": []
+            if quick
+            else [
                 fitness_section(tables, fit, found.behind_each, k),
                 *at_risk,
                 column_section(tables, distances, found.behind_each, k),
@@ -327,12 +347,35 @@ def audited(
                 extreme_section(distances),
             ],
             "limits": list(LIMITS),
+            "where": measures.worst_places(distances, found) | fit.where,
             "provenance": {
                 "audit seed": seed,
                 "attempts": f"at most {tried:,} people an attack; all records are searched",
                 **fit.facts,
                 **_left_out(tables, hidden, sensitive),
             },
+        }
+    )
+
+
+def unaudited(tables: Aligned, *, k: int, title: str) -> Audit:
+    """Return what can be said of a release that is not attacked: how much of its shape is left."""
+    distances = measures.marginals(tables)
+    moved = [row["distance"] for row in distances.values()]
+    compatibility = measures.covariance_compatibility(tables)
+    metrics = {
+        "covariance_compatibility": compatibility,
+        "marginal_distance": float(np.mean(moved)),
+        "marginal_distance_max": float(np.max(moved)),
+    }
+    return Audit(
+        {
+            "title": title,
+            "summary": _summary(tables, k),
+            "k": k,
+            "records": min(map(len, tables.present)),
+            "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
+            "where": measures.worst_column(distances),
         }
     )
 
@@ -359,8 +402,10 @@ def _attacks(
     register: Register | None,
     attempts: int,
     generator: np.random.Generator,
+    quick: bool,
 ) -> list[AttackResult]:
-    work = list(_planned(tables, columns, register, attempts))
+    planned = _planned(tables, columns, register, attempts)
+    work = [(name, attack) for name, attack in planned if name not in _SLOW or not quick]
     found = []
     with bar("attacks", len(work)) as advance:
         for (name, attack), rng in zip(work, spawn(generator, len(work))):
@@ -407,11 +452,12 @@ def _metrics(
     estimator: Any,
     attempts: int,
     generator: np.random.Generator,
+    quick: bool,
 ) -> tuple[dict[str, float], dict[str, int]]:
     """The measures, and how many records are behind those that do not look at all of them."""
     near, model = spawn(generator, 2)
     moved = [row["distance"] for row in distances.values()]
-    nearness = measures.nearness(tables, near, attempts)
+    nearness = {} if quick else measures.nearness(tables, near, attempts)
     found = {
         **measures.structure(tables, associations),
         "marginal_distance": float(np.mean(moved)),
@@ -438,7 +484,9 @@ def _target(tables: Aligned, target: str | None) -> str | None:
     return target
 
 
-def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | None) -> list[str]:
+def _secrets(
+    tables: Aligned, sensitive: Sequence[str] | None, target: str | None, quick: bool
+) -> list[str]:
     """The columns to infer; one alone has nothing to be inferred from."""
     if isinstance(sensitive, str):
         raise ParameterError(f"The 'sensitive' of audit is a list of columns: ['{sensitive}'].")
@@ -450,18 +498,19 @@ def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | Non
         return list(dict.fromkeys(sensitive))
     named = tables.of_role(Role.SENSITIVE, Role.TARGET)
     aim = [] if target is None else [target]
-    if named:
+    if named and not quick:
         return list(dict.fromkeys([*named, *aim]))
-    shown = set(list(dict.fromkeys([*aim, *tables.columns]))[:_MOST_SECRETS])
+    most = _MOST_SECRETS_QUICKLY if quick else _MOST_SECRETS
+    shown = set(list(dict.fromkeys([*aim, *(named or tables.columns)]))[:most])
     return [name for name in tables.columns if name in shown]
 
 
 def _left_out(
     tables: Aligned, hidden: Sequence[str], sensitive: Sequence[str] | None
 ) -> dict[str, str]:
-    """A word on columns that are not inferred because there are so many."""
-    total = len(tables.columns)
-    if sensitive is not None or len(hidden) < _MOST_SECRETS or total == len(hidden):
+    """Say that only some columns are inferred because there are so many."""
+    total = len(tables.of_role(Role.SENSITIVE, Role.TARGET)) or len(tables.columns)
+    if sensitive is not None or len(hidden) >= total or total < 2:
         return {}
     return {"columns inferred": f"{len(hidden)} of {total}: name the sensitive ones to choose"}
 

@@ -61,9 +61,16 @@ force = click.option("--force", is_flag=True, help="Replace an output that is th
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
+accept_risk = click.option(
+    "--accept-risk",
+    metavar="REASON",
+    help="Write the release although the verdict on privacy is bad; REASON goes into the manifest.",
+)
+
+
 def releasing(command: Command) -> Command:
     """The options of every command that writes a release."""
-    for option in (as_json, force, seed, report, policy, output, source):
+    for option in (as_json, force, seed, accept_risk, report, policy, output, source):
         command = option(command)
     return command
 
@@ -78,3 +85,11 @@ class Share(click.ParamType):
             return check_share("tulle", "share", value)
         except ParameterError as error:
             self.fail(str(error.named("it")), param, ctx)
+
+
+holdout = click.option(
+    "--holdout",
+    type=Share(),
+    metavar="SHARE",
+    help="Keep a share of the people (10%) out of the release, as the control of the audit.",
+)

@@ -74,13 +74,16 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
             command=output.command_line(),
             **arguments,
         )
-    verdict = found.verdict
-    report = arguments["report"]
+    verdict, report = found.verdict, arguments["report"]
     output.show(
-        {"verdict": verdict["level"], "meaning": verdict["text"], **found.result["metrics"]},
+        found.result["metrics"],
         title="Audit",
         as_json=as_json,
         tables={"attacks": attack_rows(found), "gates": found.result["gates"]},
-        notes=[*verdict["reasons"], *([f"Report: {report}"] if report else [])],
+        verdict=verdict,
+        notes=[
+            *(f"- {text}" for text in verdict["privacy"]["details"] + verdict["use"]["details"]),
+            *([f"Report: {report}"] if report else []),
+        ],
     )
     check_outcome(found)

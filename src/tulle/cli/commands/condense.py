@@ -13,8 +13,14 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.releasing
+@options.holdout
 @click.option(
-    "--control", type=options.FILE, metavar="FILE", help="For --report: records kept out of INPUT."
+    "--control", type=options.FILE, metavar="FILE", help="People kept out of INPUT (tulle split)."
+)
+@click.option(
+    "--audit/--no-audit",
+    default=None,
+    help="Attack the release before it is written: without, the verdict is undecided.  [audit]",
 )
 @click.option(
     "--k",
@@ -56,16 +62,18 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     """Make a look-alike table from groups of at least k records.
 
     Identifiers are left out. Every other column keeps its type, range and domain. The release has
-    a manifest beside it; --report also audits it.
+    a manifest beside it. It is attacked before it is written: where the verdict on privacy is
+    bad, nothing is written and the exit code is 1. --report writes the whole audit.
     """
     from tulle._commands.condense import condense
 
-    with output.working():
+    with output.working(as_json):
         made = condense(source, command=output.command_line(), **arguments)
     output.show(
         {**made.summary, "notes": made.notes},
         title="Condensed",
         as_json=as_json,
         tables={"levels": made.levels, "left_out": made.left_out},
+        verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

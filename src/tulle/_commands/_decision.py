@@ -1,0 +1,78 @@
+"""Whether a release is written: the verdict, and who takes the risk of a bad one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tulle.errors import ParameterError, PrivacyError
+
+if TYPE_CHECKING:
+    from tulle._report.model import Judgement, Verdict
+    from tulle.auditing import Audit
+    from tulle.releases import Manifest
+
+UNAUDITED = "run this again without --no-audit"
+_LONGEST = 1000  # letters of a reason: it goes into the manifest
+
+
+class Refused(PrivacyError):
+    """Raised where the verdict on privacy is bad and nobody took the risk: nothing was written."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(
+            "the verdict on privacy is 'bad', so nothing was written. "
+            f"{verdict['privacy']['reason']} To write the release all the same, and to keep the "
+            "reason in its manifest: --accept-risk REASON"
+        )
+        self.verdict = verdict
+
+
+def check_accepted(reason: str | None) -> str:
+    """Return the reason for which a risk is taken, empty without one; it must say something."""
+    if reason is None:
+        return ""
+    words = " ".join(reason.split())
+    if not words:
+        raise ParameterError(
+            "--accept-risk needs a reason: who accepts which risk, and why. It goes into the "
+            "manifest"
+        )
+    if len(words) > _LONGEST:
+        raise ParameterError(
+            f"--accept-risk takes at most {_LONGEST} letters, got {len(words)}: refer to a document"
+        )
+    return words
+
+
+def decided(found: Audit, accepted: str) -> Verdict:
+    """Return the verdict of an audit, or raise if it is bad and the risk is not accepted."""
+    verdict = found.verdict
+    if verdict["privacy"]["level"] == "bad" and not accepted:
+        raise Refused(verdict)
+    return verdict
+
+
+def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
+    """Return the manifest with the verdict that its readers may know, and the accepted risk.
+
+    A reason is kept only where there was a risk to accept.
+    """
+    bad = found.verdict["privacy"]["level"] == "bad"
+    return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted if bad else "")
+
+
+def public_verdict(found: Audit) -> dict[str, Any]:
+    """Return the verdict in figures that nobody is behind alone; levels only for a tiny table."""
+    from tulle._report.editions import edition_of
+
+    try:
+        verdict: Mapping[str, Any] = edition_of(found.result, "public")["verdict"]
+    except PrivacyError:
+        return {about: {"level": judged["level"]} for about, judged in found.verdict.items()}  # type: ignore[index]
+    return {about: _told(judged) for about, judged in verdict.items()}
+
+
+def _told(judged: Judgement) -> dict[str, str]:
+    return {"level": judged["level"], "reason": judged["reason"], "next": judged["next"]}

@@ -32,7 +32,7 @@ MOST_RECORDS = 200_000  # of each table; more are sampled
 MOST_SETS = 300  # of columns
 MOST_GROUPS = 60
 _SETS_OF_SAMPLES = 60
-_TOLD, _TOLD_QUICKLY = 4000, 2000  # records of each side that a classifier learns to tell apart
+_TOLD, _TOLD_QUICKLY = 4000, 1000  # records of each side that a classifier learns to tell apart
 _FRESH = 100  # records of the control from which it stands for the people to be told apart from
 _LINE = 30  # people of a subgroup that a line is drawn through
 

@@ -180,7 +180,7 @@ def mining(
         )
         wanted = kept.only([target])
         targets.append(wanted.numbers[:, 0] if wanted.numbers.shape[1] else wanted.codes[:, 0])
-    classes = _is_class(tables, target)
+    classes = is_target_class(tables, target)
     _check_estimator(estimator, target, classes)
     training, test, released = zip(columns, _numbered(targets) if classes else targets)
     scores = train_on_release(
@@ -199,7 +199,7 @@ def mining(
     return {n: v for n, v in found.items() if math.isfinite(v)}, len(test[1])
 
 
-def _is_class(tables: Aligned, target: str) -> bool:
+def is_target_class(tables: Aligned, target: str) -> bool:
     """Return whether a target names classes; points in time (numbers in frames) do not."""
     numbers = target in tables.original.number_names
     return not numbers or (

@@ -55,12 +55,8 @@ def decided(found: Audit, accepted: str) -> Verdict:
 
 
 def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
-    """Return the manifest with the verdict that its readers may know, and the accepted risk.
-
-    A reason is kept only where there was a risk to accept.
-    """
-    bad = found.verdict["privacy"]["level"] == "bad"
-    return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted if bad else "")
+    """Return the manifest with the verdict that its readers may know, and the accepted risk."""
+    return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted)
 
 
 def public_verdict(found: Audit) -> dict[str, Any]:

@@ -104,7 +104,8 @@ def _judged(level: Level, reason: str, after: str, details: list[str]) -> Judgem
 
 
 def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
-    than = "guessing" if _no_control(attacks) else "on people who were never in the data"
+    alone = all(attack["control"] is None for attack in attacks.values())
+    than = "guessing" if alone else f"on {control_words(next(iter(attacks)))}"
     if len(attacks) == 1:
         return f"the one attack that was tried does not do notably better than {than}."
     return f"none of the {len(attacks)} attacks that were tried does notably better than {than}."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import VICTIMS
-from tulle._commands._decision import check_accepted, public_verdict
+from tulle._commands._decision import check_accepted, context_of, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
 from tulle._plurals import counted
@@ -180,6 +180,7 @@ def hide(
         sources = sources_read(source, rules, policy)
         run = _Run(source, output, wishes, options, seed, sources, command, force)
         made = run.streamed() if stream else run.whole()
+    made = made._replace(audit=made.audit.extended(context=context_of(policy)))
     if report is not None:
         with writing_beside(f"the release {output} is there", report):
             made.audit.save(report, force=force)

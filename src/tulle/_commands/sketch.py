@@ -15,7 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tulle._checks import check_flag
-from tulle._commands._decision import UNAUDITED, check_accepted, decided, public_verdict
+from tulle._commands._decision import (
+    UNAUDITED,
+    check_accepted,
+    context_of,
+    decided,
+    public_verdict,
+)
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry, writing_beside
 from tulle._plurals import counted
@@ -262,6 +268,7 @@ def _key_section(result: AttackFigures) -> Section:
     text = "What the holder of the key, or whoever stole it, finds by sparse reconstruction."
     return {
         "id": "key",
+        "part": "identifiability",
         "title": "If the key leaks",
         "text": text,
         "blocks": [{"type": "facts", "rows": rows}],
@@ -348,6 +355,7 @@ def sketch(
         """Yield nothing; when asked for, the sketches are all there, and can still be refused."""
         every, promises = np.concatenate(lengths), first[0].provenance.get("verified", {})
         made = audited(sketcher, sample, every, promises, options.audit, seed=seed, command=command)
+        made = made.extended(context=context_of(policy), accepted_risk=accepted)
         found.append(made)
         verdict.update(public_verdict(made))
         decided(made, accepted)

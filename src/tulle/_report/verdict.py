@@ -80,12 +80,12 @@ def _privacy(result: Whole) -> Judgement:
         return _judged("bad", f"what was asked for does not hold. {broken[0]}", after, broken)
     if grave:
         reason = f"it tells about people who are in the data. {_told(attacks, grave[0])}"
-        return _judged("bad", reason, _advice(grave[0]), _listed(attacks, [*grave, *notable]))
+        return _judged("bad", reason, advice(grave[0]), _listed(attacks, [*grave, *notable]))
     if notable:
         asked = _no_control(attacks)
         than = "guessing, and there is no control to compare it with" if asked else "it should"
         reason = f"an attack does better than {than}. {_told(attacks, notable[0])}"
-        after = _KEEP_APART if asked else _advice(notable[0])
+        after = _KEEP_APART if asked else advice(notable[0])
         return _judged("caution", reason, after, [*_listed(attacks, notable), *asked])
     if unclear:
         return _not_decided(attacks, unclear)
@@ -210,7 +210,7 @@ def _told(attacks: Mapping[str, AttackFigures], name: str) -> str:
     )
 
 
-def _advice(name: str) -> str:
+def advice(name: str) -> str:
     """Return what helps against an attack."""
     return next((text for start, text in _NEXT.items() if name.startswith(start)), _LARGER_GROUPS)
 

@@ -11,6 +11,7 @@ a release whose columns were shuffled each on its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,22 @@ def singling_out(
         "theirs; right if the release holds exactly one such record.",
         details={"parts of the range of a number": BINS},
     )
+
+
+def most_telling(records: Records, columns: Sequence[str], count: int = COLUMNS) -> list[str]:
+    """Return the columns that together leave most people alone, found one after the other."""
+    ranked = _ranked([records])
+    found: list[str] = []
+    while len(found) < min(count, len(columns)):
+        left = [name for name in columns if name not in found]
+        found.append(max(left, key=lambda name: _alone(_numbered(ranked, [*found, name]))))
+    return found
+
+
+def _alone(combinations: Ints) -> tuple[int, int]:
+    """Return how many people have a combination of their own, and how many there are."""
+    counts = np.bincount(combinations)
+    return int((counts == 1).sum()), int((counts > 0).sum())
 
 
 def _column_sets(records: Records, rng: np.random.Generator) -> list[list[str]]:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tulle.errors import ParameterError, PrivacyError
+from tulle.table.policy import load_policy
 
 if TYPE_CHECKING:
     from tulle._report.model import Judgement, Verdict
+    from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.releases import Manifest
 
@@ -18,13 +20,12 @@ _LONGEST = 1000  # letters of a reason: it goes into the manifest
 
 
 class Refused(PrivacyError):
-    """Raised where the verdict on privacy is bad and nobody took the risk: nothing was written."""
+    """Raised where the verdict on privacy is bad and nobody took the risk."""
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: Verdict, outcome: str = "nothing was written") -> None:
         super().__init__(
-            "the verdict on privacy is 'bad', so nothing was written. "
-            f"{verdict['privacy']['reason']} To write the release all the same, and to keep the "
-            "reason in its manifest: --accept-risk REASON"
+            f"the verdict on privacy is 'bad': {outcome}. {verdict['privacy']['reason']} To go "
+            "on all the same, and to keep the reason in the manifest: --accept-risk REASON"
         )
         self.verdict = verdict
 
@@ -46,6 +47,11 @@ def check_accepted(reason: str | None) -> str:
     return words
 
 
+def context_of(policy: FilePath | None) -> dict[str, str]:
+    """Return what the policy says of the situation in which data are released."""
+    return {} if policy is None else dict(load_policy(policy).context)
+
+
 def decided(found: Audit, accepted: str) -> Verdict:
     """Return the verdict of an audit, or raise if it is bad and the risk is not accepted."""
     verdict = found.verdict
@@ -55,12 +61,8 @@ def decided(found: Audit, accepted: str) -> Verdict:
 
 
 def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
-    """Return the manifest with the verdict that its readers may know, and the accepted risk.
-
-    A reason is kept only where there was a risk to accept.
-    """
-    bad = found.verdict["privacy"]["level"] == "bad"
-    return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted if bad else "")
+    """Return the manifest with the verdict that its readers may know, and the accepted risk."""
+    return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted)
 
 
 def public_verdict(found: Audit) -> dict[str, Any]:

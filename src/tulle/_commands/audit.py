@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
 from tulle._commands._columns import words_of
+from tulle._commands._decision import context_of
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle._report.editions import K
@@ -21,7 +22,7 @@ from tulle.table.schema import Column, Kind, Role
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
-    from tulle._report.model import Guarantee, Promise
+    from tulle._report.model import Changes, Guarantee, Promise
     from tulle._types import FilePath
     from tulle.auditing import Audit
 
@@ -100,7 +101,9 @@ def audit_files(
             attempts=options.attempts,
             title=f"Audit of {os.path.basename(display_name(release))}",
         )
-    found = found.extended(guarantee=_guarantee(release), command=command)
+    found = found.extended(
+        guarantee=_guarantee(release), command=command, context=context_of(policy)
+    ).extended(**_made(release))
     found = found.extended(gates=gate_rows(found.result, limits))
     if report is not None:
         found.save(report, edition=edition, force=force)
@@ -160,6 +163,18 @@ def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
         return Column(name, Kind(entry["kind"]), Role(entry["role"]))
     except (KeyError, ValueError):
         return str(entry["role"])  # an unknown one is named by the audit
+
+
+def _made(release: FilePath) -> Changes:
+    """Return what the manifest says of the groups, and of a risk that was accepted."""
+    if not has_manifest(release):
+        return {}
+    made = read_manifest(release)
+    smallest = made.verified.get("fewest people in a group")
+    return {
+        "smallest_group": smallest if isinstance(smallest, int) else None,
+        "accepted_risk": made.accepted_risk,
+    }
 
 
 def _guarantee(release: FilePath) -> Guarantee | None:

@@ -18,7 +18,14 @@ from tulle._commands._columns import (
     without_opaque,
     words_of,
 )
-from tulle._commands._decision import UNAUDITED, Refused, check_accepted, decided, with_verdict
+from tulle._commands._decision import (
+    UNAUDITED,
+    Refused,
+    check_accepted,
+    context_of,
+    decided,
+    with_verdict,
+)
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
 from tulle._commands.split import drawn_apart
@@ -121,6 +128,7 @@ def condense(
         original.select(release.columns), release, source, control, strangers, columns
     )
     found = _audited(condenser, tables, columns, options, command, whole=report is not None)
+    found = found.extended(context=context_of(policy), accepted_risk=accepted)
     summary = _summary(condenser, tables, strangers, found)
     there = f"the release {display_name(output)} is there"
     try:
@@ -373,6 +381,7 @@ def _audited(
             ],
         },
         metrics={"information_loss": float(condenser.information_loss_)},
+        smallest_group=int(condenser.people_.min()),
         sections=[
             group_section(condenser.counts_, condenser.levels_),
             *notes_section([*unit_notes(columns), *condenser.notes_]),

@@ -11,7 +11,7 @@ from tulle._commands._columns import left_out_rows, quoted, to_keep
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
 from tulle.io._formats import display_name, format_of, is_sql, split_sheet
-from tulle.table.policy import Policy, write_policy
+from tulle.table.policy import CONTEXT, Policy, write_policy
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -57,7 +57,9 @@ def inspect(
     if not table.height:
         raise DataError(f"{display_name(source)} has no records: there is nothing to look at")
     guesses = guess_columns(table)
-    policy = Policy(tuple(_with_advice(guess) for guess in guesses))
+    policy = Policy(
+        tuple(_with_advice(guess) for guess in guesses), context=dict.fromkeys(CONTEXT, "")
+    )
     found = singling_out(table, policy.named(Role.QUASI))
     if not keep:
         write_policy(policy, target, made_for=Path(display_name(source)).name, force=force)

@@ -175,6 +175,12 @@ HEADLINES: Mapping[Level, str] = {
 _RANKS: Mapping[Level, int] = {"bad": 0, "caution": 1, "good": 2}
 
 
+def graded(measure: str, value: float) -> tuple[Level, str] | None:
+    """Return how good a value is, and what to do about it; None for a measure without limits."""
+    limit = next((limit for limit in LIMITS if limit.measure == measure), None)
+    return None if limit is None else (_level(limit, value), limit.after)
+
+
 def fitness(result: Whole) -> Judgement:
     """Return the judgement on fitness for use."""
     judged = [

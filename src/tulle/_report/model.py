@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from tulle._attacks.result import AttackFigures
+from tulle.table.policy import CONTEXT
 
 
 class Promise(TypedDict):
@@ -63,6 +64,14 @@ class Given(TypedDict, total=False):
 
     privacy: Judgement
     use: Judgement
+
+
+class Attacks(TypedDict):
+    """Somebody who attacks: what they are called, who that is, and what they know."""
+
+    name: str
+    who: str
+    knows: str
 
 
 class _Block(TypedDict, total=False):
@@ -156,6 +165,7 @@ class Section(TypedDict):
     blocks: list[Block]
     id: NotRequired[str]
     text: NotRequired[str]
+    part: NotRequired[Literal["data", "identifiability"]]  # of the report that it belongs to
     owner_only: NotRequired[bool]
 
 
@@ -175,6 +185,10 @@ class Parts(TypedDict, total=False):
     command: str
     provenance: dict[str, Any]  # name -> word, number or dictionary
     verdict: Given | Verdict | None  # what is left out follows from the figures
+    context: dict[str, str]  # of the policy: who receives it, what for, who decides
+    attackers: list[Attacks]
+    smallest_group: int | None  # people in it, if the release is made of groups
+    accepted_risk: str  # why it was released although the verdict is bad
     untried: str  # what to do where no attack was tried
     where: dict[str, str]  # of a metric about the worst column or pair: which one that is
 
@@ -204,6 +218,10 @@ class _Present(TypedDict):
     gates: list[Gate]
     command: str
     provenance: dict[str, Any]
+    context: dict[str, str]
+    attackers: list[Attacks]
+    smallest_group: int | None
+    accepted_risk: str
     untried: str
     where: dict[str, str]
 
@@ -243,6 +261,10 @@ def completed(result: Result) -> Whole:
         "command": result.get("command", ""),
         "provenance": result.get("provenance", {}),
         "verdict": result.get("verdict"),
+        "context": {name: result.get("context", {}).get(name, "") for name in CONTEXT},
+        "attackers": result.get("attackers", []),
+        "smallest_group": result.get("smallest_group"),
+        "accepted_risk": result.get("accepted_risk", ""),
         "untried": result.get("untried", _ATTACK_IT),
         "where": result.get("where", {}),
     }
@@ -251,7 +273,7 @@ def completed(result: Result) -> Whole:
 def _section(section: Section, place: int) -> Section:
     blocks = [_block(block) for block in section["blocks"]]
     given: Section = {**section, "blocks": blocks}
-    return {"id": f"section-{place}", "text": "", "owner_only": False, **given}
+    return {"id": f"section-{place}", "text": "", "part": "data", "owner_only": False, **given}
 
 
 def _block(block: Block) -> Block:

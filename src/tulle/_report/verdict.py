@@ -80,12 +80,12 @@ def _privacy(result: Whole) -> Judgement:
         return _judged("bad", f"what was asked for does not hold. {broken[0]}", after, broken)
     if grave:
         reason = f"it tells about people who are in the data. {_told(attacks, grave[0])}"
-        return _judged("bad", reason, _advice(grave[0]), _listed(attacks, [*grave, *notable]))
+        return _judged("bad", reason, advice(grave[0]), _listed(attacks, [*grave, *notable]))
     if notable:
         asked = _no_control(attacks)
         than = "guessing, and there is no control to compare it with" if asked else "it should"
         reason = f"an attack does better than {than}. {_told(attacks, notable[0])}"
-        after = _KEEP_APART if asked else _advice(notable[0])
+        after = _KEEP_APART if asked else advice(notable[0])
         return _judged("caution", reason, after, [*_listed(attacks, notable), *asked])
     if unclear:
         return _not_decided(attacks, unclear)
@@ -104,7 +104,8 @@ def _judged(level: Level, reason: str, after: str, details: list[str]) -> Judgem
 
 
 def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
-    than = "guessing" if _no_control(attacks) else "on people who were never in the data"
+    alone = all(attack["control"] is None for attack in attacks.values())
+    than = "guessing" if alone else f"on {control_words(next(iter(attacks)))}"
     if len(attacks) == 1:
         return f"the one attack that was tried does not do notably better than {than}."
     return f"none of the {len(attacks)} attacks that were tried does notably better than {than}."
@@ -209,7 +210,7 @@ def _told(attacks: Mapping[str, AttackFigures], name: str) -> str:
     )
 
 
-def _advice(name: str) -> str:
+def advice(name: str) -> str:
     """Return what helps against an attack."""
     return next((text for start, text in _NEXT.items() if name.startswith(start)), _LARGER_GROUPS)
 

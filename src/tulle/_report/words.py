@@ -189,8 +189,8 @@ METRICS = {  # in the order of a report
     ),
     "closest_original": Words(
         "Distance to the closest released record, people in the data",
-        "Median, in standard deviations over all columns. A distance is no evidence of privacy: it "
-        "is shown because others ask for it.",
+        "Median, in standard deviations over all columns. A distance is no evidence of privacy: "
+        "read the attacks.",
         about="people",
     ),
     "closest_control": Words(
@@ -259,6 +259,74 @@ ATTACKS = {
     "snapshots_totals": "Successive snapshots, totals",
     "snapshots_fresh_rows": "Successive snapshots, new rows",
     "rule_recovery": "Recovery of hidden rules",
+}
+
+
+class Criterion(NamedTuple):
+    """One of the questions that a data-protection officer asks, and the attacks that answer it."""
+
+    name: str
+    question: str
+    attacks: tuple[str, ...]  # beginnings of their names
+
+
+CRITERIA = (  # the first three are those of Opinion 05/2014 of the Article 29 Working Party
+    Criterion(
+        "Singling out",
+        "Can one person be isolated?",
+        ("singling_out", "exact_copies", "near_copies"),
+    ),
+    Criterion(
+        "Linkability",
+        "Can records about one person be joined?",
+        ("linkage", "sketch_linkage", "snapshots"),
+    ),
+    Criterion(
+        "Inference",
+        "Can something about a person be worked out?",
+        ("inference", "sketch_reconstruction", "frequency", "order", "known_pairs"),
+    ),
+    Criterion("Membership", "Can it be told that a person was in the data?", ("membership",)),
+    Criterion("Rules", "Can a hidden rule be found again?", ("rule_recovery",)),
+)
+
+
+def criterion_of(name: str) -> str:
+    """Return the question that an attack answers; empty for one that nobody has filed.
+
+    >>> criterion_of("inference:income"), criterion_of("5_known_pairs:age")
+    ('Inference', 'Inference')
+    """
+    kind = name.partition(":")[0]
+    kind = kind.partition("_")[2] if kind[:1].isdigit() else kind
+    return next((c.name for c in CRITERIA if kind.startswith(c.attacks)), "")
+
+
+class Preset(NamedTuple):
+    """A group size that is customary somewhere, and where."""
+
+    k: int
+    source: str
+
+
+PRESETS = (
+    Preset(5, "the rule of five: custom of many data custodians, no group below five (0.20)"),
+    Preset(
+        12,
+        "below the 0.09 that EMA's guidance on Policy 0070 and Health Canada's on clinical "
+        "data name",
+    ),
+    Preset(20, "0.05: the stricter precedent for health data that are made public"),
+)
+BOUND = (
+    "They bound one thing: the chance 1/k of picking a person's own record when only the group is "
+    "known. They are custom, not law, and say nothing of inference, membership or outliers."
+)
+FINDINGS = {
+    "grave": "grave",
+    "notable": "notable",
+    "undecided": "not decided",
+    "": "nothing notable",
 }
 
 

@@ -11,7 +11,7 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -33,6 +33,7 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle._report.model import Changes, Result, Section, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
+from tulle.auditing._attackers import Attacker, attackers_of, knowledge
 from tulle.auditing._fitness import fitness
 from tulle.auditing._fitness_section import fitness_section
 from tulle.auditing._people import (
@@ -46,6 +47,7 @@ from tulle.auditing._people import (
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
+from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Role
 
 # The result of an audit: figures that can be read, shown, written and gated.
@@ -195,6 +197,7 @@ class Audit:
         return f"Audit(privacy={found['privacy']['level']}, use={found['use']['level']})"
 
 
+_Attack = Callable[[np.random.Generator], AttackResult | None]
 _MOST, _FEWEST, _LARGE = 1000, 200, 40_000  # attempts, and the records from which they fall
 _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("marginal_distance", "marginal_distance_max"),
@@ -202,11 +205,6 @@ _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
 )
 _OF_FEW = ("subgroup_distance_max", "nearer_excess_apart")  # about a small part of the people
 _MOST_SECRETS_QUICKLY = 6
-_SLOW = (
-    "near copies",
-    "one to one",
-    "linkability",
-)  # left out of a quick audit: linkage finds them
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
@@ -279,7 +277,9 @@ def audit(
         Measures, attacks, a verdict, and the report in several formats.
     """
     _check_parameters(k, attempts, estimator)
-    return audited(
+    if isinstance(policy, str | os.PathLike):
+        policy = load_policy(policy)
+    found = audited(
         align(original, release, control, policy),
         random_state,
         target=target,
@@ -290,6 +290,7 @@ def audit(
         attempts=attempts,
         title=title,
     )
+    return found.extended(context=dict(policy.context)) if isinstance(policy, Policy) else found
 
 
 def audited(
@@ -314,8 +315,9 @@ def audited(
     hidden = _secrets(tables, sensitive, target, quick)
     seed, generator = _seeded(random_state)
 
-    register = None if known is None else in_register(tables, known)
-    attacks = _attacks(tables, hidden, register, tried, generator, quick)
+    listed = None if known is None else in_register(tables, known)
+    attackers = attackers_of(tables, quick)
+    attacks = _attacks(tables, hidden, listed, tried, generator, attackers, quick)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
     metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator, quick)
@@ -347,6 +349,7 @@ def audited(
                 extreme_section(distances),
             ],
             "limits": list(LIMITS),
+            "attackers": knowledge(attackers, tables),
             "where": measures.worst_places(distances, found) | fit.where,
             "provenance": {
                 "audit seed": seed,
@@ -399,13 +402,13 @@ def _carriers(attacks: Sequence[AttackResult]) -> list[str]:
 def _attacks(
     tables: Aligned,
     columns: list[str],
-    register: Register | None,
+    listed: Register | None,
     attempts: int,
     generator: np.random.Generator,
+    attackers: Sequence[Attacker],
     quick: bool,
 ) -> list[AttackResult]:
-    planned = _planned(tables, columns, register, attempts)
-    work = [(name, attack) for name, attack in planned if name not in _SLOW or not quick]
+    work = list(_planned(tables, columns, listed, attempts, attackers, quick))
     found = []
     with bar("attacks", len(work)) as advance:
         for (name, attack), rng in zip(work, spawn(generator, len(work))):
@@ -417,25 +420,62 @@ def _attacks(
 
 
 def _planned(
-    tables: Aligned, columns: list[str], register: Register | None, attempts: int
+    tables: Aligned,
+    columns: list[str],
+    listed: Register | None,
+    attempts: int,
+    attackers: Sequence[Attacker],
+    quick: bool,
 ) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
     """Each attack by name, waiting for its generator."""
     original, release, control = tables.original, tables.release, tables.control
-    known = tables.of_role(Role.QUASI) or None
     tried: dict[str, Any] = {"control": control, "attempts": attempts}
+    register, *others = attackers
+    knowing: dict[str, Any] = {"known": register.known, "who": register.who}
     yield "exact copies", partial(exact_copies, original, release, control=control)
-    yield "near copies", partial(near_copies, original, release, **tried)
-    yield "linkage", partial(linkage, original, release, known=known, **tried)
-    yield "one to one", partial(linkage_one_to_one, original, release, known=known, **tried)
-    yield "linkability", partial(linkability, original, release, **tried)
-    if register is not None:
-        yield "register", partial(linkage_known, original, release, register=register, **tried)
+    if not quick:  # linkage finds the same people
+        yield "near copies", partial(near_copies, original, release, **tried)
+    yield "linkage", partial(linkage, original, release, **knowing, **tried)
+    if not quick:
+        yield "one to one", partial(linkage_one_to_one, original, release, **knowing, **tried)
+        yield "linkability", partial(linkability, original, release, **tried)
+    if listed is not None:
+        yield "looked up", partial(linkage_known, original, release, register=listed, **tried)
     yield "singling out", partial(singling_out, original, release, **tried)
     for column in columns:
-        beside = _known_beside(column, known)
-        yield column, partial(inference, original, release, column, known=beside, **tried)
+        yield column, _reading(tables, column, register, tried)
+    for attacker in others:
+        if not quick:
+            link = partial(linkage, original, release, known=attacker.known, who=attacker.who)
+            yield f"linkage, {attacker.name}", _as(attacker, partial(link, **tried))
+        for column in columns[:_MOST_SECRETS_QUICKLY]:
+            yield (
+                f"{column}, {attacker.name}",
+                _as(attacker, _reading(tables, column, attacker, tried)),
+            )
     if control is not None and len(control) >= LEAST:
         yield "membership", partial(membership, original, release, control, attempts=attempts)
+
+
+def _reading(tables: Aligned, column: str, attacker: Attacker, tried: dict[str, Any]) -> _Attack:
+    """Return the inference of a column by somebody."""
+    known = _known_beside(column, attacker.known)
+    return partial(
+        inference, tables.original, tables.release, column, known=known, who=attacker.who, **tried
+    )
+
+
+def _as(attacker: Attacker, attack: _Attack) -> _Attack:
+    """Return an attack whose result bears the name of the attacker."""
+
+    def named(rng: np.random.Generator) -> AttackResult | None:
+        found = attack(rng)
+        if found is None:
+            return None
+        suffix = f" ({attacker.name})" if ":" in found.name else f":{attacker.name}"
+        return replace(found, name=found.name + suffix)
+
+    return named
 
 
 def _known_beside(column: str, known: list[str] | None) -> list[str] | None:

@@ -68,6 +68,13 @@ accept_risk = click.option(
 )
 
 
+audit = click.option(
+    "--audit/--no-audit",
+    default=None,
+    help="Attack the release before it is written: without, the verdict is undecided.  [audit]",
+)
+
+
 def releasing(command: Command) -> Command:
     """The options of every command that writes a release."""
     for option in (as_json, force, seed, accept_risk, report, policy, output, source):

@@ -180,6 +180,7 @@ def explore(
     attempts: int | None = None,
     rounds: Sequence[str] = ("quick", "whole"),
     random_state: int | None = None,
+    command: str = "",
     progress: Progress | None = None,
 ) -> Exploration:
     """Measure releases of different k, and name the smallest k that passes all gates.
@@ -220,6 +221,8 @@ def explore(
         The quick round takes a sample; it is left out where the table is small.
     random_state : int, optional
         The seed. Without it, the seed of an earlier run in ``folder``, else a random one.
+    command : str
+        What the page says about how it was made.
     progress : callable, optional
         Called with each point, the number of points that are done, and their total. What it
         raises ends the work; the points are kept.
@@ -254,8 +257,8 @@ def explore(
         _measure(found, people, settings, place, k, methods, rounds, progress)
     finally:  # also if somebody stopped it
         if found:
-            finish(Exploration(found), place)
-    return Exploration(found)
+            finish(Exploration(found, command=command), place)
+    return Exploration(found, command=command)
 
 
 def finish(found: Exploration, place: Folder) -> None:

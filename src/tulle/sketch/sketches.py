@@ -33,6 +33,8 @@ def write_sketches(
     path: FilePath,
     *,
     source: Mapping[str, Any] | None = None,
+    verdict: Mapping[str, Any] | None = None,
+    accepted_risk: str = "",
     sources: tuple[FilePath, ...] = (),
     force: bool = False,
 ) -> Manifest:
@@ -65,6 +67,8 @@ def write_sketches(
         verified=first.provenance.get("verified", {}),
         counts=counts,
         source=described,
+        verdict={} if verdict is None else verdict,
+        accepted_risk=accepted_risk,
         seed="key",
     )
     return write_release(path, put, manifest, sources=sources, force=force)

@@ -11,10 +11,14 @@ every command reads it. It holds no value of the data::
 
     [condense]
     k = 10
+
+    [context]              # for reports; a field that is empty is shown as empty
+    recipient = "the cancer registry, under contract 2026-14"
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import re
@@ -30,8 +34,20 @@ from tulle.errors import PolicyError, nearest_name
 from tulle.table.schema import WEIGHTS, Column, Kind, Role
 
 # commands whose parameters a policy may keep
-COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
+COMMANDS = ("condense", "explore", "tune", "stream", "hide", "sketch", "sites", "audit")
+# what a report says of the situation in which data are released, and what it asks
+CONTEXT: Mapping[str, str] = MappingProxyType(
+    {
+        "recipient": "Who receives it",
+        "purpose": "What it is for",
+        "knowledge": "What recipients may know already",
+        "safeguards": "What binds them (contract, secure room, no copies)",
+        "until": "Until when this assessment holds",
+        "decided_by": "Who decides",
+    }
+)
 _ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
+_SECTIONS = ("columns", "context", *COMMANDS)
 _ENTRIES = ("kind", "role", "weight", "bounds", "reason")
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
 
@@ -48,6 +64,9 @@ class Policy:
         What is known of each column; empty if roles are to be inferred.
     parameters : mapping
         For each command (``"condense"``, ...) its options by name.
+    context : mapping
+        Who receives a release, what for, and who decides: words for reports, by the names
+        ``recipient``, ``purpose``, ``knowledge``, ``safeguards``, ``until`` and ``decided_by``.
 
     Examples
     --------
@@ -61,6 +80,7 @@ class Policy:
     parameters: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    context: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def named(self, *roles: Role) -> list[str]:
         """Return the names of the columns that have one of these roles.
@@ -187,8 +207,8 @@ def parse_policy(text: str) -> Policy:
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
     for name, value in entries.items():
-        if name not in ("columns", *COMMANDS):
-            raise PolicyError(f"no section [{name}]: {nearest_name(name, ['columns', *COMMANDS])}")
+        if name not in _SECTIONS:
+            raise PolicyError(f"no section [{name}]: {nearest_name(name, _SECTIONS)}")
         if not isinstance(value, dict):
             raise PolicyError(f"'{name}' must be a section: [{name}]")
     columns = tuple(_column(name, entry) for name, entry in entries.pop("columns", {}).items())
@@ -196,7 +216,20 @@ def parse_policy(text: str) -> Policy:
         having = [f"'{column.name}'" for column in columns if column.role is role]
         if len(having) > 1:
             raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
-    return Policy(columns, MappingProxyType(entries))
+    context = _context(entries.pop("context", {}))
+    return Policy(columns, MappingProxyType(entries), MappingProxyType(context))
+
+
+def _context(entries: Mapping[str, Any]) -> dict[str, str]:
+    """Return the words of the section [context]; a date may be written as TOML writes it."""
+    found = {}
+    for name, value in entries.items():
+        if name not in CONTEXT:
+            raise PolicyError(f"[context] has no field '{name}': {nearest_name(name, CONTEXT)}")
+        if not isinstance(value, str | datetime.date):
+            raise PolicyError(f"the field '{name}' of [context] must be a text in quotes")
+        found[name] = str(value).strip()
+    return found
 
 
 def _column(name: str, entry: Any) -> Column:
@@ -292,6 +325,11 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
             lines.append(f"weight = {_value(column.weight)}")
         if column.bounds is not None:
             lines.append(f"bounds = {_value(list(column.bounds))}")
+        parts.append("\n".join(lines) + "\n")
+    if policy.context:
+        lines = ["[context]", "# printed on page one of every report; what is empty is shown so"]
+        for name, question in CONTEXT.items():
+            lines.append(f"{name} = {_value(policy.context.get(name, ''))}  # {question.lower()}")
         parts.append("\n".join(lines) + "\n")
     for command, options in policy.parameters.items():
         lines = [f"[{_key(command)}]"]

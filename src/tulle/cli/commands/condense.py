@@ -17,11 +17,7 @@ from tulle.cli import _output as output
 @click.option(
     "--control", type=options.FILE, metavar="FILE", help="People kept out of INPUT (tulle split)."
 )
-@click.option(
-    "--audit/--no-audit",
-    default=None,
-    help="Attack the release before it is written: without, the verdict is undecided.  [audit]",
-)
+@options.audit
 @click.option(
     "--k",
     "-k",

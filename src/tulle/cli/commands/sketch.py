@@ -47,6 +47,8 @@ from tulle.cli import _output as output
 )
 @options.policy
 @options.report
+@options.accept_risk
+@options.audit
 @click.option("--seed", type=click.IntRange(min=0), help="Of the attacks in the report.")
 @options.force
 @options.as_json
@@ -55,16 +57,18 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
 
     INPUT: documents (.txt lines; .jsonl, .csv, .parquet with --text FIELD) or baskets (.dat, one
     basket a line). Words are lower-case runs of two or more letters or digits. OUTPUT: .parquet
-    or .npz, with a manifest beside it. The miner needs no key.
+    or .npz, with a manifest beside it. The miner needs no key. The sketches are attacked before
+    they are written: where the verdict on privacy is bad, nothing is written (exit code 1).
     """
     from tulle._commands.sketch import sketch
 
-    with output.working():
+    with output.working(as_json):
         made = sketch(source, command=output.command_line(), **arguments)
     output.show(
         made.summary,
         title="Sketches",
         as_json=as_json,
         tables={"components": made.components},
+        verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

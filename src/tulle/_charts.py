@@ -446,7 +446,8 @@ def _risk_and_utility(rows: Rows) -> Any:
         # most releases are at the left, the records themselves far at the right
         scale=alt.Scale(type="sqrt", domainMin=0, nice=False),
     )
-    y = alt.Y("utility:Q", title="utility", scale=alt.Scale(zero=False))
+    # shuffled columns are far below, and what is to be told apart is on top
+    y = alt.Y("utility:Q", title="utility", scale=alt.Scale(type="pow", exponent=4, zero=False))
     colour = alt.Color("curve:N", title=None, legend=alt.Legend(orient="top"))
     tip = [
         "label:N",
@@ -471,7 +472,9 @@ def _risk_and_utility(rows: Rows) -> Any:
         .mark_point(filled=True, size=110, opacity=1, cursor="pointer")
         .encode(color=colour, href="link:N"),
         text(releases, "k", dy=13),
-        layer(chosen).mark_point(filled=False, color=RELEASE, size=320, strokeWidth=3, opacity=1),
+        layer(chosen)
+        .mark_point(filled=False, color="currentColor", size=340, strokeWidth=2, opacity=1)
+        .encode(href="link:N"),
     ]
     return alt.layer(*drawn).properties(width=WIDTH, height=380)
 

@@ -120,16 +120,12 @@ def shown_rows(found: Exploration) -> list[dict[str, Any]]:
     """Return the points as rows for a terminal: what fits there."""
     return [
         {
-            "release": row["release"],
-            "risk": row["risk"],
-            "at_most": row["risk_high"],
-            "worst_attack": row["worst_attack"],
+            "release": f"{row['release']} *" if row["chosen"] else row["release"],
+            "risk": _share(row["risk"]),
             "utility": row["utility"],
-            "k-_marginal": row["k_marginal"],
             "as_useful_as": _share(row["as_useful_as"]),
             "as_risky_as": _share(row["as_risky_as"]),
-            "privacy": row["error"] or row["privacy"],
-            "": "<- named" if row["chosen"] else "",
+            "privacy": "not possible" if row["error"] else row["privacy"],
         }
         for row in found.rows()
     ]

@@ -332,6 +332,7 @@ def _section(
         "id": "people",
         "title": "Who is at risk",
         "text": "Means hide people: the same for those who stand apart, for subgroups and values.",
+        "part": "identifiability",
         "owner_only": True,
         "blocks": blocks,
     }

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tulle._report.verdict import grave_from
 from tulle.exploring._points import Point
 
-PASSES = ("good", "caution")
+_CLEAR = 0.5  # of what would be grave: an excess below that leaves room for chance
 
 
 class Choice(NamedTuple):
@@ -35,43 +36,47 @@ def latest(points: Sequence[Point]) -> list[Point]:
 
 
 def choose(points: Sequence[Point]) -> Choice:
-    """Name the release with the smallest k whose verdict is best, the most useful of its k."""
+    """Name the release with the smallest k that passes; of one k, the most useful.
+
+    A release whose verdict is good goes before one with a reservation (caution, or not decided),
+    and among these one whose attacks all stay well below what would be grave.
+    """
     releases = [p for p in points if p.spec.is_release and p.verdict is not None]
     if not releases:
         errors = [point.error for point in points if point.error]
         why = errors[0] if errors else "no release was measured"
         return Choice(None, "undecided", f"Nothing can be named: {why}.", "Change that first.")
-    for level in PASSES:
-        passing = [point for point in releases if point.level == level]
-        if passing:
-            best = min(passing, key=lambda p: (p.spec.k or 0, -(p.utility or 0.0)))
-            return Choice(best, level, _said(best, level, releases), _command(best))
-    undecided = [point for point in releases if point.level == "undecided"]
-    safest = min(undecided or releases, key=lambda p: (p.risk or 0.0, -(p.spec.k or 0)))
-    after = "" if safest.verdict is None else safest.verdict["privacy"]["next"]
-    if undecided:
-        reason = (
-            f"No k can be named: the attacks on {len(undecided)} of {len(releases)} releases had "
-            "too few people to decide anything."
-        )
-        return Choice(None, "undecided", reason, after)
-    reason = (
-        f"No k passes: the safest release, {safest.spec.label}, still fails. "
-        f"{safest.verdict['privacy']['reason'] if safest.verdict else ''}"
-    )
+    passing = [point for point in releases if point.level != "bad"]
+    if passing:
+        best = min(passing, key=lambda p: (_doubt(p), p.spec.k or 0, -(p.utility or 0.0)))
+        return Choice(best, best.level, _said(best, releases), _command(best))
+    safest = min(releases, key=lambda p: (p.risk or 0.0, -(p.spec.k or 0)))
     largest = max(point.spec.k or 0 for point in releases)
-    return Choice(None, "bad", reason, f"Try a larger k than {largest}. {after}")
+    judged = safest.verdict["privacy"] if safest.verdict else None
+    reason = f"No k passes: the safest release, {safest.spec.label}, still fails."
+    return Choice(
+        None,
+        "bad",
+        f"{reason} {judged['reason']}" if judged else reason,
+        f"Try a larger k than {largest}. {judged['next'] if judged else ''}",
+    )
 
 
-def _said(best: Point, level: str, releases: Sequence[Point]) -> str:
-    smaller = [
-        p for p in releases if p.level not in PASSES and (p.spec.k or 0) < (best.spec.k or 0)
-    ]
-    before = "" if smaller else " It is the smallest k that was tried."
-    doubt = ""
-    if level == "caution" and best.verdict is not None:
-        doubt = f" With a reservation: {best.verdict['privacy']['reason']}"
-    return f"{best.spec.label} is the smallest k that passes all gates.{before}{doubt}"
+def _doubt(point: Point) -> int:
+    """Return 0 for a good verdict, 1 for a reservation with room to spare, 2 for others."""
+    if point.level == "good":
+        return 0
+    clear = all(one["risk"] < _CLEAR * grave_from(name, one) for name, one in point.attacks.items())
+    return 1 if clear else 2
+
+
+def _said(best: Point, releases: Sequence[Point]) -> str:
+    smaller = [p for p in releases if (p.spec.k or 0) < (best.spec.k or 0)]
+    why = "" if smaller else " It is the smallest k that was tried."
+    said = f"{best.spec.label} is the smallest k that passes all gates.{why}"
+    if best.level == "good" or best.verdict is None:
+        return said
+    return f"{said} With a reservation: {best.verdict['privacy']['reason']}"
 
 
 def _command(best: Point) -> str:

@@ -39,8 +39,8 @@ def data_digest(people: People) -> str:
 
 def point_name(spec: Spec, settings: Settings, data: str) -> str:
     """Return the name of a point: what it is, and a digest of all that decides it."""
-    decided = plain({**asdict(spec), **asdict(settings), "data": data, "format": FORMAT})
-    text = json.dumps(decided, sort_keys=True) + __version__
+    decided = [asdict(spec), asdict(settings), data, FORMAT, __version__]
+    text = json.dumps(plain(decided), sort_keys=True)
     what = f"k{spec.k}" if spec.is_release else f"{100 * (spec.share or 1):g}"
     method = f"{spec.method}{'-by-class' if spec.by_class else ''}"
     return f"{spec.round}-{method}-{what}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

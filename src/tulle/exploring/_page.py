@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tulle._report.model import Block, Result, Section
@@ -54,6 +55,8 @@ def page_of(found: Exploration) -> Result:
             },
             **({"use": use} if use else {}),
         },
+        "k": choice.point.spec.k if choice.point else None,
+        "attacks": choice.point.attacks if choice.point else {},
         "sections": [
             _frontier(found, shown),
             _table(found),
@@ -71,22 +74,7 @@ def page_of(found: Exploration) -> Result:
 def _frontier(found: Exploration, shown: list[Point]) -> Section:
     scoring = next((point.scoring for point in shown), "columns")
     meaning = _SCORES.get(scoring, f"{scoring} for the target")
-    named = found.choice.point
-    rows = [
-        {
-            "label": point.spec.label,
-            "curve": point.spec.curve if point.spec.is_release else "",
-            "k": point.spec.k,
-            "risk": point.risk,
-            "low": max(0.0, point.risk_low or 0.0),
-            "high": point.risk_high,
-            "utility": point.utility,
-            "privacy": point.level if point.spec.is_release else None,
-            "chosen": point is named,
-            "link": f"#{anchor(point)}" if point.spec.is_release else "#points",
-        }
-        for point in shown
-    ]
+    rows = frontier_rows(found, shown)
     over = [
         {"curve": point.spec.curve, "k": point.spec.k, "measure": words, "value": value}
         for point in shown
@@ -117,6 +105,27 @@ def _frontier(found: Exploration, shown: list[Point]) -> Section:
             }
         )
     return {"id": "frontier", "title": "The frontier", "blocks": blocks}
+
+
+def frontier_rows(found: Exploration, points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Return the rows of the picture of risk and utility."""
+    named = found.choice.point
+    return [
+        {
+            "label": point.spec.label,
+            "curve": point.spec.curve if point.spec.is_release else "",
+            "k": point.spec.k,
+            "risk": point.risk,
+            "low": max(0.0, point.risk_low or 0.0),
+            "high": point.risk_high,
+            "utility": point.utility,
+            "privacy": point.level if point.spec.is_release else None,
+            "chosen": point is named,
+            "link": f"#{anchor(point)}" if point.spec.is_release else "#points",
+        }
+        for point in points
+        if point.risk is not None and point.utility is not None
+    ]
 
 
 def _value(point: Point, measure: str) -> float | None:

@@ -13,7 +13,8 @@ from tulle._commands._decision import context_of
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle._report.editions import K
-from tulle.errors import PrivacyError
+from tulle._report.words import BOUND, PRESETS
+from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.table.policy import load_policy
@@ -22,7 +23,7 @@ from tulle.table.schema import Column, Kind, Role
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
-    from tulle._report.model import Changes, Guarantee, Promise
+    from tulle._report.model import Changes, Gate, Guarantee, Promise, Result
     from tulle._types import FilePath
     from tulle.auditing import Audit
 
@@ -41,6 +42,7 @@ class Auditing(Options):
     max_membership: float | None = None
     max_singling_out: float | None = None
     min_accuracy_ratio: float | None = None
+    preset: int | None = None  # of PRESETS: the smallest group that is customary somewhere
 
 
 def audit_files(
@@ -104,10 +106,35 @@ def audit_files(
     found = found.extended(
         guarantee=_guarantee(release), command=command, context=context_of(policy)
     ).extended(**_made(release))
-    found = found.extended(gates=gate_rows(found.result, limits))
+    found = found.extended(
+        gates=[*gate_rows(found.result, limits), *_preset_gate(found.result, options)]
+    )
     if report is not None:
         found.save(report, edition=edition, force=force)
     return found
+
+
+def _preset_gate(result: Result, options: Auditing) -> list[Gate]:
+    """Return the gate of a customary group size, which only groups can pass."""
+    if options.preset is None:
+        return []
+    known = [preset.k for preset in PRESETS]
+    if options.preset not in known:
+        raise ParameterError(f"must be one of {known}", subject=options.word("preset"))
+    smallest = result.get("smallest_group")
+    if smallest is None:
+        raise ParameterError(
+            "needs a release by condensation with its manifest: there is no group to measure",
+            subject=options.word("preset"),
+        )
+    holds = smallest >= options.preset
+    limit = float(options.preset)
+    return [{"name": "smallest_group", "limit": limit, "value": float(smallest), "holds": holds}]
+
+
+def preset_notes(preset: int | None) -> list[str]:
+    """Return where a customary group size comes from, and what it bounds."""
+    return [f"k = {found.k}: {found.source}. {BOUND}" for found in PRESETS if found.k == preset]
 
 
 def check_outcome(found: Audit) -> None:

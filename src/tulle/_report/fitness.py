@@ -23,7 +23,9 @@ _LOOK = "look at this column in the report; declare it a category, or give it bo
 class Limit(NamedTuple):
     """From where on a measure is fair or poor, and what is said then.
 
-    ``text`` may use ``{value}`` and ``{where}``: the column or pair that the measure names.
+    ``text`` may use ``{value}`` and ``{where}``: the column or pair that the measure names. Two
+    samples of the same people differ, too: ``noise`` over the root of their size is about what
+    other people instead of the release reach, measured in ``benchmarks/results/verdicts.md``.
     """
 
     measure: str
@@ -32,6 +34,7 @@ class Limit(NamedTuple):
     text: str
     after: str
     style: str = "plain"
+    noise: float = 0.0
 
     @property
     def falls(self) -> bool:
@@ -95,6 +98,7 @@ LIMITS = (
         0.40,
         "the distribution of {where} moved by {value}",
         _LOOK,
+        noise=3.5,
     ),
     Limit(
         "correlation_difference_max",
@@ -102,6 +106,7 @@ LIMITS = (
         0.45,
         "the association of {where} changed by {value}",
         _SMALLER_GROUPS,
+        noise=6.0,
     ),
     Limit(
         "correlation_difference",
@@ -109,6 +114,7 @@ LIMITS = (
         0.12,
         "associations between columns changed by {value} on average",
         _SMALLER_GROUPS,
+        noise=1.3,
     ),
     Limit(
         "covariance_compatibility",
@@ -116,6 +122,7 @@ LIMITS = (
         0.80,
         "covariances agree with those of the original by {value} only, where 1 is perfect",
         _SMALLER_GROUPS,
+        noise=1.0,
     ),
     Limit(
         "misses_cost",
@@ -175,10 +182,10 @@ HEADLINES: Mapping[Level, str] = {
 _RANKS: Mapping[Level, int] = {"bad": 0, "caution": 1, "good": 2}
 
 
-def graded(measure: str, value: float) -> tuple[Level, str] | None:
+def graded(measure: str, value: float, compared: int | None) -> tuple[Level, str] | None:
     """Return how good a value is, and what to do about it; None for a measure without limits."""
     limit = next((limit for limit in LIMITS if limit.measure == measure), None)
-    return None if limit is None else (_level(limit, value), limit.after)
+    return None if limit is None else (_level(limit, value, compared), limit.after)
 
 
 def fitness(result: Whole) -> Judgement:
@@ -188,7 +195,7 @@ def fitness(result: Whole) -> Judgement:
         for limit in LIMITS
         for value in [result["metrics"].get(limit.measure)]
         if value is not None and math.isfinite(value)
-        for level in [_level(limit, value)]
+        for level in [_level(limit, value, result["compared"])]
     ]
     if not judged:
         reason = f"{HEADLINES['undecided']}: nothing was measured that says what is left to mine."
@@ -207,11 +214,13 @@ def fitness(result: Whole) -> Judgement:
     return {"level": level, "reason": reason, "next": after, "details": details}
 
 
-def _level(limit: Limit, value: float) -> Level:
+def _level(limit: Limit, value: float, compared: int | None) -> Level:
+    """Return the level of a value, of tables with so many records."""
     sign = -1 if limit.falls else 1
-    if sign * value >= sign * limit.poor:
+    chance = limit.noise / math.sqrt(compared) if compared else 0.0
+    if sign * value >= sign * limit.poor + chance:
         return "bad"
-    return "caution" if sign * value >= sign * limit.fair else "good"
+    return "caution" if sign * value >= sign * limit.fair + chance else "good"
 
 
 def _told(limit: Limit, value: Any, where: Mapping[str, str]) -> str:

@@ -176,6 +176,7 @@ class Parts(TypedDict, total=False):
     guarantee: Guarantee | None
     k: int | None  # the least number of records behind a public aggregate
     records: int | None  # how many there are; fewer than k: no public edition
+    compared: int | None  # records of the smaller of original and release, which metrics compare
     metrics: dict[str, float]
     behind: dict[str, int]  # records behind a metric, if not all
     attacks: dict[str, AttackFigures]
@@ -210,6 +211,7 @@ class _Present(TypedDict):
     summary: str
     guarantee: Guarantee | None
     records: int | None
+    compared: int | None
     metrics: dict[str, float]
     behind: dict[str, int]
     attacks: dict[str, AttackFigures]
@@ -252,6 +254,7 @@ def completed(result: Result) -> Whole:
         "guarantee": result.get("guarantee"),
         "k": result.get("k"),
         "records": result.get("records"),
+        "compared": result.get("compared"),
         "metrics": result.get("metrics", {}),
         "behind": result.get("behind", {}),
         "attacks": result.get("attacks", {}),

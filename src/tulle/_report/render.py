@@ -112,7 +112,7 @@ def _prepared(result: Result, edition: str) -> _Page:
     return {
         **shown,
         "figures": [
-            _figure(name, value)
+            _figure(name, value, shown["compared"])
             for name, value in sorted(shown["metrics"].items(), key=lambda e: metric_rank(e[0]))
             if isinstance(value, int | float)
         ],
@@ -124,10 +124,10 @@ def _prepared(result: Result, edition: str) -> _Page:
     }
 
 
-def _figure(name: str, value: float) -> dict[str, Any]:
+def _figure(name: str, value: float, compared: int | None) -> dict[str, Any]:
     """Return a measure with its words, how good it is, and what to do about it."""
     words = metric_words(name)
-    level, after = graded(name, value) or ("", "")
+    level, after = graded(name, value, compared) or ("", "")
     advice = after if level in ("caution", "bad") else ""
     return {
         "name": name,

@@ -22,7 +22,7 @@ from tulle._attacks.result import AttackFigures
 from tulle._plurals import counted
 from tulle._report.fitness import fitness
 from tulle._report.model import Gate, Judgement, Level, Verdict, Whole
-from tulle._report.words import attack_label, control_words, number
+from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
@@ -32,6 +32,7 @@ _GRAVE_WITHOUT_CONTROL = {
     **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.30),
     **dict.fromkeys(("singling_out", "inference"), math.inf),
 }
+FEWEST = PRESETS[0].k
 _MOST_TOLD = 5  # kinds of attacks
 _Z = NormalDist().inv_cdf(0.975)
 _CLOSEST = 0.03  # to a limit, for which the size of a control is still worked out
@@ -87,6 +88,13 @@ def _privacy(result: Whole) -> Judgement:
         reason = f"an attack does better than {than}. {_told(attacks, notable[0])}"
         after = _KEEP_APART if asked else advice(notable[0])
         return _judged("caution", reason, after, [*_listed(attacks, notable), *asked])
+    small = result["smallest_group"]
+    if small is not None and small < FEWEST:
+        reason = (
+            f"groups hold as few as {counted(small, 'member')}, below every customary minimum, "
+            "whatever the attacks found."
+        )
+        return _judged("caution", reason, f"take groups of at least {FEWEST}", [])
     if unclear:
         return _not_decided(attacks, unclear)
     if not attacks:

@@ -336,6 +336,7 @@ def audited(
             "summary": _summary(tables, k),
             "k": k,
             "records": min(map(len, tables.present)),
+            "compared": min(len(tables.original), len(tables.release)),
             "metrics": metrics,
             "behind": behind,
             "attacks": {result.name: result.to_dict() for result in attacks},
@@ -377,6 +378,7 @@ def unaudited(tables: Aligned, *, k: int, title: str) -> Audit:
             "summary": _summary(tables, k),
             "k": k,
             "records": min(map(len, tables.present)),
+            "compared": min(len(tables.original), len(tables.release)),
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
             "where": measures.worst_column(distances),
         }

@@ -57,6 +57,12 @@ _GATE = options.Share()
     type=float,
     help="Fail if the score on the release, over that on the original, is lower.",
 )
+@click.option(
+    "--preset",
+    type=click.Choice(["5", "12", "20"]),
+    callback=lambda ctx, param, value: value and int(value),
+    help="Fail if a group of the release is smaller than this customary size.",
+)
 @options.seed_of_attacks
 @options.force
 @options.as_json
@@ -67,7 +73,7 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
     or than by guessing if there is none. Exit code 1 if a gate fails, or if RELEASE is not what
     its manifest says; the report is written all the same.
     """
-    from tulle._commands.audit import attack_rows, audit_files, check_outcome
+    from tulle._commands.audit import attack_rows, audit_files, check_outcome, preset_notes
 
     if public and arguments["report"] is None:
         raise click.UsageError("--public is about the report: name its file with -o.")
@@ -88,6 +94,7 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
         verdict=verdict,
         notes=[
             *(f"- {text}" for text in verdict["privacy"]["details"] + verdict["use"]["details"]),
+            *preset_notes(arguments["preset"]),
             *([f"Report: {report}"] if report else []),
         ],
     )

@@ -40,7 +40,7 @@ def tasks(quick: bool) -> list[Task]:
              for y in (2019, 2018)]  # fmt: skip
     years[1] = years[1].select(years[0].columns)
     made = [
-        Task("abalone", *_parted("abalone"), "class", ("shape", "uniform")),
+        Task("abalone", *_parted("abalone"), "rings", ("shape", "uniform")),
         Task("german", *_parted("german_symbolic"), "class", ("shape", "uniform")),
         Task("adult", *adult, "class", ("shape",)),
         Task("national2019", *years, None, ("shape",)),

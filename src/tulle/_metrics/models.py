@@ -22,7 +22,7 @@ class MiningScores(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Trained on the release over trained on the original; NaN if nothing was to be learnt."""
+        """Return the release's score over the original's; NaN if there was nothing to learn."""
         return self.release / self.original if self.original > 0 else float("nan")
 
 
@@ -35,7 +35,7 @@ def train_on_release(
     classes: bool = True,
     seed: int = 0,
 ) -> MiningScores:
-    """Scores of one model, trained twice.
+    """Score one model, trained twice.
 
     Each of the three is (columns, target). ``estimator`` is any scikit-learn classifier (or
     regressor, if not ``classes``); gradient boosting unless said.
@@ -66,7 +66,7 @@ def _score(
 
 
 class Propensity(NamedTuple):
-    """``auc`` is 0.5 and ``pmse`` 0 if nobody can tell; 1 and 0.25 if everybody can."""
+    """``auc`` is 0.5 and ``pmse`` 0 if they are indistinguishable; 1 and 0.25 if separable."""
 
     auc: float
     pmse: float
@@ -75,7 +75,7 @@ class Propensity(NamedTuple):
 def propensity(
     original: Floats, released: Floats, rng: np.random.Generator, *, most: int = 4000
 ) -> Propensity:
-    """Gradient boosting, scored on the half that it was not trained on, both ways round.
+    """Score gradient boosting on the half that it was not trained on, both ways round.
 
     At most ``most`` records of each are used: the measure is about the two distributions, not
     about single records.
@@ -104,7 +104,7 @@ def propensity(
 
 
 def _boosting(classes: bool, seed: int, rounds: int = 60) -> Any:
-    """Gradient boosting for classes or for numbers."""
+    """Return gradient boosting for classes or for numbers."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor

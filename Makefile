@@ -10,7 +10,7 @@ $(VENV)/.stamp-%: pyproject.toml
 	else $(BIN)/python -m pip install -q -e '.[$*]'; fi
 	touch $@
 
-.PHONY: demo test quick fuzz check bench docs clean
+.PHONY: demo test quick fuzz check messages bench docs clean
 demo: $(VENV)/.stamp-run   ## condense a real table, audit it, write release and report
 	$(BIN)/tulle demo --force
 
@@ -30,6 +30,9 @@ check: $(VENV)/.stamp-test ## the quick half of the gate
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+messages:                  ## the golden file of all errors and warnings; read its diff
+	$(PYTHON) scripts/messages > tests/messages.txt
 
 bench: $(VENV)/.stamp-bench ## tables and pictures into benchmarks/results (TULLE_DATA=folder)
 	$(BIN)/python -m benchmarks

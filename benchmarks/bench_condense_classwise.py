@@ -69,7 +69,7 @@ class Adult:
     def release(self, way: str, grouping: str, k: int, seed: int) -> dict[str, float]:
         """Accuracies and privacy of one release."""
         rng = np.random.default_rng([SEED, seed, k])
-        condenser: Any = Condenser(k, grouping=grouping, random_state=rng)
+        condenser: Any = Condenser(k, grouping=grouping, synthesis="uniform", random_state=rng)
         table: pl.DataFrame = self.X
         target: pl.Series | None = self.y
         if way == CLASSWISE:

@@ -110,8 +110,8 @@ def _measure_table(records: int) -> list[object]:
             "flag": rng.random(records) < 0.2,
         }
     )
-    encoder = TableEncoder()
-    matrix = encoder.fit_encode(table)
+    encoder = TableEncoder().fit(table)
+    matrix = encoder.encode(table)
     moments = _moments(matrix)
     (drawn, groups), drawing = timed(lambda: synthesize(moments, rng))
     _, decoding = timed(lambda: encoder.decode(drawn, groups, rng, means=moments.means))

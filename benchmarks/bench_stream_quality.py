@@ -52,12 +52,12 @@ def released(
     """A release of the training records by one of the two methods."""
     if method == "static":
         if regression:
-            return Condenser(random_state=seed).fit_resample(X, y, levels)
-        wrapped = ClassCondenser(Condenser(), small_classes="suppress", random_state=seed)
+            return Condenser(synthesis="uniform", random_state=seed).fit_resample(X, y, levels)
+        wrapped = ClassCondenser(
+            Condenser(synthesis="uniform"), small_classes="suppress", random_state=seed
+        )
         return wrapped.fit_resample(X, y, levels)
-    stream: Any = StreamCondenser(init_size=len(X) // 4, random_state=seed)
-    if not regression:
-        stream = ClassCondenser(stream)
+    stream = StreamCondenser(init_size=len(X) // 4, classwise=not regression, random_state=seed)
     for part in np.array_split(np.arange(len(X)), 20):
         stream.partial_fit(X[part], y[part], levels[part])
     return stream.sample()

@@ -34,7 +34,7 @@ def load(name: str) -> tuple[pl.DataFrame, np.ndarray]:
 def search(
     X: pl.DataFrame, y: np.ndarray, t: int, strategy: str, large: bool
 ) -> tuple[GroupSizeSearch, float]:
-    condenser = ClassCondenser(Condenser(grouping="fast"))
+    condenser = ClassCondenser(Condenser(grouping="fast", synthesis="uniform"))
     sizes, repeats = (10, 1) if large else (20, 3)
     made = GroupSizeSearch(
         condenser, strategy, sizes=sizes, min_group=t, repeats=repeats, random_state=SEED

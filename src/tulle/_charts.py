@@ -36,7 +36,7 @@ _PANEL = WIDTH // 2 - 40
 
 
 def chart(kind: str, rows: Rows, *, title: str = "") -> Any:
-    """An Altair chart of one of the kinds that :mod:`tulle._report` lists."""
+    """Return an Altair chart of one of the kinds that :mod:`tulle._report` lists."""
     check_choice("chart", "kind", kind, FIELDS)
     for field in FIELDS[kind]:
         if any(field not in row for row in rows):
@@ -46,7 +46,7 @@ def chart(kind: str, rows: Rows, *, title: str = "") -> Any:
 
 
 def spec(kind: str, rows: Rows) -> dict[str, Any]:
-    """The same chart as a Vega-Lite dictionary."""
+    """Return the same chart as a Vega-Lite dictionary."""
     # the shape of a kind does not depend on its rows, so the tests check it once for all
     described: dict[str, Any] = chart(kind, rows).to_dict(validate=False)
     return described
@@ -297,7 +297,7 @@ def _error(rows: Rows) -> Any:
 
 
 def _ranking(rows: Rows) -> Any:
-    """Bars, the first on top, with a mark for what would be expected."""
+    """Draw bars, the first on top, with a mark for what would be expected."""
     import altair as alt
 
     shown = list(rows)[:MOST_NAMES]
@@ -324,14 +324,14 @@ def _ranking(rows: Rows) -> Any:
 
 
 def _curve(rows: Rows) -> Any:
-    """The frontier of accuracy and privacy, and both over the size."""
+    """Draw the frontier of accuracy and privacy, and both over the size."""
     import altair as alt
 
     return alt.hconcat(_frontier(rows), _over_size(rows)).resolve_scale(color="independent")
 
 
 def _class_curve(rows: Rows) -> Any:
-    """The accuracy of each class over the size."""
+    """Draw the accuracy of each class over the size."""
     import altair as alt
 
     return (
@@ -353,7 +353,7 @@ def _class_curve(rows: Rows) -> Any:
 
 
 def undominated(rows: Rows) -> Rows:
-    """The sizes for which no other is at least as accurate and as private, and better in one.
+    """Return the sizes for which no other is as accurate and as private, and better in one.
 
     >>> rows = [dict(accuracy=a, privacy=p) for a, p in [(0.9, 0.1), (0.8, 0.3), (0.7, 0.2)]]
     >>> len(undominated(rows))
@@ -434,7 +434,7 @@ def _size() -> Any:
 
 
 def _risk_and_utility(rows: Rows) -> Any:
-    """Releases on their curves, each a link to its attacks, and references in grey."""
+    """Draw releases on their curves, each a link to its attacks, and references in grey."""
     import altair as alt
 
     releases = [row for row in rows if row["curve"]]
@@ -480,7 +480,7 @@ def _risk_and_utility(rows: Rows) -> Any:
 
 
 def _over_k(rows: Rows) -> Any:
-    """A panel for each measure, all over the same k."""
+    """Draw a panel for each measure, all over the same k."""
     import altair as alt
 
     measures = list(dict.fromkeys(row["measure"] for row in rows))

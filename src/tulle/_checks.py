@@ -12,7 +12,7 @@ from tulle.errors import ParameterError, nearest_name
 
 
 def check_int(owner: str, name: str, value: Any, low: int, high: int | None = None) -> int:
-    """An integer in ``[low, high]``.
+    """Check that a parameter is an integer in ``[low, high]`` and return it.
 
     >>> check_int("Condenser", "k", 1, 2)
     Traceback (most recent call last):
@@ -36,7 +36,9 @@ def check_real(
     *,
     closed: str = "both",
 ) -> float:
-    """A finite number between ``low`` and ``high``; ``closed`` is both, left, right or neither."""
+    """Check that a parameter is a finite number between ``low`` and ``high`` and return it;
+    ``closed`` is both, left, right or neither.
+    """
     left = "[" if closed in ("both", "left") and low > -math.inf else "("
     right = "]" if closed in ("both", "right") and high < math.inf else ")"
     inside = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
@@ -57,7 +59,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of some words; the error names the nearest right one."""
+    """Check that a parameter is one of the given words; the error suggests the closest match."""
     allowed = list(choices)
     if not isinstance(value, str) or value not in allowed:
         hint = nearest_name(str(value), allowed) if isinstance(value, str) else ""
@@ -72,14 +74,14 @@ def check_choice(owner: str, name: str, value: Any, choices: Iterable[str]) -> s
 
 
 def check_flag(owner: str, name: str, value: Any) -> bool:
-    """True or False, Python's or NumPy's."""
+    """Check that a parameter is True or False, Python's or NumPy's, and return it."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise wrong(owner, name, "True or False", value)
     return bool(value)
 
 
 def check_share(owner: str, name: str, value: Any) -> float:
-    """A share from 0 to 1; a text may give it in percent.
+    """Check that a parameter is a share from 0 to 1 and return it; a text may give it in percent.
 
     >>> check_share("mine", "min_confidence", "60%")
     0.6
@@ -94,7 +96,7 @@ def check_share(owner: str, name: str, value: Any) -> float:
 
 
 def wrong(owner: str, name: str, allowed: str, value: Any) -> ParameterError:
-    """The error of a parameter that must be something else."""
+    """Return the error for a parameter that must be something else."""
     return ParameterError(
         f"must be {allowed}. Got {_show(value)} instead.",
         parameter=name,

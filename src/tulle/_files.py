@@ -28,7 +28,7 @@ class OutputExists(TulleError):
 def atomic_write(
     path: str | os.PathLike[str], *, force: bool = False, mode: int = 0o644
 ) -> Iterator[BinaryIO]:
-    """A binary file that gets its name when the block ends without an error."""
+    """Open a binary file that gets its name when the block ends without an error."""
     target = Path(path)
     refuse_existing(target, force=force)
     remove_leftovers(target)
@@ -48,14 +48,16 @@ def atomic_write(
         with suppress(OSError):
             sync_folder(target.parent)
     except FileExistsError:
-        raise OutputExists(f"{target} appeared meanwhile: nothing was replaced") from None
+        raise OutputExists(
+            f"{target} was created by another process meanwhile: nothing was replaced"
+        ) from None
     finally:
         if hidden is not None:
             hidden.unlink(missing_ok=True)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Removes the hidden neighbours of a file that killed processes left."""
+    """Remove the hidden neighbours of a file that killed processes left behind."""
     target = Path(path)
     for hidden in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         owner = hidden.name.removesuffix(".part").rpartition(".")[2].partition("-")[0]
@@ -64,12 +66,14 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
-    """Refuses to overwrite, and to write where there is no folder."""
+    """Refuse to overwrite a file, or to write into a folder that does not exist."""
     target = Path(path)
     if target.is_dir():
-        raise OutputExists(f"{target} is a folder: name a file")
+        raise OutputExists(f"{target} is a folder: give the path of a file")
     if target.exists() and not target.is_file():
-        raise OutputExists(f"{target} is no regular file, and is never replaced: name a file")
+        raise OutputExists(
+            f"{target} is not a regular file and will not be overwritten: choose another path"
+        )
     if target.exists() and not force:
         raise OutputExists(f"{target} exists already: pass --force (force=True) to replace it")
     if not target.parent.is_dir():
@@ -79,20 +83,20 @@ def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
 
 
 def refuse_same(source: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
-    """Refuses to write a release over the file it is made from."""
+    """Refuse to write a release over the file it is made from."""
     with suppress(FileNotFoundError):
         if os.path.samefile(source, output):
-            raise TulleError(f"{output} is the source itself: a release needs a name of its own")
+            raise TulleError(f"{output} is the source file: choose another name for the release")
 
 
 def digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file, in hex."""
+    """Return the SHA-256 of a file, in hex."""
     with open(path, "rb") as file:
         return digest_of(file)
 
 
 def digest_of(file: BinaryIO) -> str:
-    """SHA-256 of an open file, from where it stands."""
+    """Return the SHA-256 of an open file, from its current position on."""
     running = hashlib.sha256()
     while block := file.read(1 << 20):
         running.update(block)
@@ -101,9 +105,9 @@ def digest_of(file: BinaryIO) -> str:
 
 @contextmanager
 def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """One process or thread at a time, for the blink in which files of a folder change names.
+    """Admit one process or thread at a time while files of a folder change names.
 
-    Where folders cannot be locked (some network file systems) it goes on without.
+    Where folders cannot be locked (some network file systems) it proceeds without a lock.
     """
     handle = None
     with suppress(ImportError, OSError):
@@ -119,7 +123,7 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Makes the renames inside a folder survive a power cut."""
+    """Make renames inside a folder survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -137,7 +141,7 @@ def _open_nameless(target: Path, mode: int) -> tuple[int, Path | None]:
 
 
 def _name(descriptor: int, path: Path) -> None:
-    """Gives a nameless file its first name."""
+    """Give a nameless file its first name."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         # a folder descriptor makes Python call linkat, which follows the /proc link; link does not
@@ -154,7 +158,7 @@ def _rename(hidden: Path, target: Path, *, force: bool) -> None:
     if force:
         os.replace(hidden, target)
     else:
-        # link fails if the name was taken meanwhile; rename would replace it in silence
+        # link fails if the name was taken meanwhile; rename would replace it silently
         os.link(hidden, target)
 
 

@@ -22,6 +22,12 @@ from numba.core import event
 from numba.extending import is_jitted
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_INLINED: dict[str, Any] = {
+    "_nrt": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": True,
+}
 int64: Any = np.int64  # in kernels: an index of this type, and not a part compiled for a literal
 
 
@@ -30,11 +36,7 @@ def kernel(function: Kernel) -> Kernel:
 
     What was compiled before a file in the same folder changed is compiled again.
     """
-    compiled: Any = _compiled(function)
-    if is_jitted(compiled) and compiled.stats.cache_path:
-        sources = Path(function.__code__.co_filename).parent
-        forget_outdated(sources, Path(compiled.stats.cache_path))
-    return cast(Kernel, compiled)
+    return _watched(function)
 
 
 def part(function: Kernel) -> Kernel:
@@ -42,31 +44,56 @@ def part(function: Kernel) -> Kernel:
 
     Call it with ``int64(0)`` rather than ``0``: numba compiles it again for a literal.
     """
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def borrowing(function: Kernel) -> Kernel:
+    """Compile a kernel that makes no arrays, so that it need not count who holds those it is given.
+
+    Numba counts for every call that takes an array, in a way that is safe among threads and
+    therefore slow: with tuples of many arrays it took half of a stream's time.
+    """
+    return _watched(function, _nrt=False)
 
 
 def inlined(function: Kernel) -> Kernel:
-    """Compile a short part that becomes a piece of each kernel that calls it.
+    """Compile a short part that makes no arrays into each kernel that calls it.
 
-    A call copies address, shape and strides of every array and counts its holders, which for a
-    tuple of many arrays takes longer than a short loop over them.
+    A call copies address, shape and strides of every array, which for a tuple of many arrays
+    takes longer than a short loop over them.
     """
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+    return _compiled(function, **_INLINED)
 
 
-def _compiled(function: Kernel, **options: bool) -> Kernel:
+def ordered(function: Kernel) -> Kernel:
+    """Compile as :func:`inlined`, for a short loop over numbers that are never NaN.
+
+    Their order is plain then, and a minimum over them becomes vector instructions.
+    """
+    return _compiled(function, fastmath={"nnan", "nsz"}, **_INLINED)
+
+
+def _watched(function: Kernel, **options: Any) -> Kernel:
+    compiled: Any = _compiled(function, **options)
+    if is_jitted(compiled) and compiled.stats.cache_path:
+        sources = Path(function.__code__.co_filename).parent
+        forget_outdated(sources, Path(compiled.stats.cache_path))
+    return cast(Kernel, compiled)
+
+
+def _compiled(function: Kernel, **options: Any) -> Kernel:
     try:
         return numba.njit(cache=True, error_model="numpy", nogil=True, **options)(function)
-    except (RuntimeError, OSError):  # no folder can be written, neither beside the file nor at home
+    except (RuntimeError, OSError):  # neither the folder of the file nor home is writable
         return numba.njit(error_model="numpy", nogil=True, **options)(function)
 
 
 @cache
 def forget_outdated(sources: Path, kept: Path) -> None:
-    """Deletes what was compiled, and is ``kept``, from before a file of ``sources`` last changed.
+    """Delete what was compiled (``kept``) before a file of ``sources`` last changed.
 
     Numba looks at the age of a kernel's own file only. But a kernel holds parts and constants of
-    the files beside it, and would go on with old ones.
+    the files next to it, and would continue with old ones.
     """
     now = time.time()
     with suppress(OSError):  # not ours to delete: nothing was compiled here either
@@ -78,7 +105,7 @@ def forget_outdated(sources: Path, kept: Path) -> None:
 
 
 class _Notice(event.Listener):
-    """Says once that somebody waits for the compiler."""
+    """Announce once that the compiler is running."""
 
     said = False
 

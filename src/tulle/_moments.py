@@ -27,7 +27,7 @@ class GroupMoments:
 
     @classmethod
     def of(cls, matrix: Floats, groups: Ints, levels: Ints) -> GroupMoments:
-        """Summarises the rows of ``matrix``; ``groups`` numbers them 0, 1, ... without gaps."""
+        """Summarise the rows of ``matrix``; ``groups`` numbers them 0, 1, ... without gaps."""
         order = np.argsort(groups, kind="stable")
         counts = np.bincount(groups).astype(np.int64)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
@@ -46,27 +46,27 @@ class GroupMoments:
 
     @property
     def first_sums(self) -> Floats:
-        """The papers' Fs, (g, d)."""
+        """Return the papers' Fs, (g, d)."""
         return self.means * self.counts[:, None]
 
     @property
     def second_sums(self) -> Floats:
-        """The papers' Sc, (g, d, d)."""
+        """Return the papers' Sc, (g, d, d)."""
         outer = self.means[:, :, None] * self.means[:, None, :]
         return self.scatters + self.counts[:, None, None] * outer
 
     @property
     def covariances(self) -> Floats:
-        """Covariance of each group (divided by n, as in the papers), (g, d, d)."""
+        """Return the covariance of each group (divided by n, as in the papers), (g, d, d)."""
         return self.scatters / self.counts[:, None, None]
 
     @property
     def within(self) -> Floats:
-        """Sum of squared deviations in each dimension, over all groups, (d,)."""
+        """Return the sum of squared deviations in each dimension, over all groups, (d,)."""
         return np.einsum("gii->i", self.scatters)
 
     def stacked(self, other: GroupMoments) -> GroupMoments:
-        """The groups of both, side by side."""
+        """Return the groups of both, side by side."""
         return GroupMoments(
             np.concatenate([self.counts, other.counts]),
             np.concatenate([self.means, other.means]),
@@ -76,7 +76,9 @@ class GroupMoments:
         )
 
     def merged(self, owners: Ints) -> GroupMoments:
-        """The groups of each owner made one; ``owners`` are numbered 0, 1, ... without gaps."""
+        """Merge the groups of each owner into one; ``owners`` are numbered 0, 1, ... without
+        gaps.
+        """
         order = np.argsort(owners, kind="stable")
         starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
         counts = np.add.reduceat(self.counts[order], starts)
@@ -93,7 +95,7 @@ class GroupMoments:
         )
 
     def without(self, part: GroupMoments) -> GroupMoments:
-        """What is left of each group when a part of it is taken away; the levels stay."""
+        """Return what is left of each group when a part of it is taken away; the levels stay."""
         counts = self.counts - part.counts
         means = (self.first_sums - part.first_sums) / counts[:, None]
         here, there = self.means - means, part.means - means
@@ -103,7 +105,7 @@ class GroupMoments:
         return GroupMoments(counts, means, scatters, self.levels, self.level_sums - part.level_sums)
 
     def pooled(self) -> GroupMoments:
-        """All groups merged into one: the statistics of the whole data."""
+        """Merge all groups into one: the statistics of the whole data."""
         total = self.counts.sum()
         mean = self.counts @ self.means / total
         offsets = self.means - mean
@@ -118,7 +120,9 @@ class GroupMoments:
 
 
 def _scatters(deviations: Floats, counts: Ints, starts: Ints) -> Floats:
-    """Scatter matrices by one stacked product for each group size: few sizes, no loop a group."""
+    """Compute scatter matrices by one stacked product per group size: few sizes, no loop over
+    groups.
+    """
     dimensions = deviations.shape[1]
     scatters = np.empty((len(counts), dimensions, dimensions))
     for size in np.unique(counts):

@@ -1,6 +1,6 @@
 """Progress bars that long work can report to without knowing who watches.
 
-The library calls :func:`bar`; nothing is shown unless somebody (the command line, a user with
+The library calls :func:`bar`; nothing is shown unless someone (the command line, a user with
 ``tulle._progress.shown()``) asked for it and standard error is a terminal.
 """
 
@@ -17,7 +17,7 @@ _display: ContextVar[Any] = ContextVar("tulle_progress", default=None)
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Shows the bars of all work done inside, on standard error, if it is a terminal."""
+    """Show progress bars, on standard error if it is a terminal, for all work done in the block."""
     if not sys.stderr.isatty():
         yield
         return
@@ -37,9 +37,9 @@ def shown() -> Iterator[None]:
 
 @contextmanager
 def bar(description: str, total: float | None) -> Iterator[Callable[..., None]]:
-    """A bar; call the yielded function with what was done: ``advance(amount, note="...")``.
+    """Show a bar; call the yielded function with what was done: ``advance(amount, note="...")``.
 
-    None as ``total``: nobody knows how much there is to do.
+    None as ``total`` means that the amount of work is unknown.
     """
     display = _display.get()
     if display is None:

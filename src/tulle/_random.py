@@ -18,7 +18,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """A generator from a seed, a generator, a RandomState, or the operating system.
+    """Return a generator from a seed, a generator, a RandomState, or the operating system.
 
     >>> bool(as_generator(7).integers(100) == as_generator(7).integers(100))
     True
@@ -40,11 +40,11 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def spawn(rng: np.random.Generator, count: int) -> list[np.random.Generator]:
-    """Independent generators, one for each of ``count`` units of work."""
+    """Return independent generators, one for each of ``count`` units of work."""
     seeds = rng.integers(0, 2**63, size=(count, 4), dtype=np.uint64)
     return [np.random.default_rng(seed) for seed in seeds]
 
 
 def seed_policy(random_state: RandomState) -> str:
-    """What a manifest says of the seed: where it came from, never the seed itself."""
+    """Return what a manifest says about the seed: where it came from, never the seed itself."""
     return "operating system" if random_state is None else "given"

@@ -41,7 +41,7 @@ linear_algebra_on_one = _LinearAlgebra()
 
 @contextmanager
 def models_on_one() -> Iterator[None]:
-    """Keeps models of scikit-learn to one thread while they learn and answer.
+    """Keep models of scikit-learn to one thread while they learn and predict.
 
     At the sizes that are measured here, threads that wait for each other cost more than they
     bring, several times more on a busy machine; and they add up in an order of their own.

@@ -143,7 +143,7 @@ def _draw_patterns(
 def _draw_block(
     patterns: _Patterns, mean_length: float, count: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """Columns of a block of transactions, with duplicates, and where each one begins."""
+    """Draw the columns of a block of transactions, with duplicates, and where each one begins."""
     lengths = np.maximum(rng.poisson(mean_length, count), 1)
     # no transaction takes more than its length and one copy that does not fit
     budget = int(lengths.sum()) + (count + 1) * int(patterns.sizes.max())
@@ -158,7 +158,7 @@ def _draw_block(
 
 
 def _draw_copies(patterns: _Patterns, items: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Patterns picked by weight, corrupted, until their sizes add up to ``items`` or more."""
+    """Draw patterns by weight, corrupted, until their sizes add up to ``items`` or more."""
     chosen_parts, kept_parts, total = [], [], 0
     while total < items:
         draws = max(64, items // 2)
@@ -176,7 +176,7 @@ def _draw_copies(patterns: _Patterns, items: int, rng: np.random.Generator) -> t
 
 
 def _fill(lengths: list[int], filled: list[int], coins: list[bool]) -> tuple[list[int], list[int]]:
-    """Which copies go to which transaction: those that fit, and half the time one that does not.
+    """Assign copies to transactions: those that fit, and half the time one that does not.
 
     A copy that does not fit and is not forced in opens the next transaction.
     """
@@ -195,7 +195,9 @@ def _fill(lengths: list[int], filled: list[int], coins: list[bool]) -> tuple[lis
 def _copy_items(
     patterns: _Patterns, chosen: Ints, kept: Ints, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """``kept`` random items of each chosen pattern (selection sampling, a position at a time)."""
+    """Copy ``kept`` random items of each chosen pattern (selection sampling, one position at a
+    time).
+    """
     sizes = patterns.sizes[chosen]
     wanted = kept.astype(np.float64)
     live = np.arange(len(chosen))

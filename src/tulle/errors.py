@@ -21,7 +21,7 @@ from typing import Self
 
 
 class TulleError(ValueError):
-    """Serve as the base of every error that Tulle raises on purpose.
+    """Base class of every error that Tulle raises on purpose.
 
     Parameters
     ----------
@@ -100,14 +100,14 @@ class PrivacyWarning(UserWarning):
 
 
 def nearest_name(wrong: str, known: Iterable[str]) -> str:
-    """A hint to append to a message: the nearest right name, or the names there are.
+    """Return a hint to append to a message: the closest valid name, or the names there are.
 
     >>> nearest_name("agee", ["age", "sex"])
     "did you mean 'age'?"
     >>> nearest_name("quasi", ["target", "quasi-identifier"])
     "did you mean 'quasi-identifier'?"
     >>> nearest_name("weight", ["age", "sex"])
-    "there are: 'age', 'sex'"
+    "choose from 'age', 'sex'"
     """
     from difflib import get_close_matches  # slow to load, and rarely needed
 
@@ -119,9 +119,9 @@ def nearest_name(wrong: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean '{plain[close[0]]}'?"
     shown = ", ".join(f"'{name}'" for name in names[:12])
-    return f"there are: {shown}{', ...' if len(names) > 12 else ''}"
+    return f"choose from {shown}{', ...' if len(names) > 12 else ''}"
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> TulleError:
-    """The error for an optional dependency that is not installed."""
+    """Return the error for an optional dependency that is not installed."""
     return TulleError(f"{purpose} needs '{package}': pip install 'tulle[{extra}]'")

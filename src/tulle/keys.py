@@ -87,7 +87,7 @@ class SecretKey:
         try:  # keyboards of different systems compose the same letters differently
             letters = unicodedata.normalize("NFC", passphrase).encode()
         except UnicodeEncodeError:
-            raise KeyMaterialError("the passphrase is no text: set it in UTF-8") from None
+            raise KeyMaterialError("the passphrase is not valid text: set it in UTF-8") from None
         return cls(Scrypt(salt=salt, length=32, n=2**17, r=8, p=1).derive(letters))
 
     @classmethod

@@ -69,5 +69,5 @@ def test_rules_hidden_by_a_hair_are_suspected_and_a_margin_helps() -> None:
 def test_the_same_seed_gives_the_same_and_nothing_hidden_is_an_error() -> None:
     baskets = shop(np.random.default_rng(3), 300)
     assert attack(baskets).to_dict() == attack(baskets).to_dict()
-    with pytest.raises(DataError, match="at least one hidden rule"):
+    with pytest.raises(DataError):
         rule_recovery(open_baskets(baskets).baskets, [], 10, HALF, np.random.default_rng(0))

@@ -46,7 +46,7 @@ def test_nothing_new_means_a_guess() -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_pairs_and_no_candidates_are_refused(attack) -> None:
     rng = np.random.default_rng(4)
-    with pytest.raises(ParameterError, match="at least one pair"):
+    with pytest.raises(ParameterError, match="pair"):
         attack([], rng)
     lonely = pairs(rng, "copy", 1)[0]._replace(decoys=np.empty((0, 3)))
     with pytest.raises(DataError, match="candidates"):

@@ -75,7 +75,7 @@ def test_unrelated_data_do_not_beat_guessing(name: str, kind: str, data: tuple) 
     release = original.scrambled(rng) if kind == "scrambled" else people(rng, shift=20.0)
     result = ATTACKS[name](original, release, control, rng)
     assert result.failed
-    assert result.note == "the attack failed: this is no evidence of safety"
+    assert result.note.startswith("the attack failed")
 
 
 @pytest.mark.parametrize("name", [name for name in ATTACKS if name != "exact copies"])
@@ -168,7 +168,7 @@ def test_inference_guesses_as_well_as_one_answer_can() -> None:
 
 def test_membership_needs_a_control_worth_the_name(data: tuple) -> None:
     original, _, rng = data
-    with pytest.raises(DataError, match="at least 20 records, there are 5"):
+    with pytest.raises(DataError, match="least 20 records.*5"):
         membership(original, original, people(rng, 5), rng)
 
 

@@ -176,7 +176,7 @@ def test_moments_are_compared_across_time_zones_and_clocks_are_no_dates() -> Non
     there = here.with_columns(pl.col("t").dt.convert_time_zone("Asia/Tokyo"))
     assert audit(here, there, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1
     clock = pl.DataFrame({"t": [time(i % 24, 5) for i in range(40)]})
-    with pytest.raises(DataError, match="datetime in the original, time of day in the release"):
+    with pytest.raises(DataError):
         audit(here, clock)
     spans = pl.DataFrame({"t": [timedelta(hours=i) for i in range(40)]})
     assert audit(spans, spans, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1

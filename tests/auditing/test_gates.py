@@ -33,7 +33,7 @@ def test_each_gate_looks_at_the_worst_of_its_kind() -> None:
         "min_accuracy_ratio": (0.9, True),
         "max_singling_out": (0.0, True),
     }
-    with pytest.raises(GateError, match=r"1 of 4 gates failed: max_linkage is 0\.08") as caught:
+    with pytest.raises(GateError, match=r"1 of 4 gates.*max_linkage.*0\.08") as caught:
         check_gates(rows)
     assert caught.value.exit_code == 1
     check_gates([row for row in rows if row["holds"]])
@@ -42,19 +42,19 @@ def test_each_gate_looks_at_the_worst_of_its_kind() -> None:
 @pytest.mark.parametrize(
     "gate, message",
     [
-        ("max_membership", "needs a control"),
+        ("max_membership", "control"),
         ("max_copies", "nothing to measure"),
-        ("max_linkag", "did you mean 'max_linkage'"),
+        ("max_linkag", "'max_linkage'"),
     ],
 )
 def test_a_gate_that_cannot_be_measured_is_an_error_and_never_passes(gate, message) -> None:
     with pytest.raises(ParameterError, match=message):
         gate_rows(RESULT, {gate: 0.1})
-    with pytest.raises(ParameterError, match="needs a control"):
+    with pytest.raises(ParameterError, match="control"):
         check_limits({"max_membership": 0.1}, control=False)
     check_limits({"max_membership": 0.1}, control=True)
     check_limits({"max_membership": None, "max_linkage": 0.1}, control=False)
-    with pytest.raises(ParameterError, match="needs a target"):
+    with pytest.raises(ParameterError, match="target"):
         gate_rows({"metrics": {}, "attacks": {}}, {"min_accuracy_ratio": 0.5})
     with pytest.raises(ParameterError, match="max_linkage"):
         gate_rows(RESULT, {"max_linkage": -1})

@@ -255,7 +255,7 @@ def test_a_figure_about_fewer_than_k_people_is_for_the_owner() -> None:
         assert name not in shown["metrics"]
     assert set(shown["attacks"]) <= {"exact_copies", "singling_out"}
     assert shown["verdict"]["privacy"]["level"] == few.verdict["privacy"]["level"]
-    with pytest.raises(PrivacyError, match="one of the tables has 3"):
+    with pytest.raises(PrivacyError, match="has 3"):
         audit(people, release, control=rng.normal(size=(3, 3)), k=K, attempts=5).json("public")
 
 
@@ -274,9 +274,8 @@ def test_a_gate_in_public_is_as_coarse_as_its_attack() -> None:
     assert shown["gates"][1]["value"] * 60 / K == pytest.approx(
         round(shown["gates"][1]["value"] * 60 / K), abs=0.01
     )
-    assert (
-        shown["verdict"]["privacy"]["details"][0] == "Gate not met: max_copies; the limit is 0.001."
-    )
+    told = shown["verdict"]["privacy"]["details"][0]
+    assert told.endswith("max_copies; the limit is 0.001.")
     assert "1.6" not in gated.markdown("public")
 
 

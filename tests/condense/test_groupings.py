@@ -133,5 +133,5 @@ def test_records_that_differ_by_rounding_only_are_one_place_for_k_means() -> Non
 def test_invariant_is_checked_and_counted() -> None:
     with pytest.raises(PrivacyError, match="1 of 2 groups"):
         check_groups(np.array([0, 0, 1]), np.array([2, 1, 2]))
-    with pytest.raises(PrivacyError, match=r"2 of 3 records ask for a group of up to 5"):
+    with pytest.raises(PrivacyError, match="2 of 3 records.*5"):
         check_feasible(np.array([1, 5, 4]))

@@ -74,7 +74,7 @@ def test_exact_moments_are_exact_for_any_sizes(sizes, d, seed, distribution):
 
 def test_exact_moments_need_more_records_than_rank():
     moments = _moments(20, 5, [20])
-    with pytest.raises(DataError, match="1 groups would emit fewer.*exact_moments=False"):
+    with pytest.raises(DataError, match="1 group.*exact_moments=False"):
         synthesize(moments, np.random.default_rng(0), exact=True, sizes=np.array([5]))
 
 
@@ -123,13 +123,13 @@ def test_same_seed_same_records():
 
 
 def test_an_unknown_distribution_is_named():
-    with pytest.raises(ParameterError, match="did you mean 'uniform'"):
+    with pytest.raises(ParameterError, match="'uniform'"):
         synthesize(_moments(3, 2, [3]), np.random.default_rng(0), distribution="unifrom")
 
 
 def test_exact_moments_never_give_two_records_back():
     pairs = _moments(20, 3, [2] * 10)
-    with pytest.raises(PrivacyError, match="10 groups have two records"):
+    with pytest.raises(PrivacyError, match="10 groups"):
         synthesize(pairs, np.random.default_rng(0), exact=True)
     more, _ = synthesize(pairs, np.random.default_rng(0), exact=True, sizes=np.full(10, 3))
     assert len(more) == 30

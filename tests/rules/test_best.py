@@ -182,9 +182,9 @@ def test_additions_warn_and_are_for_best() -> None:
     hider = RuleHider(
         ["a -> b"], additions=True, min_support=12, min_confidence=0.6, random_state=0
     )
-    with pytest.warns(PrivacyWarning, match="best adds items"):
+    with pytest.warns(PrivacyWarning):
         hider.fit_transform(baskets)
     assert hider.misses_cost_ == 0
     assert hider.report_[0]["count_after"] == hider.report_[0]["count_before"]
-    with pytest.raises(ParameterError, match="for method='best'"):
+    with pytest.raises(ParameterError, match="'best'"):
         RuleHider(["a -> b"], method="iga", additions=True, min_support=2).fit_transform(baskets)

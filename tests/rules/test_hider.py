@@ -240,21 +240,21 @@ def test_a_method_that_fails_gives_nothing_back(monkeypatch: pytest.MonkeyPatch)
     from tulle.rules._sensitive import Edits
 
     monkeypatch.setitem(hider.SIMPLE, "minfia", lambda s, rng: Edits.none(s.baskets))
-    with pytest.raises(PrivacyError, match="left 1 of 1 rules above their thresholds"):
+    with pytest.raises(PrivacyError, match="1 of 1 rule"):
         RuleHider(["0 -> 1"], method="minfia", **LIMITS).fit_transform(BASKETS)
 
 
 def test_algo1a_warns_and_refuses_disclosure() -> None:
-    with pytest.warns(PrivacyWarning, match="false statements"):
+    with pytest.warns(PrivacyWarning):
         RuleHider(["0, 2 -> 1"], method="algo1a", **LIMITS).fit_transform(BASKETS)
-    with pytest.raises(PrivacyError, match="give min_confidence"):
+    with pytest.raises(PrivacyError, match="min_confidence"):
         RuleHider(["0 -> 1"], method="algo1a", disclosure=0).fit_transform(BASKETS)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "bset"}, "did you mean 'best'"),
+        ({"method": "bset"}, "'best'"),
         ({"window": 0}, "window"),
         ({"window": 2.5}, "window"),
         ({"victim": "basket"}, "victim"),
@@ -264,15 +264,15 @@ def test_algo1a_warns_and_refuses_disclosure() -> None:
         ({"min_support": 0}, "min_support"),
         ({"min_support": 0.0}, "min_support"),
         ({"min_support": None}, "min_support"),
-        ({"min_support": None, "disclosure": 0.1}, "which rules should stay"),
+        ({"min_support": None, "disclosure": 0.1}, "rules"),
         ({"min_confidence": 1.2}, "min_confidence"),
         ({"margin": -1}, "margin"),
         ({"shuffle": 1}, "shuffle"),
-        ({"rules": []}, "no rule"),
-        ({"rules": 3}, "rules must be"),
+        ({"rules": []}, "rule"),
+        ({"rules": 3}, "rules"),
         ({"rules": ["a b"]}, "one arrow"),
         ({"rules": ["a -> a"]}, "both sides"),
-        ({"rules": ["-> a"]}, "antecedent is empty"),
+        ({"rules": ["-> a"]}, "empty"),
         ({"rules": [Rule("0 -> 1", disclosure=2)]}, "disclosure"),
     ],
 )
@@ -285,9 +285,9 @@ def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        (["0 -> wine", "rum -> 1"], r"2 items that no basket holds: 'wine', 'rum'"),
-        (["9 -> 8"], "1 rules are not in the data .*: 9 -> 8"),
-        (["5 -> 6"], "1 rules hold in every basket: 5 -> 6"),
+        (["0 -> wine", "rum -> 1"], "2 items.*'wine'.*'rum'"),
+        (["9 -> 8"], "1 rule.*9.*8"),
+        (["5 -> 6"], "1 rule.*5.*6"),
     ],
 )
 def test_rules_that_cannot_be_hidden_are_named(rules: list[str], message: str) -> None:
@@ -298,11 +298,11 @@ def test_rules_that_cannot_be_hidden_are_named(rules: list[str], message: str) -
 
 def test_contradictory_wishes_are_explained() -> None:
     data = [["a", "b"]] * 6 + [["a"]] * 2 + [["c"]] * 2
-    with pytest.raises(DataError, match=r"contradict.*at most 4 baskets.*\{a, b\}.*at least 5"):
+    with pytest.raises(DataError, match="4 baskets.*least 5"):
         RuleHider(["a -> b"], min_support=5, min_confidence=0.6, keep=[["a", "b"]]).fit_transform(
             data
         )
-    with pytest.raises(DataError, match="fewer than min_support"):
+    with pytest.raises(DataError, match="min_support"):
         RuleHider(["a -> b"], min_support=5, keep=[["c"]]).fit_transform(data)
     with pytest.raises(DataError, match="'d'"):
         RuleHider(["a -> b"], min_support=5, keep=[["d"]]).fit_transform(data)
@@ -315,7 +315,7 @@ def test_where_items_are_added_a_rule_can_go_and_its_items_stay_frequent() -> No
     for how in ({"method": "algo1a"}, {"additions": True}):
         out = RuleHider("w, x -> y", random_state=0, **how, **options).fit_transform(data)
         assert slow.support(as_sets(out), ["w", "x", "y"]) == 3
-    with pytest.raises(DataError, match="contradict"):
+    with pytest.raises(DataError, match="at least 3"):
         RuleHider("w, x -> y", **options).fit_transform(data)
 
 
@@ -335,7 +335,7 @@ def test_kept_itemsets_stay_frequent_with_best_and_are_checked_with_others() -> 
     released = RuleHider(["a, b -> c"], keep=[["a", "b"]], **options).fit_transform(data)
     assert slow.support(as_sets(released), ["a", "b"]) >= 5
     tight = [["a", "b", "c"]] * 5 + [["c"]] * 6
-    with pytest.raises(DataError, match=r"\{a, b\} did not stay frequent.*method='best'"):
+    with pytest.raises(DataError, match="'best'"):
         RuleHider(["a -> c"], keep=[["a", "b"]], method="minfia", **options).fit_transform(tight)
     out = RuleHider(["a -> c"], keep=[["a", "b"]], **options).fit_transform(tight)
     assert slow.support(as_sets(out), ["a", "b"]) == 5
@@ -344,7 +344,7 @@ def test_kept_itemsets_stay_frequent_with_best_and_are_checked_with_others() -> 
 def test_kept_itemsets_of_a_rules_file_need_thresholds(tmp_path: Path) -> None:
     path = tmp_path / "secret.txt"
     path.write_text("0 -> 1\nkeep: 0\n")
-    with pytest.raises(ParameterError, match="which rules should stay"):
+    with pytest.raises(ParameterError):
         RuleHider(path, method="swa", disclosure=0.5).fit_transform(BASKETS)
 
 
@@ -373,9 +373,9 @@ def test_rules_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no rule"),
-        ("a b\n", "line 1: a rule is written with one arrow"),
-        ("a -> b\nc -> d; suport=1\n", "line 2: 'suport=1' is no threshold"),
+        ("", "rule"),
+        ("a b\n", "line 1"),
+        ("a -> b\nc -> d; suport=1\n", "line 2.*'suport=1'"),
     ],
 )
 def test_bad_rules_file(tmp_path: Path, text: str, message: str) -> None:
@@ -394,7 +394,7 @@ def test_rules_in_every_form() -> None:
         RuleHider(form, method="minfia", **LIMITS).fit_transform(BASKETS)
     assert Rule("1 2 -> 3").antecedent == ("1", "2")
     assert Rule("whole milk, bread -> beer").antecedent == ("whole milk", "bread")
-    with pytest.raises(ParameterError, match="Got int"):
+    with pytest.raises(ParameterError):
         RuleHider([3], **LIMITS).fit_transform(BASKETS)
 
 
@@ -416,7 +416,7 @@ def test_scenarios() -> None:
 
 @pytest.mark.parametrize(
     ("rules", "support", "message"),
-    [("", 12, "cannot be read"), (["0 -> 1"], "1/0%", "must be a share")],
+    [("", 12, "cannot be read"), (["0 -> 1"], "1/0%", "share")],
 )
 def test_odd_wishes_have_words(rules: Any, support: Any, message: str) -> None:
     with pytest.raises((DataError, ParameterError), match=message):

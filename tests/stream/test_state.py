@@ -318,9 +318,9 @@ def test_a_class_that_is_new_gets_the_index_within_its_first_batch() -> None:
 
 def test_absurd_values_and_damaged_states_are_refused() -> None:
     state = StreamState(2)
-    with pytest.raises(DataError, match="standard deviations"):
+    with pytest.raises(DataError):
         state.absorb(np.array([[1e16, 0.0]]), np.array([2]), np.array([0]))
-    with pytest.raises(DataError, match="standard deviations"):
+    with pytest.raises(DataError):
         state.absorb(np.array([[np.nan, 0.0]]), np.array([2]), np.array([0]))
     feed(state, np.zeros((5, 2)), np.full(5, 2), [5])
     state.seen += 1
@@ -328,7 +328,7 @@ def test_absurd_values_and_damaged_states_are_refused() -> None:
         state.check()
     strict = StreamState(2, strict=True)
     strict.start(first_group(np.zeros((3, 2)), np.full(3, 5)))
-    with pytest.raises(PrivacyError, match="1 groups are smaller"):
+    with pytest.raises(PrivacyError, match="1 group"):
         strict.check()
 
 

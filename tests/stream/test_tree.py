@@ -11,7 +11,9 @@ from tulle.stream import _tree
 from tulle.stream._tree import LANES
 
 measure = callable_part(_tree._measure)
-nearest = callable_part(_tree._nearest)
+bar = callable_part(_tree._bar)
+least = callable_part(_tree._least)
+oldest = callable_part(_tree._oldest)
 
 
 @settings(max_examples=40, deadline=None)
@@ -37,17 +39,20 @@ def test_distances_are_those_of_numpy(seed: int, dimensions: int) -> None:
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_nearest_lane_is_the_oldest_of_equals(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    distances = rng.integers(0, 6, size=LANES).astype(np.float32)  # with ties
+    shown = rng.integers(0, 6, size=LANES).astype(np.float32)  # with ties
     sizes = rng.integers(-1, 4, size=(2, LANES)).astype(np.int32)
     ages = np.stack([rng.permutation(LANES) for _ in range(2)]).astype(np.int32)
     floor = np.float32(rng.integers(-1, 7))
     for row in range(2):
         for need in (0, 2, 4, 2**40):
             enough = np.flatnonzero(sizes[row] >= need)
-            found = nearest(distances, floor, sizes, ages, row, need)
+            distances = shown.copy()
+            bar(distances, sizes, row, need)
+            nearest = least(distances)
             if not len(enough):
-                assert found == -1
+                assert nearest == np.inf
                 continue
-            shown = np.maximum(distances[enough], floor)
-            ties = enough[shown == shown.min()]
-            assert found == ties[ages[row, ties].argmin()]
+            assert nearest == shown[enough].min()
+            limit = max(nearest, floor)
+            ties = enough[shown[enough] <= limit]
+            assert oldest(distances, limit, ages, row) == ties[ages[row, ties].argmin()]

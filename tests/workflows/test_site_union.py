@@ -70,7 +70,7 @@ def test_the_same_records_are_noticed_however_they_were_kept(folder: Path, chang
     source = "again.csv" if change == "order" else "again.parquet"
     other.write_csv(source) if change == "order" else other.write_parquet(source)
     encode(source, "again.codes.csv")
-    with pytest.raises(DataError, match="the same table: it would count twice"):
+    with pytest.raises(DataError, match="twice"):
         join("one.parquet", "again.codes.csv")
     assert not Path("union.parquet").exists()
 
@@ -78,12 +78,12 @@ def test_the_same_records_are_noticed_however_they_were_kept(folder: Path, chang
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"counts": {}}, "names no agreement, or is damaged"),
-        ({"counts": {"records": "many"}}, "names no agreement, or is damaged"),
-        ({"counts": {"records": 99}}, "holds 3 records, its manifest says 99"),
-        ({"source": {}}, "names no agreement, or is damaged"),
-        ({"columns": {"age": {}, "illness": {}, "ward": {}}}, "or is damaged"),
-        ({"columns": {"age": 5}}, "or is damaged"),
+        ({"counts": {}}, "damaged"),
+        ({"counts": {"records": "many"}}, "damaged"),
+        ({"counts": {"records": 99}}, "3 records.*99"),
+        ({"source": {}}, "damaged"),
+        ({"columns": {"age": {}, "illness": {}, "ward": {}}}, "damaged"),
+        ({"columns": {"age": 5}}, "damaged"),
     ],
 )
 def test_damaged_manifests_get_a_clear_word(
@@ -104,7 +104,7 @@ def test_codes_of_another_agreement_are_noticed_without_their_manifest(folder: P
     sites.rotate("agreed", "newer", key_file="key")
     shutil.copy("one.parquet", "lost.parquet")
     for source in ("lost.parquet", "sqlite:///codes.db#one"):
-        with pytest.raises(DataError, match="was encoded under agreement"):
+        with pytest.raises(DataError, match="agreement"):
             site_results.decode(
                 source, "plain.csv", agreement="newer", key_file="key", keep_unknown=True
             )

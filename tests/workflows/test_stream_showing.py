@@ -97,5 +97,5 @@ def test_the_public_report_does_not_count_groups_that_snapshots_hide(
     monkeypatch.setattr("tulle._report.save", lambda result, *_, **__: results.append(result))
     options = {**OPTIONS, "state": tmp_path / "st", "snapshots": policy}
     stream(str(source), tmp_path / "out", report=tmp_path / "report.md", **options)
-    assert "How the stream went" in markdown(results[0])
-    assert ("How the stream went" in markdown(results[0], "public")) == shown
+    assert "Progress of the stream" in markdown(results[0])
+    assert ("Progress of the stream" in markdown(results[0], "public")) == shown

@@ -80,7 +80,7 @@ def test_levels_leave_no_size_to_find(source: Path, tmp_path: Path) -> None:
 def test_sizes_are_those_of_a_grid(source: Path, strategy: list[str]) -> None:
     result = run(source, "--target", "target", "--sizes", 5, *strategy)
     assert isinstance(result.exception, TulleError)
-    assert "--sizes is how many sizes --strategy grid tries" in str(result.exception)
+    assert "--sizes is for --strategy grid" in str(result.exception)
 
 
 def test_what_cannot_be_released_is_refused_before_the_search(source: Path, tmp_path: Path) -> None:

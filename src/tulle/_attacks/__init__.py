@@ -1,4 +1,4 @@
-"""Attacks: what somebody who holds a release can find out, one attack a file.
+"""Attacks: what someone who has a release can find out, one attack per file.
 
 Each is a pure function on arrays with its generator as last argument, and returns an
 :class:`~tulle._attacks.result.AttackResult`.

@@ -18,7 +18,7 @@ def scan(
     rows: Ints,
     squares: Floats,
 ) -> None:
-    """Fills ``rows`` and ``squares`` (m, k) with the k nearest of each target, nearest first."""
+    """Fill ``rows`` and ``squares`` (m, k) with the k nearest of each target, nearest first."""
     width, marks, count = numbers.shape[1], codes.shape[1], rows.shape[1]
     for target in range(target_numbers.shape[0]):
         best_rows, best = rows[target], squares[target]

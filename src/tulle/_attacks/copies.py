@@ -2,8 +2,8 @@
 
 No skill is needed: the attacker looks for rows that say exactly, or nearly, what they know. Near
 means within a tenth of the way to the nearest other person in the data, so that dense data are not
-blamed for being dense. Guessing is the same search in a release whose columns were shuffled each
-on its own: values that go together by chance.
+blamed for being dense. Guessing is the same search in a release whose columns were shuffled
+independently: values that coincide by chance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def exact_copies(
     *,
     control: Records | None = None,
 ) -> AttackResult:
-    """People whose record stands in the release as it is, in every column.
+    """Count the people whose record appears in the release unchanged, in every column.
 
     All records are tried, none is sampled. On tables of few categories this happens by chance:
     the control says how often.
@@ -38,8 +38,8 @@ def exact_copies(
         int(is_in(original, release.scrambled(rng)).sum()),
         None if control is None else int(is_in(control, release).sum()),
         None if control is None else len(control),
-        story="Anybody who reads the release. Right if a person's record stands in it unchanged, "
-        "in every column.",
+        story="Anyone who reads the release. Right if a person's record appears in it "
+        "unchanged, in every column.",
     )
 
 
@@ -51,7 +51,7 @@ def near_copies(
     control: Records | None = None,
     attempts: int = 1000,
 ) -> AttackResult:
-    """People of whom a released record differs by next to nothing."""
+    """Count the people from whom a released record differs by almost nothing."""
     rows = chosen(len(original), attempts, rng)
     people, apart = original.take(rows), spacing(rows, original)
     strange: int | None = None
@@ -67,16 +67,16 @@ def near_copies(
         _count_near(people, release.scrambled(rng), apart),
         strange,
         strangers or None,
-        story="Anybody who reads the release and knows a person's record. Right if a released "
-        "record differs from it, over all columns, by less than a tenth of the way to the nearest "
-        "other person.",
+        story="Anyone who reads the release and knows a person's record. Right if a released "
+        "record differs from it, over all columns, by less than a tenth of the way to the "
+        "nearest other person.",
     )
 
 
 def closest_distances(
     records: Records, release: Records, rng: np.random.Generator, *, attempts: int = 1000
 ) -> Floats:
-    """How far the closest released record is, for each of some people."""
+    """Compute the distance to the closest released record for each of some people."""
     people = records.take(chosen(len(records), attempts, rng))
     return nearest(people, release).distances[:, 0]
 
@@ -88,13 +88,13 @@ def _count_near(people: Records, release: Records, apart: Floats) -> int:
 
 
 def is_in(records: Records, release: Records) -> NDArray[np.bool_]:
-    """Whether each record occurs in the release, by sorting rows of bytes."""
+    """Return whether each record occurs in the release, by sorting rows of bytes."""
     mine, theirs = as_bytes(records), as_bytes(release)
     return np.isin(mine, theirs)
 
 
 def as_bytes(records: Records) -> NDArray[np.void]:
-    """Each record as one comparable piece of bytes."""
+    """Return each record as one comparable piece of bytes."""
     # + 0.0 makes one zero of two
     numbers = np.ascontiguousarray(records.numbers + 0.0).view(np.uint8)
     codes = np.ascontiguousarray(records.codes).view(np.uint8)

@@ -3,9 +3,9 @@
 The *acquaintance* knows a person's other columns, takes the nearest released record, and reads the
 secret from it; of several that are alike in what is known, the commonest secret (the median of
 numbers). Right if the category is the same, or the number within a tenth of a standard
-deviation. Guessing is the best single answer for everybody that the release gives. A release
-that mines well teaches how columns go together, so the rate may be high for anybody: the control
-tells that from what the release gives away of its members.
+deviation. Guessing is the single best answer for everyone that the release suggests. A release
+that mines well teaches how columns are related, so the rate may be high for anyone: the control
+separates that from what the release reveals about its members.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def inference(
     attempts: int = 1000,
     who: str = "An acquaintance",
 ) -> AttackResult:
-    """The column ``secret`` is read from the released record nearest in the columns ``known``.
+    """Read the column ``secret`` from the released record nearest in the columns ``known``.
 
     All other columns are known, unless said.
     """
@@ -57,13 +57,13 @@ def inference(
         int(guess.sum()),
         None if strange is None else int(strange.sum()),
         None if strange is None else len(strange),
-        story=f"{who} who knows {_listed(columns, original)} of a person takes the "
+        story=f"{who} who knows {_listed(columns, original)} about a person takes the "
         f"nearest released record and reads '{secret}' from it. Right if it is {right_if}.",
     )
 
 
 def _answers(known: Records, secret: Records) -> tuple[Records, Records]:
-    """Each combination of known values that the release has, once, and the secret to read off."""
+    """Return each combination of known values in the release, once, and the secret to read off."""
     _, first, kinds = np.unique(as_bytes(known), return_index=True, return_inverse=True)
     kinds = kinds.ravel()
     if secret.numbers.shape[1]:
@@ -77,7 +77,7 @@ def _answers(known: Records, secret: Records) -> tuple[Records, Records]:
 
 
 def _middles(kinds: Ints, gone: NDArray[np.bool_]) -> Ints:
-    """Where the answer of each kind stands if its known numbers come in order, the missing last.
+    """Return where the answer of each kind stands if known numbers are sorted, missing ones last.
 
     The lower median of the known ones; a missing one if most are missing.
     """
@@ -88,7 +88,7 @@ def _middles(kinds: Ints, gone: NDArray[np.bool_]) -> Ints:
 
 
 def _commonest(kinds: Ints, codes: Codes) -> Ints:
-    """Where the commonest code of each kind stands first, in rows that are sorted by both."""
+    """Return where the commonest code of each kind stands first, in rows sorted by both."""
     new = np.ones(len(kinds), dtype=bool)
     new[1:] = (kinds[1:] != kinds[:-1]) | (codes[1:] != codes[:-1])
     starts = np.flatnonzero(new)
@@ -104,13 +104,13 @@ def _read_off(people: Records, seen: Records, answers: Records) -> NDArray[np.bo
 
 
 def _agree(truth: Records, answer: Records) -> NDArray[np.bool_]:
-    """Numbers close and codes equal; a missing value is right only where it is missing."""
+    """Return where numbers are close and codes equal; a missing value must be missing in both."""
     close = (np.abs(truth.numbers - answer.numbers) <= CLOSE).all(axis=1)
     return np.asarray(close & (truth.codes == answer.codes).all(axis=1))
 
 
 def _best_guess(truth: Records, released: Records) -> NDArray[np.bool_]:
-    """Who the one best answer for everybody is right for."""
+    """Return who the single best answer for everybody is right for."""
     if not released.numbers.shape[1]:
         states, counts = np.unique(released.codes, axis=0, return_counts=True)
         return np.asarray((truth.codes == states[np.argmax(counts)]).all(axis=1))
@@ -124,7 +124,7 @@ def _best_guess(truth: Records, released: Records) -> NDArray[np.bool_]:
 
 
 def _fullest_window(values: Floats) -> tuple[float, float, int]:
-    """The ends of the window around one answer with most values in it, and how many they are.
+    """Find the window around one answer with most values: its ends, and how many they are.
 
     Ends, not the middle: of a value at an end, rounding decides whether it is close to the middle.
     """

@@ -5,7 +5,7 @@ where a record came from. The *intruder* holds a list of people with the columns
 know, and joins each person to the nearest released record: each for itself (nearest), or so that
 no record is given to two people and the sum of the distances is least (one to one). A link is
 *right* when the record that it found is plainly that person's own: over all columns it lies nearer
-to the person than a quarter of the way to anybody else in the data. A person with a twin in the
+to the person than a quarter of the way to anyone else in the data. A person with a twin in the
 data cannot be linked.
 """
 
@@ -28,9 +28,9 @@ OWN = 0.25  # of the way to the nearest other person
 _CANDIDATES = 10  # released records that a person may be given in the one-to-one attack
 
 _STORY = (
-    "{who} who knows {known} of {attempts:,} people joins each to the nearest released "
+    "{who} who knows {known} of {attempts:,} people links each to the nearest released "
     "record{how}. Right if that record is nearer to the person, over all columns, than a quarter "
-    "of the way to anybody else in the data."
+    "of the way to anyone else in the data."
 )
 
 
@@ -44,7 +44,7 @@ def linkage(
     attempts: int = 1000,
     who: str = "An intruder",
 ) -> AttackResult:
-    """Each person is joined to the nearest released record.
+    """Link each person to the nearest released record.
 
     The intruder knows the columns ``known`` (all, unless said). Guessing is the same join to a
     release whose columns were shuffled each on its own. For the control the same is tried on
@@ -63,7 +63,7 @@ def linkage_one_to_one(
     attempts: int = 1000,
     who: str = "An intruder",
 ) -> AttackResult:
-    """The people are joined to different records, so that the sum of the distances is least."""
+    """Link people to different records so that the sum of the distances is least."""
     return _attack(
         "linkage_one_to_one",
         _join_one_to_one,
@@ -78,7 +78,7 @@ def linkage_one_to_one(
 
 
 def is_own(distances: Floats, spacings: Floats, share: float = OWN) -> NDArray[np.bool_]:
-    """Whether a record at this distance is plainly the person's own."""
+    """Return whether a record at this distance is plainly the person's own."""
     return np.asarray(distances < share * spacings)
 
 
@@ -110,7 +110,7 @@ def _attack(
         found = join(outside.take(first).only(columns), release.only(columns))[same.ravel()]
         control_right = _count_own(outside, release, found, far)
     known_text = "all columns" if len(columns) == len(original.columns) else ", ".join(columns)
-    how = "" if join is _join_nearest else ", no record to two people"
+    how = "" if join is _join_nearest else ", no record to more than one person"
     return AttackResult(
         name,
         len(people),
@@ -132,7 +132,7 @@ def _join_nearest(people: Records, release: Records) -> Ints:
 
 
 def _join_one_to_one(people: Records, release: Records) -> Ints:
-    """The cheapest matching over each person's nearest records.
+    """Find the cheapest matching over each person's nearest records.
 
     A person may also be left without any of them, at the price of their farthest candidate and a
     half: then the nearest is taken after all. So a matching always exists.

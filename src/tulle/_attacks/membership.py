@@ -4,7 +4,7 @@ The *insurer* has a candidate's record and wants to know whether it was among th
 clinic. They compare how near the closest released record is, relative to what is usual where the
 candidate lives: the distance to the closest of a reference list of people who were surely not in
 the data. The half of the candidates with the smaller ratio is called members. The hold-out test:
-half of the control serves as the reference list, the other half as candidates who are no members.
+half of the control serves as the reference list, the other half as candidates who are not members.
 The rate is over members; the control is how often a stranger is called a member; their
 difference is what the literature calls the membership advantage.
 """
@@ -30,11 +30,11 @@ def membership(
     *,
     attempts: int = 1000,
 ) -> AttackResult:
-    """Members and strangers, as many of each, are told apart by their nearest released record."""
+    """Tell members from as many strangers by their nearest released record."""
     if len(control) < LEAST:
         raise DataError(
-            f"membership needs a control of at least {LEAST} records, there are {len(control)}: "
-            "keep more records out of the release"
+            f"membership needs a control of at least {LEAST} records, but there are "
+            f"{len(control)}: keep more records out of the release"
         )
     order = rng.permutation(len(control))
     reference, outside = (control.take(np.sort(part)) for part in np.array_split(order, 2))
@@ -52,9 +52,9 @@ def membership(
         tried / 2,
         int(called[tried:].sum()),
         tried,
-        story="Somebody who has a candidate's record, the release, and a list of people who were "
-        "not in the data, says whether the candidate was. Right if a member is called a member; "
-        "the control is how often a stranger is.",
+        story="Someone who has a candidate's record, the release, and a list of people who were "
+        "not in the data, says whether the candidate was. Right if a member is called a "
+        "member; the control is how often a stranger is.",
     )
 
 
@@ -67,7 +67,7 @@ def _nearness(people: Records, release: Records, reference: Records) -> Floats:
 
 
 def _smaller_half(ratios: Floats, rng: np.random.Generator) -> np.ndarray:
-    """Calls half of the candidates members; equal ratios are called by lot."""
+    """Call half of the candidates members; ties are broken at random."""
     order = np.lexsort((rng.random(len(ratios)), ratios))
     called = np.zeros(len(ratios), dtype=bool)
     called[order[: len(ratios) // 2]] = True

@@ -30,7 +30,7 @@ class Nearest(NamedTuple):
 
 
 def nearest(targets: Records, reference: Records, count: int = 1) -> Nearest:
-    """The ``count`` nearest records of ``reference`` for each target (fewer if it has fewer)."""
+    """Find the ``count`` nearest records of ``reference`` for each target (or all it has)."""
     count = min(count, len(reference))
     cells = len(targets) * len(reference) * (targets.numbers.shape[1] + targets.codes.shape[1])
     search = _by_blocks if cells <= _SMALL else _by_kernel
@@ -39,13 +39,13 @@ def nearest(targets: Records, reference: Records, count: int = 1) -> Nearest:
 
 
 def between(left: Records, right: Records) -> Floats:
-    """The distance of each record to the one in the same place."""
+    """Compute the distance of each record to the one in the same place."""
     squares = ((left.numbers - right.numbers) ** 2).sum(axis=1)
     return np.sqrt(squares + MISMATCH * (left.codes != right.codes).sum(axis=1))
 
 
 def spacing(rows: Ints, records: Records) -> Floats:
-    """How far each of some records is from the nearest *other* record; 0 if it has a twin."""
+    """Compute how far each record is from the nearest *other* record; 0 for a duplicate."""
     found = nearest(records.take(rows), records, 2)
     if found.rows.shape[1] < 2:
         return np.full(len(rows), np.inf)

@@ -34,7 +34,7 @@ class Records:
 
     @classmethod
     def of_numbers(cls, matrix: Floats, names: Iterable[str] | None = None) -> Records:
-        """Records of numbers only; named x0, x1, ... unless said."""
+        """Create records of numbers only; named x0, x1, ... by default."""
         numbers = np.asarray(matrix, dtype=np.float64)
         known = tuple(names) if names else tuple(f"x{i}" for i in range(numbers.shape[1]))
         return cls(numbers, np.empty((len(numbers), 0), np.int32), known, ())
@@ -44,15 +44,15 @@ class Records:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, each once."""
+        """Return the names of the columns, each once."""
         return tuple(dict.fromkeys((*self.number_names, *self.code_names)))
 
     def take(self, rows: Ints) -> Records:
-        """Some of the records."""
+        """Return some of the records."""
         return Records(self.numbers[rows], self.codes[rows], self.number_names, self.code_names)
 
     def only(self, columns: Iterable[str]) -> Records:
-        """Some of the columns."""
+        """Return some of the columns."""
         wanted = set(columns)
         for name in wanted - set(self.columns):
             hint = nearest_name(name, self.columns)
@@ -67,11 +67,11 @@ class Records:
         )
 
     def without(self, column: str) -> Records:
-        """All columns but one."""
+        """Return all columns but one."""
         return self.only(name for name in self.columns if name != column)
 
     def scrambled(self, rng: np.random.Generator) -> Records:
-        """Every column shuffled on its own: the same marginals, but nobody's record."""
+        """Shuffle every column on its own: the same marginals, but nobody's record."""
         numbers, codes = self.numbers.copy(), self.codes.copy()
         for name in self.columns:
             order = rng.permutation(len(self))
@@ -83,7 +83,7 @@ class Records:
 
 
 def chosen(count: int, attempts: int, rng: np.random.Generator) -> Ints:
-    """The records that are attacked: all of them, or a sample drawn by the generator."""
+    """Return the records that are attacked: all of them, or a sample drawn by the generator."""
     if count <= attempts:
         return np.arange(count, dtype=np.int64)
     return np.sort(rng.choice(count, attempts, replace=False)).astype(np.int64)

@@ -1,8 +1,8 @@
-"""The honest result of an attack: a rate with its interval, beside guessing and beside a control.
+"""The honest result of an attack: a rate with its interval, next to guessing and a control.
 
 A rate alone says little. *Baseline* is what the attacker gets by guessing, without the release.
 *Control* is what the same attack gets on people who were never in the data: what the release
-tells about anybody. What remains is the *risk*: the excess over the control (over the baseline,
+tells about anyone. What remains is the *risk*: the excess over the control (over the baseline,
 if there is no control), with the interval of Newcombe for a difference of two shares.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from tulle.errors import ParameterError
 
-NO_EVIDENCE = "the attack failed: this is no evidence of safety"
+NO_EVIDENCE = "the attack failed: this is not evidence of safety"
 
 _Z95 = 1.959963984540054
 
@@ -55,7 +55,7 @@ class AttackFigures(TypedDict):
 
 
 def wilson(successes: float, attempts: int) -> Interval:
-    """The 95 % interval of Wilson for a share; right at 0 and 1 too, where others break.
+    """Compute Wilson's 95 % interval for a share; also right at 0 and 1, where others break.
 
     >>> wilson(0, 50)
     Interval(low=0.0, high=0.071...)
@@ -98,7 +98,7 @@ class AttackResult:
     >>> result.rate, result.control, round(result.risk, 3), result.failed
     (0.75, 0.1, 0.65, False)
     >>> AttackResult("linkage", 200, 2, 1).note
-    'the attack failed: this is no evidence of safety'
+    'the attack failed: this is not evidence of safety'
     """
 
     name: str
@@ -124,47 +124,47 @@ class AttackResult:
 
     @property
     def rate(self) -> float:
-        """The share of attempts that succeeded."""
+        """Return the share of attempts that succeeded."""
         return self.successes / self.attempts
 
     @property
     def interval(self) -> Interval:
-        """The 95 % interval of the rate."""
+        """Return the 95 % interval of the rate."""
         if self.independent is None:
             return wilson(self.successes, self.attempts)
         return wilson(self.rate * self.independent, self.independent)
 
     @property
     def low(self) -> float:
-        """The lower end of the 95 % interval of the rate."""
+        """Return the lower end of the 95 % interval of the rate."""
         return self.interval.low
 
     @property
     def high(self) -> float:
-        """The upper end of the 95 % interval of the rate."""
+        """Return the upper end of the 95 % interval of the rate."""
         return self.interval.high
 
     @property
     def baseline(self) -> float:
-        """The share that guessing gets right."""
+        """Return the share that guessing gets right."""
         return self.baseline_successes / self.attempts
 
     @property
     def control(self) -> float | None:
-        """The share on people who were never in the data; None without a control."""
+        """Return the share on people who were never in the data; None without a control."""
         if self.control_successes is None or self.control_attempts is None:
             return None
         return self.control_successes / self.control_attempts
 
     @property
     def risk(self) -> float:
-        """The excess over the control, or over the baseline if there is no control."""
+        """Return the excess over the control, or over the baseline if there is no control."""
         reference = self.baseline if self.control is None else self.control
         return max(0.0, self.rate - reference)
 
     @property
     def risk_interval(self) -> Interval:
-        """The 95 % interval of the excess; its lower end is above 0 only if the excess is real."""
+        """Return the 95 % interval of the excess; above 0 only if the excess is real."""
         rate, own = self.rate, self.interval
         if self.control is None or self.control_successes is None or not self.control_attempts:
             return Interval(own.low - self.baseline, own.high - self.baseline)
@@ -176,12 +176,12 @@ class AttackResult:
 
     @property
     def failed(self) -> bool:
-        """True if the attack did not beat its own baseline beyond chance."""
+        """Return True if the attack did not beat its own baseline beyond chance."""
         return self.low <= self.baseline
 
     @property
     def note(self) -> str:
-        """What must be said beside the figure; empty if the attack worked."""
+        """Return what must be said next to the figure; empty if the attack worked."""
         return NO_EVIDENCE if self.failed else ""
 
     def to_dict(self) -> AttackFigures:

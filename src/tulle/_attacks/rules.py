@@ -3,10 +3,10 @@
 Hiding takes a rule below the thresholds of mining, and cheap hiding takes it only just below. The
 *competitor* mines the release with thresholds that are a tenth lower, and looks at the rules that
 appear then: both their sides are frequent, only the rule is missing. The nearer a rule stays to
-its threshold, the more it is suspected. Right if a hidden rule shows, or is among the first
-suspects, of whom there are as many as rules were hidden. Guessing is to name as many by lot among
-all rules at the lowered thresholds; the control are the rules that just miss and that nobody hid:
-how often one of them is suspected.
+its threshold, the more it is suspected. Right if a hidden rule is found, or is among the first
+suspects, of whom there are as many as rules were hidden. Guessing means naming as many at random
+among all rules at the lowered thresholds; the control is how often a rule that just misses the
+thresholds, and that nobody hid, is suspected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def rule_recovery(
     min_confidence: Fraction,
     rng: np.random.Generator,
 ) -> AttackResult:
-    """Hidden rules are looked for among those that just miss the thresholds.
+    """Look for hidden rules among those that just miss the thresholds.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def rule_recovery(
         The thresholds that they were hidden at: a number of baskets, and a share.
     """
     if not hidden:
-        raise DataError("recovery needs at least one hidden rule")
+        raise DataError("rule recovery needs at least one hidden rule")
     longest = max(len(rule.consequent) for rule in hidden)
     secrets = np.unique(_keys_of(released, hidden))
     low = max(1, math.ceil(min_support * (1 - GAP)))
@@ -68,16 +68,16 @@ def rule_recovery(
         min(1.0, len(secrets) / max(1, len(found))) * int(secret.sum()),
         int((~secret[suspects]).sum()) if innocent else None,
         innocent or None,
-        story="A competitor mines the release with thresholds that are a tenth lower and suspects "
-        "the rules that come nearest to the true ones, as many as were hidden. Right if a "
-        "suspect was hidden, or if a hidden rule still shows; the control is how often a rule that "
-        "nobody hid is suspected.",
+        story="A competitor mines the release with thresholds that are a tenth lower and "
+        "suspects the rules that come nearest to the true ones, as many as were hidden. "
+        "Right if a suspect was hidden, or if a hidden rule is still found; the control "
+        "is how often a rule that nobody hid is suspected.",
         details={"rules that just miss the thresholds": len(candidates)},
     )
 
 
 def _strength(found: Implications, min_support: int, min_confidence: float) -> Floats:
-    """How near each rule comes to the thresholds: 1 or more shows."""
+    """Compute how near each rule comes to the thresholds: 1 or more reaches them."""
     support = found.itemsets.support.astype(np.float64)
     whole, antecedent = support[found.whole], support[found.antecedent]
     by_support = whole / min_support

@@ -1,12 +1,12 @@
-"""Singling out: does the release show that somebody with these rare values exists?
+"""Singling out: does the release show that someone with these rare values exists?
 
 A few columns often suffice to make a person the only one of their kind ('a widower of 37 from
 Portugal'). The *searcher* finds such a combination once in the release and concludes that exactly
-one person has it. The attempts are people who are the only ones in the data with their values in
-a few columns drawn by lot (numbers count as equal in the same of :data:`BINS` parts of the range);
-right if the release holds exactly one record with these values. The control are people who were
-not in the data, whose combination nobody in the data has either. Guessing is the same search in
-a release whose columns were shuffled each on its own.
+one person has it. The attempts are people who are the only ones in the data with their values in a
+few columns drawn at random (numbers count as equal in the same of :data:`BINS` parts of the range);
+right if the release holds exactly one record with these values. The control is people who were not
+in the data, whose combination nobody in the data has either. Guessing is the same search in a
+release whose columns were shuffled independently.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def singling_out(
     control: Records | None = None,
     attempts: int = 1000,
 ) -> AttackResult | None:
-    """People with a combination of their own, and whether the release shows it once.
+    """Find people with a unique combination, and whether the release shows it exactly once.
 
     None if nobody has one: then there is nobody to single out this way.
     """
@@ -70,9 +70,9 @@ def singling_out(
         guessed / _SHUFFLES,
         strange if strangers else None,
         strangers or None,
-        story=f"Somebody finds a combination of {COLUMNS} columns that occurs once in the release "
-        "and says that exactly one person has it. Tried on people who are the only ones with "
-        "theirs; right if the release holds exactly one such record.",
+        story=f"Someone finds a combination of {COLUMNS} columns that occurs once in the release "
+        "and says that exactly one person has it. Tried on people whose combination is "
+        "unique; right if the release holds exactly one such record.",
         details={"parts of the range of a number": BINS},
     )
 
@@ -107,7 +107,7 @@ def _edges(numbers: Floats) -> tuple[Floats, Floats]:
 
 
 def _ranked(tables: list[Records]) -> dict[str, tuple[Ints, int]]:
-    """Each column over all tables, one after the other, as ranks 0, 1, ..., and their number.
+    """Return each column over all tables, concatenated, as ranks 0, 1, ..., and their number.
 
     Numbers count by the part of the original's range that they are in.
     """
@@ -120,14 +120,14 @@ def _ranked(tables: list[Records]) -> dict[str, tuple[Ints, int]]:
     first = tables[0]
     for name, cells in (*zip(first.number_names, parts.T), *zip(first.code_names, codes.T)):
         ranks, count = _ranks(cells)
-        if name in ranked:  # the code beside a number
+        if name in ranked:  # the code next to a number
             ranks, count = _ranks(ranked[name][0] * count + ranks)
         ranked[name] = ranks, count
     return ranked
 
 
 def _numbered(ranked: dict[str, tuple[Ints, int]], columns: list[str]) -> Ints:
-    """Numbers the combinations of some columns, alike in all tables."""
+    """Enumerate the combinations of some columns, consistently in all tables."""
     joined = ranked[columns[0]][0]
     for name in columns[1:]:
         ranks, count = ranked[name]

@@ -1,7 +1,7 @@
-"""What the codes of several sites give away.
+"""What the codes of several sites reveal.
 
-Aliases hide names, not frequencies: whoever knows how common each value is can match the ranks.
-Graded codes hide scale, not order: whoever knows a few people, or the distribution, can read the
+Aliases hide names, not frequencies: anyone who knows how common each value is can match the ranks.
+Graded codes hide scale, not order: anyone who knows a few people, or the distribution, can read the
 rest between them. Each attack takes arrays: what the miner sees, what is true, and what the
 attacker knows from elsewhere.
 """
@@ -32,7 +32,7 @@ def frequency_matching(
     split: float | None = None,
     name: str = "aliases",
 ) -> AttackResult:
-    """Names aliases by how often they occur, knowing how often each value occurs elsewhere.
+    """Name aliases by how often they occur, knowing how often each value occurs elsewhere.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def frequency_matching(
         baseline_successes=int(np.count_nonzero(true == commonest)),
         story=(
             "The miner knows from elsewhere how common each value is, and names the aliases in "
-            "the order of their frequency; a record counts if its value is named rightly."
+            "the order of their frequency; a record counts if its value is named correctly."
         ),
         details={"aliases": len(seen), "public values": len(known)},
     )
@@ -88,11 +88,11 @@ def known_pairs(
     random_state: RandomState = None,
     name: str = "codes",
 ) -> AttackResult:
-    """Reads graded codes between those of a few people whose values the attacker knows.
+    """Read graded codes between those of a few people whose values the attacker knows.
 
     With one pair the attacker needs the public range to guess the scale; with two or more the
     values in between are read off a monotone, piecewise linear curve. Each attempt draws the known
-    people anew, and one other whose value is read. A guess within 1 % of the range of the values
+    people again, and one other whose value is read. A guess within 1 % of the range of the values
     counts as right; guessing the median is the baseline.
 
     Examples
@@ -106,7 +106,7 @@ def known_pairs(
     near = _NEAR * max(float(np.ptp(y)), np.finfo(float).tiny)
     right, count = 0, len(x)
     for _ in range(attempts):
-        # whoever is known has nothing left to be found out, unless there is nobody else
+        # known people have nothing left to find out, unless there is nobody else
         drawn = rng.choice(count, size=min(known + 1, count), replace=False)
         insiders, tried = drawn[:-1] if count > 1 else drawn, drawn[-1:]
         guess = _read_between(x[insiders], y[insiders], x[tried], np.ptp(x), public_range)
@@ -128,7 +128,7 @@ def known_pairs(
 def order_matching(
     codes: ArrayLike, values: ArrayLike, public: ArrayLike, *, name: str = "codes"
 ) -> AttackResult:
-    """Gives each code the value of the same rank in a public sample.
+    """Give each code the value of the same rank in a public sample.
 
     A guess within 1 % of the range of the values counts; guessing the median is the baseline.
 
@@ -142,7 +142,7 @@ def order_matching(
     sample = np.sort(_floats(public))
     sample = sample[~np.isnan(sample)]
     if not sample.size:
-        raise DataError("order matching needs a public sample with values in it")
+        raise DataError("order matching needs a public sample that contains values")
     ranks = np.searchsorted(np.sort(x), x, side="left")
     upper = np.searchsorted(np.sort(x), x, side="right")
     shares = (ranks + upper) / (2 * len(x))
@@ -163,7 +163,7 @@ def order_matching(
 def _read_between(
     x: Floats, y: Floats, wanted: Floats, width: float, ends: tuple[float, float] | None
 ) -> Floats:
-    """Values on the monotone curve through some pairs, straight beyond the outermost."""
+    """Return values on the monotone curve through some pairs, straight beyond the outermost."""
     order = np.argsort(x)
     x, first = np.unique(x[order], return_index=True)
     y = np.maximum.accumulate(y[order][first])
@@ -180,7 +180,7 @@ def _read_between(
 
 
 def _match_shares(seen: Floats, known: Floats) -> NDArray[np.int64]:
-    """For each alias the place of its value, -1 if none is left: shares as near as can be."""
+    """Return the place of each alias's value, -1 if none is left, by the nearest shares."""
     match = np.full(len(seen), -1, dtype=np.int64)
     if max(len(seen), len(known)) <= _MOST_CATEGORIES:
         from scipy.optimize import linear_sum_assignment
@@ -195,14 +195,14 @@ def _match_shares(seen: Floats, known: Floats) -> NDArray[np.int64]:
 
 
 def _counted(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct values, the place of each record's value, and how often each occurs."""
+    """Return distinct values, the place of each record's value, and how often each occurs."""
     place: dict[Any, int] = {}
     places = np.array(
         [place.setdefault(value, len(place)) for value in values if not _is_missing(value)],
         dtype=np.int64,
     )
     if not len(places):
-        raise DataError("frequency matching needs a column with values in it")
+        raise DataError("frequency matching needs a column that contains values")
     return list(place), places, np.bincount(places)
 
 

@@ -1,6 +1,6 @@
 """Attacks on sketches: whose is it, and what was in the record?
 
-*Linkage*: the intruder holds a public list of candidate records, and perhaps some people whose
+*Linkage*: the intruder has a public list of candidate records, and perhaps some people whose
 record and sketch are both known, but not the key. Under random signs the components of a record
 are nearly normal with its squared length as variance, and their covariance with a known person's
 components is the dot product of the two records: the candidate with the largest likelihood is
@@ -38,7 +38,7 @@ def sketch_linkage(
     known: Ints | None = None,
     attempts: int = 500,
 ) -> AttackResult:
-    """Each sketch is given to the most likely candidate; row i of the list is the record of i.
+    """Assign each sketch to the most likely candidate; row i of the list is the record of i.
 
     ``known`` are the rows of people whose record and sketch the intruder has.
     """
@@ -66,7 +66,8 @@ def sketch_linkage(
         right,
         len(targets) / records.shape[0],
         story=f"An intruder with a list of {records.shape[0]:,} records, and the sketches of "
-        f"{helpers:,} of these people, gives each sketch to the most likely record of the list.",
+        f"{helpers:,} of these people, assigns each sketch to the most likely record of "
+        "the list.",
         details={"known people": helpers},
     )
 
@@ -80,7 +81,7 @@ def sketch_reconstruction(
     attempts: int = 200,
     holder: str = "the signs of the key",
 ) -> AttackResult:
-    """The entries of each record are looked for with a table of signs (columns x components).
+    """Look for the entries of each record with a table of signs (columns x components).
 
     Counted are entries; guessing is to name the most frequent columns of the data.
     """
@@ -109,19 +110,19 @@ def sketch_reconstruction(
         right,
         guessed,
         independent=min(len(targets), entries),  # the entries of a record hang together
-        story=f"An intruder with {holder} and the number of a record's entries looks for them by "
-        "sparse reconstruction; each entry found counts.",
+        story=f"An intruder with {holder} and the number of entries of a record looks for them "
+        "by sparse reconstruction; each entry found counts.",
         details={"records": len(targets), "records found whole": whole},
     )
 
 
 def signs_guessed(columns: int, components: int, rng: np.random.Generator) -> npt.NDArray[np.int8]:
-    """The signs of somebody without the key: any."""
+    """Draw random signs, as an intruder without the key would."""
     return rng.integers(0, 2, (columns, components), dtype=np.int8) * np.int8(2) - np.int8(1)
 
 
 def signs_learnt(released: Sketches, records: Any, known: Ints) -> Floats:
-    """Signs estimated from known people, by ridge regression of sketches on records.
+    """Estimate signs from known people, by ridge regression of sketches on records.
 
     Exact once as many people as columns are known; near 0 for columns that nobody known has.
     """
@@ -142,7 +143,7 @@ def signs_learnt(released: Sketches, records: Any, known: Ints) -> Floats:
 
 
 def _explained_by(released: Sketches, records: Any, known: Ints | None) -> tuple[Floats, Floats]:
-    """What known people's components say of each candidate's: their means, the variance left."""
+    """Predict each candidate's components from known people: their means and remaining variance."""
     norms = np.maximum(_squares(records), 1e-9)
     lengths = np.array([], int) if known is None else released.lengths[known]
     if known is None or not (lengths > 0).any():
@@ -162,7 +163,7 @@ def _explained_by(released: Sketches, records: Any, known: Ints | None) -> tuple
 
 
 def _likelihoods(sketches: Sketches, explained: Floats, left: Floats, norms: Floats) -> Floats:
-    """Log likelihood of each sketch (rows) under each candidate (columns).
+    """Compute the log likelihood of each sketch (rows) under each candidate (columns).
 
     Components within ``explained`` have its means and the variance ``left``, those after it have
     mean 0 and the candidate's squared length as variance.
@@ -191,7 +192,7 @@ def _squares(records: Any) -> Floats:
 def _pursue(
     table: Any, sketches: Sketches, counts: list[int], odds: Any, size: float
 ) -> list[list[int]]:
-    """Matching pursuit with prior odds: the likeliest columns of each sketch, a few at a time.
+    """Run matching pursuit with prior odds: the likeliest columns of each sketch, a few at a time.
 
     An entry of the usual ``size`` in a column moves every component by that much under the
     column's sign; what is not yet explained is taken as noise.
@@ -217,7 +218,7 @@ def _pursue(
 
 
 def _largest(scores: Any, count: int) -> Ints:
-    """Where the largest scores are; of most lanes only the maximum is looked at."""
+    """Find the largest scores; of most lanes only the maximum is looked at."""
     tops = np.maximum.reduceat(scores, np.arange(0, len(scores), _LANE))
     if count < len(tops):
         candidates = np.flatnonzero(scores >= np.partition(tops, -count)[-count])
@@ -227,6 +228,6 @@ def _largest(scores: Any, count: int) -> Ints:
 
 
 def _unexplained(rows: Any, sketch: Any) -> Floats:
-    """What the least-squares fit of some columns, whose signs are the rows, leaves of a sketch."""
+    """Return what a least-squares fit of columns, whose signs are the rows, leaves of a sketch."""
     gram = rows @ rows.T + 1e-3 * len(sketch) * np.eye(len(rows))
     return sketch - np.linalg.solve(gram, rows @ sketch) @ rows

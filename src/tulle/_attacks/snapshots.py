@@ -1,6 +1,6 @@
 """Successive snapshots: who arrived between two releases?
 
-A stream is released again and again. The *watcher* has the release before and after somebody
+A stream is released repeatedly. The *watcher* has the release before and after someone
 arrived, alone or with others, and a list of candidates of whom one is among the newcomers. Two
 ways to find that one: by *totals* (count times mean, after less before, is the sum of the
 newcomers if the release keeps its moments exactly), and by *fresh rows* (rows that the earlier
@@ -37,12 +37,12 @@ _Scores = Callable[[Snapshots, Floats], Floats]  # the smaller, the better a can
 
 
 def snapshots_by_totals(pairs: Sequence[Snapshots], rng: np.random.Generator) -> AttackResult:
-    """The candidate nearest to the mean newcomer, from the difference of the totals."""
+    """Pick the candidate nearest to the mean newcomer, from the difference of the totals."""
     return _attack("snapshots_totals", pairs, _by_totals, rng)
 
 
 def snapshots_by_fresh_rows(pairs: Sequence[Snapshots], rng: np.random.Generator) -> AttackResult:
-    """The candidate nearest to a row that is new."""
+    """Pick the candidate nearest to a row that is new."""
     return _attack("snapshots_fresh_rows", pairs, _by_fresh_rows, rng)
 
 
@@ -56,7 +56,7 @@ def _attack(
         if not len(pair.decoys):
             raise DataError("each pair of snapshots needs candidates who did not arrive")
         candidates = np.vstack([pair.arrived[None, :], pair.decoys])
-        # by lot among equals, so that the place in the list decides nothing
+        # ties are broken at random, so that the place in the list does not matter
         order = np.lexsort((rng.random(len(candidates)), scores(pair, candidates)))
         right += int(order[0] == 0)
         chance += 1 / len(candidates)
@@ -66,8 +66,9 @@ def _attack(
         len(pairs),
         right,
         chance,
-        story=f"A watcher with the releases before and after a record arrived picks, from a "
-        f"list of candidates, the one that fits {clue} best. Right if it is the one who arrived.",
+        story="An observer with the releases before and after a record arrived picks, from a "
+        f"list of candidates, the one that fits {clue} best. Right if it is the one who "
+        "arrived.",
     )
 
 

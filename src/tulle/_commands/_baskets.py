@@ -27,12 +27,12 @@ class Opened(NamedTuple):
 
 
 def open_file(source: FilePath, basket: str | None, item: str | None) -> Opened:
-    """Baskets of a FIMI file, of a wide 0/1 table, or of a table with one item a row."""
+    """Open baskets of a FIMI file, of a wide 0/1 table, or of a table with one item per row."""
     if (basket is None) != (item is None):
         raise ParameterError("--basket and --item name the two columns of a table: give both")
     if not is_table_name(source):
         if basket is not None:
-            raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
+            raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
         return Opened(open_baskets(source).baskets, None)
     if basket is None or item is None:
         baskets, restore = open_frame(read_table(source))
@@ -44,7 +44,7 @@ def open_file(source: FilePath, basket: str | None, item: str | None) -> Opened:
 def put_baskets(
     released: Transactions, frame: pl.DataFrame | None, file: BinaryIO, name: FilePath
 ) -> None:
-    """Writes baskets in the format of a name: a table, or lines of items."""
+    """Write baskets in the format of the file name: a table, or lines of items."""
     if is_table_name(name):
         put_table(as_long(released) if frame is None else frame, file, name)
     elif is_compressed(name):
@@ -55,7 +55,7 @@ def put_baskets(
 
 
 def n_empty(released: Transactions) -> int:
-    """Baskets that hold nothing: neither a line of a FIMI file nor pairs can say so."""
+    """Count the empty baskets, which neither FIMI lines nor pairs can express."""
     return int(np.count_nonzero(_sizes(released) == 0))
 
 
@@ -70,7 +70,7 @@ def _sizes(released: Transactions) -> Rows:
 
 
 def as_long(released: Transactions) -> pl.DataFrame:
-    """Baskets as a table with one item a row."""
+    """Return baskets as a table with one item per row."""
     frame = _pairs(released, released.names)
     if released.unknown is None:
         return frame

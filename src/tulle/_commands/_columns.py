@@ -1,4 +1,4 @@
-"""The columns of a command: roles asked for, else those of the policy, else guesses."""
+"""The columns of a command: roles given as options, else those of the policy, else guesses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plan_columns(
 
 
 def _guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:
-    """Return the guesses, if no column is left that a person has to decide about."""
+    """Return the guessed columns, if none is left that a person has to decide about."""
     from tulle.table.inference import guess_columns
 
     guesses = guess_columns(table)
@@ -52,15 +52,15 @@ def _guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Colum
 
 
 def _refuse_undecided(guesses: list[Guess]) -> None:
-    """Refuse columns that may name people: nobody has said yet that they may be released."""
+    """Raise if columns may identify people and nobody has decided yet to release them."""
     if not guesses:
         return
     shown = [f"column '{g.column.name}' ({g.column.reason})" for g in guesses[:_SHOWN]]
     more = f" and {len(guesses) - _SHOWN} more" if len(guesses) > _SHOWN else ""
     example = guesses[0].column
     raise DataError(
-        f"{', '.join(shown)}{more} may name or single out people: state a role in a policy, which "
-        f"`tulle inspect` writes, and pass it with --policy. To leave '{example.name}' out: role = "
+        f"{', '.join(shown)}{more} may identify people: set a role in a policy (`tulle inspect` "
+        f"writes one) and pass it with --policy. To leave '{example.name}' out: role = "
         f'"identifier"; to keep it: {to_keep(example)}'
     )
 
@@ -76,7 +76,7 @@ def to_keep(column: Column) -> str:
 
 
 def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
-    """Return the columns that are not released: why, and what to write to keep each."""
+    """Return the columns that are not released, why, and what to write to keep each."""
     return [
         {
             "column": column.name,
@@ -89,7 +89,7 @@ def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
 
 
 def column_entries(columns: Iterable[Column]) -> dict[str, dict[str, str]]:
-    """Return what a manifest says of the columns; of those left out also why, and the remedy."""
+    """Return the manifest's entry of each column; for dropped ones also why, and the remedy."""
     columns = list(columns)
     left_out = {row["column"]: row for row in left_out_rows(columns)}
     return {
@@ -102,7 +102,7 @@ def column_entries(columns: Iterable[Column]) -> dict[str, dict[str, str]]:
 def unit_notes(columns: Iterable[Column]) -> list[str]:
     """Say what is protected where it is not the single row."""
     return [
-        f"k and levels count the different people that column '{column.name}' names, not rows"
+        f"k and levels count the distinct people in column '{column.name}', not rows"
         for column in columns
         if column.role is Role.PERSON
     ]
@@ -114,16 +114,16 @@ def quoted(names: Iterable[str]) -> str:
 
 
 def refuse_two_roles(target: str | None, levels: str | None) -> None:
-    """Refuses one column for both: the second role would quietly replace the first."""
+    """Raise if one column is given both roles: the second would silently replace the first."""
     if target is not None and target == levels:
         raise ParameterError(
-            f"--target and --levels both name column '{target}': a column has one role. Leave "
-            "one of them out, or name another column"
+            f"--target and --levels both name column '{target}': a column can have only one "
+            "role. Drop one of the options, or name another column"
         )
 
 
 def with_roles(columns: list[Column], target: str | None, levels: str | None) -> list[Column]:
-    """The columns, with the target and the levels that were asked for."""
+    """Return the columns with the requested target and levels."""
     for name, role in ((target, Role.TARGET), (levels, Role.LEVEL)):
         if name is not None:
             columns = _with_role(columns, name, role)
@@ -131,7 +131,7 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
 
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
-    """The table without lists, objects and bytes that the policy ignores."""
+    """Return the table without lists, objects and bytes that the policy ignores."""
     from tulle.table.inference import is_opaque
 
     left_out = [c.name for c in columns if not c.role.released]
@@ -139,12 +139,12 @@ def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
 
 
 def column_of(columns: list[Column], role: Role) -> Column | None:
-    """The column that has a role, if there is one."""
+    """Return the column that has a role, if there is one."""
     return next((column for column in columns if column.role is role), None)
 
 
 def names_classes(column: Column, table: pl.DataFrame) -> bool:
-    """Whether a target names classes; a quantity is condensed with the other columns."""
+    """Return whether a target names classes; a quantity is condensed with the other columns."""
     from tulle.table.inference import is_class
 
     return is_class(table[column.name], column.kind)
@@ -157,7 +157,7 @@ def class_column(columns: list[Column], table: pl.DataFrame) -> Column | None:
 
 
 def words_of(columns: Iterable[Any]) -> list[str]:
-    """The columns that are known to hold words or codes, whatever they look like."""
+    """Return the columns known to hold words or codes, whatever they look like."""
     words = (Kind.CATEGORY, Kind.TEXT)
     return [c.name for c in columns if isinstance(c, Column) and c.kind in words]
 

@@ -21,7 +21,7 @@ class Options:
     """The options of a command; each command adds its own with their defaults.
 
     ``words`` are those for the options that were given: ``--k``, ``p.toml: 'k' in [condense]``.
-    The values are checked by whoever uses them; :meth:`naming` lets the errors speak these words.
+    The values are checked where they are used; :meth:`naming` makes errors use these words.
     """
 
     words: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
@@ -36,12 +36,12 @@ class Options:
         return self.words.get(name) or "--" + name.replace("_", "-")
 
     def on_command_line(self, name: str) -> bool:
-        """Whether an option was given there, rather than in the policy or not at all."""
+        """Return whether an option was given there, rather than in the policy or not at all."""
         return self.words.get(name, "").startswith("--")
 
     @contextmanager
     def naming(self, **names: str) -> Iterator[None]:
-        """Let errors call parameters as the user does; ``names`` are words for other parameters."""
+        """Make errors name parameters as the user does; ``names`` maps further parameters."""
         try:
             yield
         except TulleError as error:

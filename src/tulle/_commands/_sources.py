@@ -21,7 +21,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def sources_read(*sources: FilePath | None) -> tuple[str, ...]:
-    """Return files (not sheets) and database tables that are read: no release may replace them."""
+    """Return the files (not sheets) and database tables read: no release may replace them."""
     return tuple(str(s) if is_sql(s) else split_sheet(s)[0] for s in sources if s is not None)
 
 
@@ -33,7 +33,7 @@ def check_files(
     writes: Mapping[str, FilePath | None] = _NONE,
     force: bool,
 ) -> None:
-    """Refuse names that cannot work, before anything is loaded or read.
+    """Raise for paths that cannot work, before anything is loaded or read.
 
     ``reads`` and ``writes`` are files by the words of their options. Those that are read must be
     there, those that are written must not (unless ``force``), and no two may be one file.
@@ -48,7 +48,9 @@ def check_files(
         outputs |= {"--output": release, "the manifest": manifest_path(release)}
     _refuse_one_for_two(sources | outputs)
     if report is not None and not str(report).lower().endswith(REPORTS):
-        raise ParameterError(f"A report ends in .html, .json or .md. Got '{report}'.")
+        raise ParameterError(
+            f"The name of a report must end in .html, .json or .md. Got '{report}'."
+        )
     for target in (report, *writes.values()):
         if target is not None:
             refuse_existing(target, force=force)
@@ -60,13 +62,11 @@ def _refuse_one_for_two(names: Mapping[str, FilePath | None]) -> None:
         if path is not None:
             first = seen.setdefault(_identity(path), name)
             if first != name:
-                raise ParameterError(
-                    f"{first} and {name} are the same file: give each its own name"
-                )
+                raise ParameterError(f"{first} and {name} are the same file: use different names")
 
 
 def _identity(path: FilePath) -> Any:
-    """Return the same for two names of one file, which may be links or not exist yet."""
+    """Return the same for two paths of one file, which may be links or not exist yet."""
     try:
         found = os.stat(path)
     except OSError:
@@ -76,11 +76,11 @@ def _identity(path: FilePath) -> Any:
 
 @contextmanager
 def writing_beside(there: str, other: FilePath) -> Iterator[None]:
-    """Say of a report or the like that cannot be written what is there already."""
+    """Add to the error of a report that cannot be written what was already written."""
     try:
         yield
     except OSError as error:
-        raise DataError(f"{other}: cannot be written ({error.strerror}); {there}") from None
+        raise DataError(f"cannot write {other} ({error.strerror}); {there}") from None
 
 
 def source_entry(source: FilePath, records: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Lines in, records condensed: typing, refusing, and where the records are that wait."""
+"""Lines in, records condensed: typing, refusing, and the positions of waiting records."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import polars as pl
 
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
+from tulle._plurals import counted
 from tulle._types import Ints
 from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
@@ -54,7 +55,7 @@ class Rejects:
         size = self.path.stat().st_size if self.path.exists() else 0
         if length is None and size:
             raise OutputExists(
-                f"{self.path} exists already: move it away, or pass --force to replace it"
+                f"{self.path} already exists: move it, or pass --force to replace it"
             )
         self.length = length or 0
         if size < self.length:
@@ -65,17 +66,17 @@ class Rejects:
 
     @property
     def full(self) -> bool:
-        """Whether so many wait that a checkpoint should write them now."""
+        """Return whether so many are pending that a checkpoint should write them now."""
         return len(self.pending) >= MOST_PENDING
 
     def add(self, source: str, number: int, reason: str) -> None:
-        """Notes one refused line."""
+        """Record one refused line."""
         self.count += 1
         entry = {"source": source, "line": number, "reason": reason}
         self.pending.append(json.dumps(entry) + "\n")
 
     def to_json(self) -> dict[str, Any]:
-        """What a checkpoint must hold before :meth:`flush` may write."""
+        """Return what a checkpoint must hold before :meth:`flush` may write."""
         return {
             "rejected": self.count,
             "reject_bytes": self.length,
@@ -83,7 +84,7 @@ class Rejects:
         }
 
     def flush(self) -> None:
-        """Appends what is pending and makes it last."""
+        """Append what is pending and sync it to disk."""
         if not self.pending:
             return
         with open(self.path, "a", encoding="utf-8") as file:
@@ -106,24 +107,24 @@ class Intake:
         self.waiting = Whereabouts()
         self.read = 0
         self.began_with = 0  # records, if it was in this run
-        self.surplus = 0  # lines with keys that are no columns
+        self.surplus = 0  # lines with keys that are not columns
 
     @property
     def seen(self) -> int:
-        """Records that the condenser has taken."""
+        """Return how many records the condenser has taken."""
         return 0 if self.condenser is None else int(self.condenser.n_seen_)
 
     def progress(self) -> str:
-        """How far it is, in a few words."""
+        """Describe the progress in a few words."""
         if self.condenser is None:
             wanted = self.settings.options.init
             return f"{self.initial.records:,} of the first {wanted:,} records"
-        return f"{self.seen:,} records"
+        return f"{counted(self.seen, 'record')}"
 
     def resume(
         self, condenser: StreamCondenser, owed: list[dict[str, Any]], source: Source
     ) -> None:
-        """Goes on with a condenser; records that wait are read from the source again."""
+        """Continue with a condenser; waiting records are read from the source again."""
         texts = self.waiting.read_again(owed, source)
         if owed:
             records = self.reader.records(texts).frame
@@ -133,7 +134,7 @@ class Intake:
         self.condenser = condenser
 
     def take(self, lines: Lines) -> None:
-        """Condenses lines, or keeps them until the initial records are complete."""
+        """Condense lines, or keep them until the initial records are complete."""
         self.read += len(lines) - lines.texts.count(b"")
         if self.condenser is not None:
             self._condense(lines, self.reader.records(lines.texts, lines.faults))
@@ -143,11 +144,11 @@ class Intake:
             self.begin()
 
     def begin(self) -> None:
-        """Makes the groups of the initial records."""
+        """Form the groups of the initial records."""
         initial = self.initial
         if not initial.records:
             self.reader.refuse_no_header()
-            raise DataError("the source holds no record" + initial.complaint())
+            raise DataError("the source contains no record" + initial.complaint())
         lines = Lines.joined(initial.lines)
         records = self.reader.begin(lines.texts, lines.faults, self.settings.declared())
         self.settings.plan(records.frame)
@@ -155,7 +156,7 @@ class Intake:
         self.initial = _Initial()
 
     def _condense(self, lines: Lines, records: Records) -> None:
-        """Takes typed records; refusals are listed in the order of the lines."""
+        """Condense typed records; refusals are listed in the order of the lines."""
         self.surplus += records.surplus
         refused = dict(records.refused)
         frame, places = records.frame, records.places
@@ -172,18 +173,18 @@ class Intake:
             self.rejects.add(lines.origins[place], lines.numbers[place], refused[place])
 
     def _problems(self, frame: pl.DataFrame) -> Iterator[Problem]:
-        """What every record must fulfil, the initial ones included: a level and a class."""
+        """Yield what is wrong with a record's level or class; initial records are checked too."""
         level, classes = self.settings.level_column, self.settings.class_column
         if level is not None:
             if not frame[level].dtype.is_integer():
                 raise DataError(f"the levels in '{level}' must be whole numbers")
             yield from level_problems(frame[level])
         if classes is not None and frame[classes].null_count():
-            reason = f"column '{classes}', the class, is missing"
+            reason = f"the class in column '{classes}' is missing"
             yield Problem(is_missing(frame[classes]), reason, "give every record a class")
 
     def _refusals(self, frame: pl.DataFrame) -> Reasons:
-        """The rows that are refused, and why."""
+        """Return the rows that are refused, and why."""
         problems = list(self._problems(frame))
         if self.condenser is None:
             problems += unfit_values(frame, Schema(self.settings.columns))
@@ -205,8 +206,9 @@ class Intake:
         condenser.partial_fit(self._features(frame), self._classes(frame))
         if not len(condenser.counts_):
             raise PrivacyError(
-                f"{frame.height} records are too few for one group of their level, and nothing was "
-                f"written: wait for more, or begin with more (--init){_complaint(refused)}"
+                f"{counted(frame.height, 'record', 'is')} too few for one group of their level, "
+                "and nothing was written: wait for more, or start with more "
+                f"(--init){_complaint(refused)}"
             )
         self.began_with = frame.height
         self.condenser = condenser
@@ -244,15 +246,17 @@ class _Initial:
         self.refused |= {first + at: why for at, why in (refused | {**lines.faults}).items()}
         self.lines.append(lines)
         if len(self.refused) > max(MOST_PENDING, self.records):
-            raise DataError(f"{self.records} records are too few to begin with{self.complaint()}")
+            raise DataError(
+                f"{counted(self.records, 'record', 'is')} too few to start with{self.complaint()}"
+            )
 
     def complaint(self) -> str:
         return _complaint(self.refused)
 
 
 def _complaint(refused: Reasons) -> str:
-    """What was refused, for people who gave the wrong file."""
+    """Say what was refused, for people who gave the wrong file."""
     if not refused:
         return ""
     first = refused[min(refused)]
-    return f": {len(refused)} lines were refused (the first one: {first})"
+    return f": {counted(len(refused), 'line', 'was')} refused (the first: {first})"

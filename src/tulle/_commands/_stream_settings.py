@@ -1,4 +1,4 @@
-"""What a stream was asked to do: options, and columns once the initial records are there."""
+"""What a stream was asked to do: options, and columns once the initial records have arrived."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Streaming(Options):
     seed: int | None = None
 
     def check(self) -> None:
-        """Refuse values that cannot be, before anything is read."""
+        """Raise for impossible values, before anything is read."""
         from tulle.stream.condenser import StreamCondenser
         from tulle.table._numbers import EXACT
 
@@ -60,7 +60,7 @@ class Streaming(Options):
             check_real("stream", "checkpoint", self.checkpoint, 0)
 
 
-_FIXED = ("k", "split", "synthesis", "snapshots")  # may not change while a stream goes on
+_FIXED = ("k", "split", "synthesis", "snapshots")  # may not change during a stream
 _OF_COLUMNS = ("kind", "role", "weight", "bounds")  # neither may these
 
 
@@ -84,11 +84,11 @@ class Settings:
         self.options = replace(options, init=max(options.init, 2 * options.k))
 
     def declared(self) -> list[Column]:
-        """What the policy says of the columns."""
+        """Return what the policy says about the columns."""
         return [] if self.policy is None else list(load_policy(self.policy).columns)
 
     def plan(self, records: pl.DataFrame) -> None:
-        """Settles the roles of the columns, from the policy or from the initial records."""
+        """Settle the roles of the columns, from the policy or from the initial records."""
         self.columns = plan_columns(records, self.policy, target=self.target, levels=self.levels)
         classes = class_column(self.columns, records)
         self.class_column = None if classes is None else classes.name
@@ -101,22 +101,22 @@ class Settings:
 
     @property
     def level_column(self) -> str | None:
-        """The column of levels."""
+        """Return the column of levels."""
         level = column_of(self.columns, Role.LEVEL)
         return None if level is None else level.name
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What a release may say of the options: not the seed, nor a k where levels rule."""
+        """Return the options that a release may show: not the seed, nor a k where levels rule."""
         unused = {"seed"} if self.level_column is None else {"seed", "k"}
         return {n: value for n, value in self.options.values().items() if n not in unused}
 
     def to_json(self) -> dict[str, Any]:
-        """What must stay as it is while the stream goes on."""
+        """Return what must not change while the stream continues."""
         return self.begun
 
     def restore(self, entries: dict[str, Any]) -> None:
-        """Goes on as before; refuses to change what the groups already rest on."""
+        """Continue as before; refuse to change what the groups already rest on."""
         for name, value in entries["fixed"].items():
             if name in self.options.words and getattr(self.options, name) != value:
                 raise _changed(f"{name}={value}", self._instead(name))
@@ -128,20 +128,20 @@ class Settings:
             known = column_of(self.columns, role)
             if asked is not None and (known is None or known.name != asked):
                 raise ParameterError(
-                    f"this stream did not begin with '{asked}' as its {role}: start a new state"
+                    f"this stream did not start with '{asked}' as its {role}: start a new state"
                 )
         self._refuse_other_columns({entry[0]: entry for entry in entries["columns"]})
 
     def _instead(self, name: str) -> str:
-        """Where another value than that of the state comes from."""
+        """Say where a value that differs from the saved state comes from."""
         source = "the command" if self.options.on_command_line(name) else self.policy
         return f"{getattr(self.options, name)} in {source}"
 
     def _refuse_other_columns(self, begun: dict[str, list[Any]]) -> None:
-        """Refuses a policy that says other things of columns than the stream began with.
+        """Raise if a policy describes columns differently from when the stream began.
 
         A role that --target or --levels replaced in the beginning may stay in the policy: the
-        same policy goes on, whether or not the option is given again.
+        same policy continues, whether or not the option is given again.
         """
         if self.policy is None:
             return
@@ -159,7 +159,7 @@ class Settings:
 
 
 def _entry(column: Column) -> list[Any]:
-    """A column for JSON; first its name, then what ``_OF_COLUMNS`` lists."""
+    """Return a column for JSON: first its name, then what ``_OF_COLUMNS`` lists."""
     bounds = None if column.bounds is None else list(column.bounds)
     return [column.name, column.kind.value, column.role.value, column.weight, bounds]
 
@@ -177,6 +177,6 @@ def _shown(value: Any) -> str:
 
 def _changed(before: str, now: str) -> ParameterError:
     return ParameterError(
-        f"this stream began with {before}, not {now}: it cannot change while the stream goes on. "
-        "Put it back, or start a new state"
+        f"this stream started with {before}, not {now}: this cannot change during a stream. "
+        "Change it back, or start a new state"
     )

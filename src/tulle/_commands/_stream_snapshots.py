@@ -31,13 +31,13 @@ from tulle.stream import StreamCondenser
 from tulle.stream._state import StreamState
 from tulle.table.schema import Column
 
-# What may be told of the groups: of those that snapshots show, not of the stream's own. One
+# What may be shown of the groups: of those that snapshots show, not of the stream's own. One
 # newcomer can make a group split while snapshots still hold it back: the bytes of the next one
-# stay the same, and what is said beside them must stay the same, too.
+# stay the same, and what is said with them must stay the same, too.
 
 
 def sizes_told(counts: Ints) -> dict[str, int]:
-    """How many groups there are, and how large."""
+    """Return how many groups there are, and how large."""
     return {
         "groups": len(counts),
         "smallest_group": int(counts.min()),
@@ -46,18 +46,18 @@ def sizes_told(counts: Ints) -> dict[str, int]:
 
 
 def shown_sizes(condenser: StreamCondenser, policy: str) -> dict[str, int]:
-    """The same of the groups that the last snapshot shows."""
+    """Return the same for the groups that the last snapshot shows."""
     return sizes_told(_shown(condenser, policy)[0])
 
 
 def shown_small(condenser: StreamCondenser, policy: str) -> int:
-    """Groups shown with fewer members than a level in them."""
+    """Count the groups shown with fewer members than a level in them."""
     counts, levels = _shown(condenser, policy)
     return int((counts < levels).sum())
 
 
 def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints]:
-    """Sizes and largest levels of the groups shown; with the policy "all", of all groups."""
+    """Return sizes and largest levels of the groups shown; with the policy "all", of all groups."""
     if policy != "bounded":
         return condenser.counts_, condenser.levels_
     published = [state.published for state in condenser._states.values()]
@@ -78,31 +78,31 @@ _NAME = re.compile(r"snapshot-(\d{6,})\.parquet")
 
 
 def snapshot_path(folder: Path, number: int) -> Path:
-    """Where a snapshot goes."""
+    """Return the path of a snapshot."""
     return folder / f"snapshot-{number:06d}.parquet"
 
 
 def check_folder(folder: Path, *, made: int, force: bool) -> None:
-    """Refuses a folder that cannot be made, or that holds more snapshots than this stream made."""
+    """Raise if a folder cannot be created, or holds more snapshots than this stream made."""
     if folder.exists() and not folder.is_dir():
-        raise OutputExists(f"{folder} is a file: name a folder for the snapshots")
+        raise OutputExists(f"{folder} is a file: choose a folder for the snapshots")
     if not folder.parent.is_dir():
         raise DataError(f"the folder {folder.parent} does not exist")
     if not force and _later(folder, made):
         raise OutputExists(
-            f"{folder} holds snapshots of another stream: pass --force to replace them"
+            f"{folder} contains snapshots of another stream: pass --force to replace them"
         )
 
 
 def clear_later(folder: Path, made: int) -> None:
-    """Takes away the snapshots of another stream: among this one's they would mislead."""
+    """Delete the snapshots of another stream: among this one's they would mislead."""
     for path in _later(folder, made):
         path.unlink(missing_ok=True)
         manifest_path(path).unlink(missing_ok=True)
 
 
 def _later(folder: Path, made: int) -> list[Path]:
-    """Snapshots beyond those that this stream made."""
+    """Return snapshots beyond those that this stream made."""
     entries = folder.iterdir() if folder.exists() else []
     found = ((path, _NAME.fullmatch(path.name)) for path in entries)
     return [path for path, match in found if match and int(match[1]) > made]
@@ -118,7 +118,7 @@ def write_snapshot(
     seed: str,
     accepted: str = "",
 ) -> dict[str, Any]:
-    """Draws and writes one snapshot; what is to be said about it."""
+    """Draw and write one snapshot; return what the summary shows about it."""
     columns, target = settings.columns, settings.class_column
     policy, most, sizes = settings.options.snapshots, settings.options.rows, condenser.counts_
     rows = most if sizes.sum() > most else None  # a stream may have condensed more than fits here
@@ -155,7 +155,7 @@ def write_snapshot(
 
 
 def _facts(condenser: StreamCondenser, policy: str) -> dict[str, Any]:
-    """What is verified of the groups that are shown."""
+    """Return what is verified of the groups that are shown."""
     facts: tuple[int | None, ...] = (
         int(condenser.counts_.min()),
         condenser.n_small_,
@@ -178,7 +178,7 @@ def _change(condenser: StreamCondenser) -> dict[str, Any]:
 
 
 def _as_table(drawn: Any, columns: Sequence[Column], target: str | None) -> pl.DataFrame:
-    """The drawn records with their class, columns in the order of the source."""
+    """Return the drawn records with their class, columns in the order of the source."""
     if target is None:
         table: pl.DataFrame = drawn
         return table
@@ -202,7 +202,7 @@ GROUPS = 20
 def watch(
     condenser: StreamCondenser, policy: str, rng: np.random.Generator, *, together: bool = False
 ) -> list[AttackResult]:
-    """Both ways to look for a newcomer, for snapshots made by a policy (bounded or all)."""
+    """Run both attacks that look for a newcomer on snapshots of one policy (bounded or all)."""
     states = [state for state in condenser._states.values() if len(state.groups)]
     sizes = np.array([len(state.groups) for state in states])
     arrive = _together if together else _alone
@@ -216,14 +216,14 @@ def watch(
 
 
 def _alone(few: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floats, int]:
-    """One newcomer, others from all groups, and the newcomer's level."""
+    """Return one newcomer, others from all groups, and the newcomer's level."""
     people, groups = synthesize(few, rng, distribution="normal")
     chosen = rng.permutation(len(people))[:CANDIDATES]
     return people[chosen[:1]], people[chosen[1:]], int(few.levels[groups[chosen[0]]])
 
 
 def _together(few: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floats, int]:
-    """As many newcomers as a group's level, others of the same group, and that level."""
+    """Return as many newcomers as a group's level, others of the same group, and that level."""
     home = int(rng.choice(len(few.counts), p=few.counts / few.counts.sum()))
     level = int(few.levels[home])
     sizes = np.zeros(len(few.counts), dtype=np.int64)
@@ -241,7 +241,7 @@ def _watched(
     policy: str,
     rng: np.random.Generator,
 ) -> Snapshots:
-    """The releases before and after some people came to a stream of few groups."""
+    """Return the releases before and after some people joined a stream of few groups."""
     played = StreamState(few.means.shape[1], strict=condenser.split == "strict")
     played.start(few)
     levels = np.full(len(came), min(level, int(few.counts.max()) + 1))
@@ -262,13 +262,13 @@ def _release(
 
 ONE, LEVEL = "one record", "as many as its level"  # who arrives between two snapshots
 LIMITS = [
-    "Whoever reads all snapshots sees how the groups move: snapshots hide single newcomers among "
-    "as many as their level, not the trend that many of them make.",
+    "Anyone who reads all snapshots sees how the groups move: snapshots hide single newcomers "
+    "among as many as their level, not the trend that many of them make.",
     "With split='paper' the statistics of a group are halved as if it were uniform: halves may "
-    "have fewer members than the largest level of those who went into them.",
-    "Ranges of numbers and domains of categories are released; those of categories are the "
-    "initial records'.",
-    "Records that wait are kept as they are, in memory, until others join them.",
+    "have fewer members than the largest level of the records in them.",
+    "Ranges of numbers and domains of categories are released; the domains are those of the "
+    "initial records.",
+    "Waiting records are kept unchanged in memory until others join them.",
 ]
 
 
@@ -310,13 +310,14 @@ def stream_result(
             _table(
                 "snapshots",
                 "Snapshots of this run",
-                "Groups that changed since the snapshot before, the fewest records that had newly "
-                "joined one of them, and records that are condensed but held back until later.",
+                "Groups that changed since the previous snapshot, the fewest records that had "
+                "newly joined one of them, and records that are condensed but held back until "
+                "later.",
                 snapshots,
             ),
             _table(
                 "history",
-                "How the stream went",
+                "Progress of the stream",
                 "Drift is the distance of an interval's mean record from that of the first "
                 "interval, in standard deviations.",
                 condenser.history_,
@@ -371,11 +372,12 @@ def _intersection(
         "id": "intersection",
         "part": "identifiability",
         "title": "Who arrived between two snapshots?",
-        "text": "Somebody holds two successive snapshots and looks for a record that arrived in "
-        f"between. This stream's policy is '{policy}': with 'bounded', a group is shown anew "
-        "only after as many newcomers as its largest level; with 'all', all groups are shown as "
-        "they are. Measured with people drawn from the groups, among ten candidates: for one "
-        "newcomer, anybody; for a whole level of newcomers, their neighbours.",
+        "text": "Someone has two successive snapshots and looks for a record that arrived in "
+        f"between. This stream's policy is '{policy}': with 'bounded', a group is "
+        "updated only after as many newcomers as its largest level; with 'all', every "
+        "snapshot shows the current groups. Measured with people drawn from the groups, "
+        "among ten candidates: for one newcomer, anyone; for a whole level of "
+        "newcomers, their neighbours.",
         "blocks": [
             {
                 "type": "table",

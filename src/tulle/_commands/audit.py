@@ -58,12 +58,12 @@ def audit_files(
     force: bool = False,
     **given: Any,
 ) -> Audit:
-    """Audit table files, and write ``report`` if asked.
+    """Audit table files, and write ``report`` if given.
 
     Gates are measured here, not enforced: :func:`check_outcome` does that.
 
     Options (target, k, attempts, seed) and gates that are not given come from the section
-    ``[audit]`` of the policy. Roles come from the policy, else from the manifest beside the
+    ``[audit]`` of the policy. Roles come from the policy, else from the manifest of the
     release, else from guesses at the columns that the release left out.
     """
     for file in (original, release):
@@ -145,11 +145,11 @@ def check_outcome(found: Audit) -> None:
     guarantee = found.result.get("guarantee")
     broken = [row["name"] for row in guarantee["rows"] if not row["holds"]] if guarantee else []
     if broken:
-        raise PrivacyError(f"the manifest of the release does not hold: {', '.join(broken)}")
+        raise PrivacyError(f"the release does not match its manifest: {', '.join(broken)}")
 
 
 def attack_rows(found: Audit) -> list[dict[str, Any]]:
-    """The attacks as rows for a summary."""
+    """Return the attacks as rows for a summary."""
     return [
         {
             "attack": name,
@@ -167,7 +167,7 @@ def attack_rows(found: Audit) -> list[dict[str, Any]]:
 def _known_columns(
     table: pl.DataFrame, released: pl.DataFrame, release: FilePath, policy: FilePath | None
 ) -> dict[str, Any]:
-    """What is known of the columns: a Column each, or a role where there is no more."""
+    """Return what is known of the columns: a Column each, or only a role."""
     columns = () if policy is None else load_policy(policy, table.columns).columns
     if columns:
         return {column.name: column for column in columns}
@@ -205,7 +205,7 @@ def _made(release: FilePath) -> Changes:
 
 
 def _guarantee(release: FilePath) -> Guarantee | None:
-    """What the manifest of the release promises, and whether the file is still that release."""
+    """Return what the release's manifest guarantees, and whether the file still matches it."""
     if not has_manifest(release):
         return None
     made = read_manifest(release)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 LIMITS = (
     "What all members of a group share: it shows in the group's mean.",
-    "The last member of a group, from somebody who knows all the others.",
+    "The last member of a group, to someone who knows all the others.",
     "The lowest and highest value of each column, unless the policy gives public bounds.",
 )
 
@@ -68,7 +68,7 @@ class Condensing(Options):
 
 
 class Condensed(NamedTuple):
-    """What is to be said of a finished release."""
+    """The outcome of a finished release."""
 
     summary: dict[str, Any]
     levels: list[dict[str, Any]]
@@ -130,7 +130,7 @@ def condense(
     found = _audited(condenser, tables, columns, options, command, whole=report is not None)
     found = found.extended(context=context_of(policy), accepted_risk=accepted)
     summary = _summary(condenser, tables, strangers, found)
-    there = f"the release {display_name(output)} is there"
+    there = f"the release {display_name(output)} was written"
     try:
         decided(found, accepted)
     except Refused:
@@ -179,25 +179,25 @@ def _divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.
 
 
 def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
-    """Refuse options that would change nothing."""
+    """Raise if options would change nothing."""
     with options.naming():
         check_choice("condense", "small_classes", options.small_classes, SMALL_CLASSES)
     if options.on_command_line("small_classes") and class_column(columns, table) is None:
-        raise ParameterError("--small-classes needs classes: name their column with --target")
+        raise ParameterError("--small-classes needs classes: name the column with --target")
     if options.on_command_line("time") and options.grouping != "best":
-        raise ParameterError("--time is the budget of --grouping best: ask for that too")
+        raise ParameterError("--time is the budget of --grouping best: pass that as well")
     levels = column_of(columns, Role.LEVEL)
     if levels is not None and not (options.k is None and options.min_group is None):
         raise ParameterError(
-            f"the levels in column '{levels.name}' take the place of --k and --min-group: leave "
-            "these out, or give the column the role 'ignored'"
+            f"the levels in column '{levels.name}' replace --k and --min-group: drop these "
+            "options, or give the column the role 'ignored'"
         )
 
 
 def _release(
     original: pl.DataFrame, columns: list[Column], options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
-    """Return the fitted condenser and the released table, columns in their old order."""
+    """Return the fitted condenser and the released table, columns in their original order."""
     from tulle.condense.condenser import Condenser
 
     target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
@@ -246,7 +246,9 @@ def _by_class(
         random_state=options.seed,
     )
     if original.width == 1:
-        raise DataError(f"there is no column besides the target '{target}': nothing to condense")
+        raise DataError(
+            f"there is no column other than the target '{target}': there is nothing to condense"
+        )
     X_new, y_new = by_class.fit_resample(original.drop(target), original[target])
     whole = X_new.with_columns(pl.Series(target, y_new))
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
@@ -368,11 +370,11 @@ def _audited(
         found = unaudited(tables, k=k, title="Condensed table").extended(untried=UNAUDITED)
     return found.extended(
         guarantee={
-            "text": "Nobody stands alone. Every released record was drawn from the mean and "
-            "covariance of a group at least as large as each of its members asked for.",
+            "text": "Every released record was drawn from the mean and covariance of a group at "
+            "least as large as each of its members requires.",
             "rows": [
                 {
-                    "name": f"smallest group of those who asked for {row.level:,}",
+                    "name": f"smallest group of those who require {row.level:,}",
                     "asked": row.level,
                     "found": row.smallest_group,
                     "holds": row.smallest_group >= row.level,

@@ -68,7 +68,7 @@ def demo(
 
 
 def breast_cancer() -> pl.DataFrame:
-    """569 tumours, 30 measures and the diagnosis."""
+    """Load 569 tumours, 30 measures and the diagnosis."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer()

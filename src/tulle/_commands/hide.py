@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 HELD = "every rule is below its threshold in the release"
 LIMITS = (
     "A receiver who mines with lower thresholds finds the hidden rules again: a larger margin "
-    "takes them further down.",
+    "pushes them further below the thresholds.",
     "Baskets are released one for one: a person in them can be recognised by what they bought.",
     "A receiver who knows the usual strength of a hidden rule may notice that it is missing.",
 )
@@ -44,7 +44,7 @@ LIMITS = (
 def recovery(
     released: Transactions, rules: Sequence[Rule], options: Hiding, seed: int | None
 ) -> dict[str, AttackFigures]:
-    """The attack, where thresholds of mining were given and every cell is known."""
+    """Run the attack, where mining thresholds were given and every cell is known."""
     from tulle._attacks.rules import rule_recovery
     from tulle._random import as_generator
 
@@ -57,7 +57,7 @@ def recovery(
         confidence_if_any("hide", options.min_confidence),
         as_generator(seed),
     )
-    # whoever is told that it works is told where to look
+    # saying that it works would say where to look
     return {found.name: {**found.to_dict(), "owner_only": True}}
 
 
@@ -68,7 +68,7 @@ def audit_of(
     held: str,
     command: str,
 ) -> Audit:
-    """Return the page; ``held`` is what was verified."""
+    """Return the report; ``held`` is what was verified."""
     from tulle.auditing.audit import Audit
 
     hidden = summary["rules_hidden"]
@@ -142,7 +142,7 @@ _PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure"
 
 
 class Hidden(NamedTuple):
-    """What is to be said of a finished release; all but the summary is for the owner."""
+    """The outcome of a finished release; everything but the summary is for the owner."""
 
     summary: dict[str, Any]
     rules: list[dict[str, Any]]
@@ -182,7 +182,7 @@ def hide(
         made = run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=context_of(policy)))
     if report is not None:
-        with writing_beside(f"the release {output} is there", report):
+        with writing_beside(f"the release {output} was written", report):
             made.audit.save(report, force=force)
     return made
 
@@ -200,7 +200,7 @@ class _Run(NamedTuple):
     force: bool
 
     def whole(self) -> Hidden:
-        """In memory."""
+        """Hide in memory."""
         from tulle._commands._baskets import open_file, put_baskets
         from tulle._random import as_generator
         from tulle.rules.containers import is_table_name
@@ -235,7 +235,7 @@ class _Run(NamedTuple):
         return Hidden(summary, _rows(report), _notes(options, summary), page)
 
     def streamed(self) -> Hidden:
-        """Window by window, in bounded memory."""
+        """Hide window by window, in bounded memory."""
         from tulle.rules._sensitive import Thresholds
         from tulle.rules._stream import hide_stream
 
@@ -323,7 +323,7 @@ def already_hidden(report: Report, options: Hiding) -> int:
 
 
 def _settled(options: Hiding, *, stream: bool) -> Hiding:
-    """Fill in defaults that depend on the method, and refuse what would do nothing."""
+    """Fill in defaults that depend on the method, and raise for options without effect."""
     from tulle.rules._stream import WINDOW
 
     method = options.method or ("swa" if stream else "best")
@@ -342,13 +342,13 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
     from tulle.rules.containers import is_table_name
 
     if options.method != "swa":
-        raise ParameterError("--stream hides by the sliding window: leave --method out, or swa")
+        raise ParameterError("--stream uses the sliding window: drop --method, or pass swa")
     if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
         raise ParameterError("--stream reads and writes FIMI files (.dat)")
     if options.basket is not None or options.item is not None:
-        raise ParameterError("--basket and --item are for tables: a FIMI file has no columns")
+        raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
     if wishes.keep or options.shuffle or options.additions:
-        raise ParameterError("--stream can neither shuffle, keep itemsets nor add items")
+        raise ParameterError("--stream cannot shuffle, keep itemsets or add items")
 
 
 def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:
@@ -389,16 +389,18 @@ def _notes(options: Hiding, summary: dict[str, Any]) -> list[str]:
             "before: nothing had to be done. Check that the thresholds are those of a miner"
         )
     if options.method == "algo1a" or options.additions:
-        notes.append("items may have been added: the release can say of people what is not true")
+        notes.append(
+            "items may have been added: the release may state things about people that are not true"
+        )
     if options.method == "blocking":
-        notes.append("blocked cells: an item with ? may or may not be in the basket")
+        notes.append("blocked cells: an item marked ? may or may not be in the basket")
     if summary["baskets_empty"]:
-        notes.append("empty baskets: only a wide table of 0 and 1 holds them")
+        notes.append("empty baskets: only a wide table of 0 and 1 can hold them")
     return notes
 
 
 def _held(wishes: RuleFile, options: Hiding) -> str:
-    """What was verified, in words that are true of whatever was asked."""
+    """Describe what was verified, in words that are true of whatever was requested."""
     if options.disclosure is None and all(rule.disclosure is None for rule in wishes.rules):
         return HELD
     return f"{HELD}, or keeps at most the share of its baskets that may stay"

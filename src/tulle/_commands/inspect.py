@@ -1,4 +1,4 @@
-"""``tulle inspect``: what a table holds, who stands out in it, and a first policy for it."""
+"""``tulle inspect``: what a table holds, who stands out in it, and an initial policy for it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def inspect(
     *,
     force: bool = False,
 ) -> Inspection:
-    """Look at a table and write a first policy.
+    """Look at a table and write an initial policy.
 
     Without ``output`` the policy goes into the current folder under the name of the table, unless
     there is one already.
@@ -55,7 +55,7 @@ def inspect(
 
     table = read_table(source)
     if not table.height:
-        raise DataError(f"{display_name(source)} has no records: there is nothing to look at")
+        raise DataError(f"{display_name(source)} has no records: there is nothing to inspect")
     guesses = guess_columns(table)
     policy = Policy(
         tuple(_with_advice(guess) for guess in guesses), context=dict.fromkeys(CONTEXT, "")
@@ -83,7 +83,7 @@ def inspect(
 
 
 def policy_path(source: str | os.PathLike[str]) -> Path:
-    """Where the policy of a table goes: ``people.csv.gz`` -> ``people.policy.toml``."""
+    """Return the path of a table's policy: ``people.csv.gz`` -> ``people.policy.toml``."""
     name = display_name(source)
     if is_sql(source):
         stem = name.rpartition("#")[2].replace("/", "_") or "table"
@@ -112,23 +112,23 @@ def _column_row(guess: Guess) -> dict[str, Any]:
         "special": len(guess.special),
         "not_understood": guess.unread,
         "action": guess.action,
-        "reason": column.reason or "nothing speaks for another role",
+        "reason": column.reason or "no evidence for another role",
     }
 
 
 def _short_row(guess: Guess) -> dict[str, Any]:
-    """Return what fits a line of a terminal."""
+    """Return what fits on one line of a terminal."""
     row = _column_row(guess)
     return {key: row[key] for key in ("name", "kind", "role", "distinct", "action", "reason")}
 
 
 def _column_notes(guesses: list[Guess]) -> list[str]:
-    """Return what is said of several columns at once, and of people with several rows."""
+    """Return notes about several columns at once, and about people with several rows."""
     notes = []
     silent = [guess.column.name for guess in guesses if not guess.column.reason]
     if silent:
         notes.append(
-            f"Without special evidence, taken for quasi-identifiers ({len(silent)}): "
+            f"Treated as quasi-identifiers for lack of other evidence ({len(silent)}): "
             f"{quoted(silent)}."
         )
     undecided = [guess.column.name for guess in guesses if guess.needs_decision]
@@ -138,8 +138,8 @@ def _column_notes(guesses: list[Guess]) -> list[str]:
             "commands without a policy refuse the table."
         )
     notes += [
-        f"Column '{guess.column.name}' names people who have several rows: with the role "
-        f"'{Role.PERSON}', k counts people and not rows."
+        f"Column '{guess.column.name}' identifies people who have several rows: with the role "
+        f"'{Role.PERSON}', k counts people, not rows."
         for guess in guesses
         if guess.column.role is Role.PERSON
     ]
@@ -162,17 +162,17 @@ def _combination_rows(found: SinglingOut) -> list[dict[str, Any]]:
 
 
 def _notes(found: SinglingOut, target: Path, kept: bool) -> list[str]:
-    notes = ["Roles are guesses from names and counts: check them before you release."]
+    notes = ["Roles are guessed from names and counts: check them before you release anything."]
     if not found.together.columns:
-        notes.append("No column is taken for a quasi-identifier: no combination was looked at.")
+        notes.append("No column is treated as a quasi-identifier: no combination was examined.")
     elif found.examined < found.possible:
         notes.append(
-            f"{found.examined} of {found.possible} combinations were looked at: those of the "
-            "columns with the most different values first, and none with a part that singles out "
-            "a fifth of the records."
+            f"{found.examined} of {found.possible} combinations were examined: those of the "
+            "columns with the most distinct values first, and none with a subset that singles "
+            "out a fifth of the records."
         )
     if kept:
-        notes.append(f"{target} was there already and is kept: --force replaces it.")
+        notes.append(f"{target} already exists and was kept: pass --force to replace it.")
     else:
         notes.append(f"Edit {target} and pass it to other commands with --policy.")
     return notes

@@ -20,7 +20,7 @@ _SHOWN = 20
 
 
 class Mined(NamedTuple):
-    """What is to be said of what was found."""
+    """The outcome of a finished run."""
 
     summary: dict[str, Any]
     top: list[dict[str, Any]]
@@ -43,16 +43,16 @@ def mine(
 ) -> Mined:
     """Mine rules (or, with ``itemsets``, frequent itemsets) of a file, and write them.
 
-    What was mined speaks of the data as they are: it is for the owner, not a release.
+    What was mined describes the original data: it is for the owner, not a release.
     """
     options = resolve("mine", Mining(), None, given)
     if options.itemsets is None and options.min_confidence is None:
-        raise ParameterError("rules need --min-confidence; ask for itemsets with --itemsets all")
+        raise ParameterError("rules need --min-confidence; for itemsets, pass --itemsets all")
     for name in ("min_confidence", "max_consequent"):
         if options.itemsets is not None and name in options.words:
             raise ParameterError("is for rules, not for --itemsets", subject=options.word(name))
     if output is not None and format_of(output) is Format.SQL:
-        raise ParameterError("what is mined goes to a file: name it .csv, .parquet or the like")
+        raise ParameterError("the output must be a file, such as .csv or .parquet")
     check_files({"INPUT": source}, writes={"--output": output}, force=force)
 
     from tulle._commands._baskets import open_file
@@ -86,12 +86,12 @@ def _mined(baskets: Transactions, options: Mining) -> pl.DataFrame:
 
 
 def _flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
-    """Lists as text in formats that have no lists."""
+    """Return lists as text for formats that have no lists."""
     return found if format_of(output) in (Format.PARQUET, Format.ARROW) else _joined(found)
 
 
 def _joined(found: pl.DataFrame) -> pl.DataFrame:
-    """Sets as they are written in rules."""
+    """Return sets as they are written in rules."""
     import polars as pl
 
     from tulle.rules.rule import NEEDS_QUOTES

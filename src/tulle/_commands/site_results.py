@@ -36,14 +36,14 @@ def decode(
     decimals: int | None = None,
     force: bool = False,
 ) -> Done:
-    """Decode tables, rules, trees, centres and JSON; the result is for its owner's eyes."""
+    """Decode tables, rules, trees, centres and JSON; the result is for its owner only."""
     reads = {os.path.realpath(path): path for path in (source, agreement, *values)}
     if is_sql(output):
-        raise ParameterError("what is decoded goes into a file of your own, not into a database")
+        raise ParameterError("decoded results must be written to a file, not to a database")
     check_files(reads | {"--key-file": key_file}, writes={"--output": output}, force=force)
     chosen = kind or _kind_of(source)
     if decimals is not None and chosen != "text":
-        raise ParameterError(f"decimals are for thresholds in text, not for {chosen}")
+        raise ParameterError(f"--decimals is for thresholds in text, not for {chosen}")
 
     from tulle.sites.codec import SiteCodec
 
@@ -57,14 +57,14 @@ def decode(
     notes = [f"decoded   {output} (readable by you only)"]
     if unknown:
         notes.append(
-            "Unknown aliases belong to values of other sites: --values takes their vocabularies "
-            "(tulle sites encode --vocabulary FILE)."
+            "Unknown aliases belong to values of other sites: pass their vocabularies with "
+            "--values (tulle sites encode --vocabulary FILE)."
         )
     return Done({**facts_of(shared), "kind": chosen, "unknown_aliases": unknown}, {}, notes)
 
 
 def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
-    """The codec with the values of tables, and of vocabularies that other sites shared."""
+    """Return the codec with the values of tables, and of vocabularies that other sites shared."""
     from tulle.io.read import read_table
 
     for path in values:
@@ -78,7 +78,7 @@ def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
 def _decoded(
     codec: SiteCodec, source: FilePath, output: FilePath, kind: str, decimals: int | None
 ) -> Callable[[BinaryIO], object]:
-    """What writes the decoded result, decoding done."""
+    """Decode the result, and return a function that writes it."""
     if kind == "text":
         text = codec.decode_text(_text_of(source), decimals=decimals)
         return lambda file: file.write(text.encode())
@@ -103,13 +103,13 @@ def _decoded_json(codec: SiteCodec, source: FilePath) -> bytes:
         found = codec.decode_json(json.loads(_text_of(source)))
         return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
     except UnicodeEncodeError:
-        raise DataError(f"{source} holds half a letter (a lone surrogate): it is no text") from None
+        raise DataError(f"{source} is not valid text (it contains an unpaired surrogate)") from None
     except RecursionError:
         raise DataError(f"{source} is nested too deeply") from None
     except TulleError:
         raise
     except ValueError:
-        raise DataError(f"{source} is not JSON: name its kind with --kind") from None
+        raise DataError(f"{source} is not JSON: give its kind with --kind") from None
 
 
 def _kind_of(source: FilePath) -> str:
@@ -123,7 +123,7 @@ def _text_of(source: FilePath) -> str:
     try:
         return Path(source).read_text("utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"{source} is no text in UTF-8: name its kind with --kind") from None
+        raise DataError(f"{source} is not UTF-8 text: give its kind with --kind") from None
 
 
 def _is_vocabulary(path: FilePath) -> bool:
@@ -137,17 +137,17 @@ def _is_vocabulary(path: FilePath) -> bool:
 
 
 def _refuse_other_agreement(source: FilePath, fingerprint: str) -> None:
-    """Results that carry a fingerprint must carry the right one."""
+    """Raise if results carry the fingerprint of another agreement."""
     found = _carried(source)
     if found is not None and found != fingerprint:
         raise DataError(
-            f"{display_name(source)} was encoded under agreement {found}, and this one is "
+            f"{display_name(source)} was encoded under agreement {found}, but this one is "
             f"{fingerprint}: use the agreement (and --release) that it was encoded with"
         )
 
 
 def _carried(source: FilePath) -> str | None:
-    """The fingerprint beside a table, or inside it if the manifest is lost."""
+    """Return the fingerprint next to a table, or inside it if the manifest is lost."""
     if has_manifest(source):
         found = read_manifest(source).parameters.get("fingerprint")
     elif Path(source).suffix.lower() == ".parquet" and Path(source).is_file():

@@ -1,4 +1,4 @@
-"""``tulle sites encode``: a site's table to codes, and a report on what they give away."""
+"""``tulle sites encode``: a site's table to codes, and a report on what they reveal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LIMITS = (
     "Frequencies: an alias is as common as its value.",
     "Order: a code is larger if its value is.",
     "Equality: the same value has the same code in every record and at every site.",
-    "Anything from the other sites: whoever holds the agreement can read every table of codes.",
+    "Anything from the other sites: anyone who holds the agreement can read every table of codes.",
 )
 
 
@@ -60,7 +60,7 @@ def encode(
 ) -> Done:
     """Write the codes of a site's table, batch by batch, with their manifest.
 
-    A report attacks the codes: by somebody who holds the table ``public``, else by somebody who
+    A report attacks the codes: by someone who has the table ``public``, else by someone who
     knows exactly how the values are distributed.
     """
     sources = sources_read(source, agreement, key_file, public)
@@ -72,7 +72,7 @@ def encode(
         force=force,
     )
     if public is not None and report is None:
-        raise ParameterError("what attackers know is for a report: name one (--report FILE)")
+        raise ParameterError("what attackers know is only used in a report: pass --report FILE")
 
     from tulle._random import as_generator
     from tulle.auditing._sites import WARNING, warnings_of
@@ -102,7 +102,7 @@ def encode(
         sources=sources,
         force=force,
     )
-    there = f"the codes {display_name(output)} are there"
+    there = f"the codes {display_name(output)} were written"
     if vocabulary is not None:
         with writing_beside(there, vocabulary):
             codec.save_vocabulary(vocabulary, force=force)
@@ -116,7 +116,7 @@ def encode(
             made.save(report, force=force)
     notes = [WARNING] if warnings_of(attacks) else []
     if report is None:
-        notes = ["--report FILE measures what these codes give away."]
+        notes = ["Pass --report FILE to measure what these codes reveal."]
     summary = {**facts_of(shared), **counts}
     return Done(summary, {"attacks": _rows(attacks)}, notes, made.verdict)
 
@@ -128,7 +128,7 @@ def _manifest(
     options: Mapping[str, Any],
     seed: int | None,
 ) -> Manifest:
-    """What the miner may know: nothing of the source, and of a column that it is coded."""
+    """Return what the miner may know: nothing of the source, and of a column that it is coded."""
     from tulle._random import seed_policy
     from tulle.releases import Manifest
     from tulle.sites._columns import Dropped
@@ -151,7 +151,7 @@ def _manifest(
 
 
 def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
-    """What was verified of every code, as far as it is true."""
+    """Describe what was verified of every code, as far as it is true."""
     from tulle.sites._columns import Aliased
 
     moved = ["the end of its range"] if options["clamp"] else []
@@ -161,7 +161,7 @@ def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
 
 
 def attacked_columns(agreement: SiteAgreement) -> list[str]:
-    """The columns of the plain table that attackers want to know of."""
+    """Return the columns of the plain table that attackers want to know."""
     from tulle.sites._columns import Dropped, Plain
 
     hidden = [c for c in agreement.columns if not isinstance(c, Dropped | Plain)]
@@ -183,7 +183,7 @@ def _audited(
     known: pl.DataFrame | None,
     seed: int | None,
 ) -> tuple[list[AttackResult], dict[str, float]]:
-    """The attacks on the codes, and whether miners still find the same."""
+    """Return the attacks on the codes, and whether miners still find the same."""
     from tulle._metrics.answers import same_answers
     from tulle._random import as_generator
     from tulle.auditing._sites import attack_tables
@@ -201,7 +201,7 @@ def _audited(
 
 
 def _target(agreement: SiteAgreement) -> str | None:
-    """What miners of the report predict: the target, else the first column of categories."""
+    """Return the column miners predict: the target, else the first column of categories."""
     from tulle.sites._columns import Aliased
 
     named = [column for column in agreement.columns if isinstance(column, Aliased)]
@@ -216,14 +216,14 @@ def _report(
     records: int,
     command: str,
 ) -> Audit:
-    """The owner's report: which columns are coded how, and what an adversary makes of it."""
+    """Return the owner's report: how columns are coded, and what an adversary makes of it."""
     from tulle.auditing import Audit
     from tulle.auditing._sites import WARNING
 
     columns: Section = {
         "id": "columns",
         "title": "How each column is coded",
-        "text": "Read it with the attacks: they were made on this table.",
+        "text": "Read this together with the attacks, which were run on this table.",
         "owner_only": True,
         "blocks": [
             {
@@ -266,7 +266,7 @@ def _details(attacks: list[AttackResult]) -> list[str]:
 
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
-    """The worst attack on each column; the report has them all."""
+    """Return the worst attack on each column; the report has them all."""
     from tulle._report.words import attack_label
     from tulle.auditing._sites import worst_of
 

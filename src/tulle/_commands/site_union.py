@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._sources import check_files, sources_read
 from tulle._commands.sites import ENCODED, Done, carried, unmeasured
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle.errors import DataError
 
@@ -31,7 +32,7 @@ class _Part(NamedTuple):
 
 
 def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) -> Done:
-    """The miner's side: one table of the codes of several sites, or a reason why not."""
+    """Join the codes of several sites into one table on the miner's side, or say why not."""
     if len(sources) < 2:
         raise DataError("a union needs the codes of at least two sites")
     reads = {os.path.realpath(path): path for path in sources_read(*sources)}
@@ -71,7 +72,7 @@ def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) 
 
 
 def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame]:
-    """The codes one table after the other; nothing is written if one of them is not as it says."""
+    """Yield the codes of one table after another; raise if one differs from its manifest."""
     import numpy as np
 
     from tulle.io.read import read_batches
@@ -88,7 +89,8 @@ def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame
                 yield codes
             if records != part.records:
                 raise DataError(
-                    f"{part.source} holds {records} records, its manifest says {part.records}"
+                    f"{part.source} holds {counted(records, 'record')}, but its manifest says "
+                    f"{part.records}"
                 )
             # the same records in any order, name and format
             twin = seen.setdefault((records, content % 2**64), part.source)
@@ -98,16 +100,18 @@ def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame
 
 
 def _checked(source: FilePath) -> _Part:
-    """What the manifest says of a table of codes that is unchanged since it was encoded."""
+    """Return what the manifest says of a table of codes that is unchanged since it was encoded."""
     from tulle.releases import read_manifest, verify_release
 
     manifest = read_manifest(source)
     if manifest.method not in (ENCODED, UNION):
-        raise DataError(f"{source} holds no site codes, but a release by {manifest.method}")
+        raise DataError(
+            f"{source} is not a table of site codes but a release made by {manifest.method}"
+        )
     if not all(row["holds"] for row in verify_release(source)):
-        raise DataError(f"{source} was changed after it was encoded: ask the site for it again")
+        raise DataError(f"{source} was changed after it was encoded: ask the site for a new copy")
     if manifest.method == UNION:
-        raise DataError(f"{source} is a union already: join the tables of the sites")
+        raise DataError(f"{source} is already a union: join the tables of the sites")
     try:
         return _Part(
             source,
@@ -119,7 +123,8 @@ def _checked(source: FilePath) -> _Part:
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DataError(
-            f"the manifest of {source} names no agreement, or is damaged: ask the site for it again"
+            f"the manifest of {source} names no agreement, or is damaged: ask the site for a new "
+            "copy"
         ) from None
 
 
@@ -146,7 +151,7 @@ def _same_table(source: FilePath, twin: FilePath) -> DataError:
 
 
 def _schema(parts: Sequence[_Part]) -> pl.Schema:
-    """The columns of the union: codes are numbers, aliases text, plain columns as they are."""
+    """Return the columns of the union: codes are numbers, aliases text, plain columns unchanged."""
     import polars as pl
 
     from tulle.io.read import read_schema
@@ -184,7 +189,7 @@ def _plain_type(name: str, found: set[pl.DataType]) -> pl.DataType:
 
 
 def _is_empty(part: _Part, name: str, dtype: pl.DataType) -> bool:
-    """Whether a column says nothing of its type: text files call what is not there a text."""
+    """Return whether a column says nothing about its type: empty columns of text files are text."""
     import polars as pl
 
     from tulle.io.read import read_batches

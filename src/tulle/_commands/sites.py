@@ -28,7 +28,7 @@ _SHORTEST = 8  # characters of a passphrase
 
 
 class Done(NamedTuple):
-    """What is to be said of a finished command."""
+    """The outcome of a finished command."""
 
     summary: dict[str, Any]
     tables: dict[str, list[dict[str, Any]]]
@@ -64,7 +64,7 @@ def unmeasured() -> Verdict:
 def summarise(
     source: FilePath, output: FilePath, *, policy: FilePath | None = None, force: bool = False
 ) -> Done:
-    """Write what a site may tell the others of its table."""
+    """Write what a site may share with the others about its table."""
     format_of(source)
     reads = {"INPUT": source, "--policy": policy}
     check_files(reads, writes={"--output": output}, force=force)
@@ -80,7 +80,7 @@ def summarise(
         {"column": c.name, "kind": c.kind, "role": c.role, "low": c.low, "high": c.high}
         for c in summary.columns
     ]
-    notes = [f"summary   {output}", "It holds no category and no exact extreme: send it."]
+    notes = [f"summary   {output}", "It contains no category and no exact extreme: it can be sent."]
     return Done({"columns": len(rows)}, {"told": rows}, notes)
 
 
@@ -94,7 +94,7 @@ def agree(
     force: bool = False,
     **choices: Any,
 ) -> Done:
-    """Make the agreement and write it sealed; a key file that is not there yet is made."""
+    """Create the agreement and write it sealed; create a key file that does not exist yet."""
     is_new = key_file is not None and not Path(key_file).exists()
     reads = {os.path.realpath(path): path for path in summaries} | {"--policy": policy}
     keys = {"--key-file": key_file}
@@ -146,18 +146,18 @@ def rotate(
 
 
 def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKey:
-    """What opens a sealed file: the key of a key file, or a passphrase."""
+    """Return what opens a sealed file: the key of a key file, or a passphrase."""
     if key_file is not None:
         return SecretKey.load(key_file)
     if not passphrase:
-        raise KeyMaterialError("give a passphrase, or the key file (--key-file FILE)")
+        raise KeyMaterialError("pass a passphrase, or the key file (--key-file FILE)")
     return passphrase
 
 
 def load_agreement(
     path: FilePath, passphrase: str | None, key_file: FilePath | None, release: str | None
 ) -> SiteAgreement:
-    """The agreement of a file, for one release if it is named."""
+    """Load the agreement of a file, for one release if it is named."""
     from tulle.sites.agreement import SiteAgreement
 
     agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
@@ -165,24 +165,24 @@ def load_agreement(
 
 
 def carried(fingerprint: str) -> dict[str, str]:
-    """What a Parquet file says of itself, should its manifest get lost."""
+    """Return what a Parquet file says about itself, in case its manifest is lost."""
     return {CARRIED: fingerprint}
 
 
 def facts_of(agreement: SiteAgreement) -> dict[str, Any]:
-    """What everybody may know of an agreement."""
+    """Return what everybody may know of an agreement."""
     return {"fingerprint": agreement.fingerprint, "generation": agreement.generation}
 
 
 def _agreement(
     summaries: Sequence[FilePath], policy: FilePath | None, choices: dict[str, Any]
 ) -> SiteAgreement:
-    """From a policy, from summaries, or from the kinds of one and the ranges of the others."""
+    """Create an agreement from a policy, from summaries, or from both (kinds and ranges)."""
     from tulle.sites.agreement import MEASURED, OPTIONS, SiteAgreement, merged
     from tulle.sites.summary import SiteSummary, merge_summaries
 
     if not summaries and policy is None:
-        raise DataError("an agreement needs a policy (--policy FILE) or summaries of the sites")
+        raise DataError("an agreement needs a policy (--policy FILE) or summaries from the sites")
     if not summaries:
         return SiteAgreement.from_policy(policy or "", **choices)
     schema, ranges = merge_summaries([SiteSummary.load(path) for path in summaries])
@@ -202,7 +202,7 @@ def _words_of_policy(policy: FilePath) -> dict[str, str]:
 
 
 def _guessed(table: pl.DataFrame) -> Policy:
-    """Kinds and roles by the look of a table, of columns that tell something.
+    """Guess kinds and roles from a table, for the columns that hold information.
 
     One that is empty or the same everywhere may be full of news at the other sites: it must not be
     left out for all of them.

@@ -47,12 +47,12 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 # fewer columns make the attacks easier, never harder.
 
 LIMITS = (
-    "Somebody who has the key: attributes of every record can be estimated with it.",
-    "Somebody who knows the records and the sketches of some people: the key's signs can be "
-    "learnt from them, the better the more people are known.",
-    "How many components a record has: it tells its length (delta) or how lonely it is "
+    "Someone who has the key: with it, attributes of every record can be estimated.",
+    "Someone who knows the records and the sketches of some people: the key's signs can be "
+    "learnt from them, better the more people are known.",
+    "How many components a record has: it reveals its length (delta) or how isolated it is "
     "(k-variance). Components of counts also have the parity of the record's sum.",
-    "Duplicates: equal records have equal sketches, or one is the beginning of the other.",
+    "Duplicates: equal records have equal sketches, or one is a prefix of the other.",
 )
 _RECORDS = 20_000  # looked at
 _QUICK_RECORDS = 2_000  # for a verdict without a report
@@ -62,14 +62,14 @@ _TARGETS = 100  # records that the report tries to reconstruct
 
 
 class Sample:
-    """Released records with their sketches, drawn evenly from all that come, in bounded memory."""
+    """Released records with their sketches, drawn uniformly from all, in bounded memory."""
 
     def __init__(self, rng: np.random.Generator, most: int = _RECORDS) -> None:
         self.rng, self.most = rng, most
         self._parts: list[tuple[npt.NDArray[np.float64], Records, Sketches]] = []
 
     def add(self, records: Records, sketches: Sketches) -> None:
-        """Each record that is released draws a number; those with the smallest numbers stay."""
+        """Draw a number for each released record and keep the records with the smallest numbers."""
         from tulle.sketch._records import Records
 
         seen = np.flatnonzero(~sketches.suppressed)
@@ -78,7 +78,7 @@ class Sample:
         self._thin()
 
     def taken(self) -> tuple[Records, Sketches]:
-        """The records of the sample, in their order."""
+        """Return the records of the sample, in their order."""
         from tulle.sketch._records import joined
         from tulle.sketch.sketches import Sketches
 
@@ -118,7 +118,7 @@ def audited(
     seed: int | None,
     command: str,
 ) -> Audit:
-    """The audit of a release whose records have these lengths, and of which this was verified."""
+    """Audit a release whose records have these lengths, and of which this was verified."""
     from tulle._metrics.sketches import dot_errors, neighbour_recall
     from tulle.auditing.audit import Audit
 
@@ -175,7 +175,7 @@ def _metrics(errors: DotErrors, recall: float, lengths: Any) -> dict[str, float]
 
 
 def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
-    """How many records have how many components, in powers of two."""
+    """Count how many records have how many components, in powers of two."""
     edges = [0, *(2**power for power in range(int(lengths.max()).bit_length() + 1))]
     rows = []
     for low, high in pairwise(edges):
@@ -197,7 +197,7 @@ def _signs(sketcher: Sketcher, records: Records, components: int) -> Signs:
 def _attacks(
     sketches: Sketches, matrix: Any, signs: Signs, rng: np.random.Generator
 ) -> tuple[dict[str, AttackFigures], AttackFigures]:
-    """What intruders without the key get, and what one with the key gets."""
+    """Return what intruders without the key get, and what one with the key gets."""
     from tulle._attacks.sketches import (
         signs_guessed,
         signs_learnt,
@@ -265,7 +265,7 @@ def _key_section(result: AttackFigures) -> Section:
         {"name": "entries found with the key", "value": result["rate"]},
         {"name": "entries found by guessing", "value": result["baseline"]},
     ]
-    text = "What the holder of the key, or whoever stole it, finds by sparse reconstruction."
+    text = "What the holder of the key, or a thief, finds by sparse reconstruction."
     return {
         "id": "key",
         "part": "identifiability",
@@ -295,7 +295,7 @@ _PART = 20_000  # records whose components are in memory together
 
 
 class Sketched(NamedTuple):
-    """What is to be said of a finished release."""
+    """The outcome of a finished release."""
 
     summary: dict[str, Any]
     components: list[dict[str, Any]]
@@ -382,7 +382,7 @@ def sketch(
 
 
 def _refuse_unused(options: Sketching, report: FilePath | None) -> None:
-    """Refuse what the model would not look at; a policy may be for the other model."""
+    """Raise for options the model would ignore; a policy may be for the other model."""
     with options.naming():
         check_flag("sketch", "audit", options.audit)
     if report is not None and not options.audit:
@@ -392,14 +392,16 @@ def _refuse_unused(options: Sketching, report: FilePath | None) -> None:
         in_question = [name for name in in_question if options.on_command_line(name)]
     if in_question and options.model == "delta":
         names = ", ".join(options.word(name) for name in in_question)
-        raise ParameterError(f"{names}: for the model k-variance, and the model is delta (--model)")
+        raise ParameterError(
+            f"{names}: only for the model k-variance, but the model is delta (--model)"
+        )
 
 
 def _refuse_folder(source: FilePath) -> None:
     if Path(source).is_dir():
         raise DataError(
-            f"{source} is a folder: put its texts into one file, one a line (.txt), or as a field "
-            "of JSON lines (.jsonl) or a column of a table (--text)"
+            f"{source} is a folder: put its texts into one file, one per line (.txt), or as a "
+            "field of JSON lines (.jsonl) or a column of a table (--text)"
         )
 
 
@@ -419,7 +421,7 @@ def _sketched(
     sample: Sample,
     first_part: list[Sketches],
 ) -> Iterator[Sketches]:
-    """Yield the sketches of each batch; their lengths are put down, their records offered."""
+    """Yield the sketches of each batch; note their lengths, offer their records to the sample."""
     from tulle.sketch._records import Records
 
     done = 0
@@ -436,15 +438,16 @@ def _sketched(
                 yield part
     if not any(part.any() for part in lengths):
         raise PrivacyError(
-            f"all {done} records would be suppressed, nothing was written: "
-            "weaken the guarantee (lower --delta, --criterion definition)"
+            f"all {done} records would be suppressed and nothing was written: weaken the "
+            "guarantee (lower --delta, --criterion definition)"
         )
 
 
 @contextmanager
 def _kept(key: SecretKey, path: FilePath | None, release: FilePath) -> Iterator[Iterator[Sketches]]:
-    """No sketches, but to be asked for after all others: then the key is kept, just before they
-    appear. It goes away again if they do not.
+    """Yield an empty iterator that saves the key when exhausted, after all sketches.
+
+    The key is removed again if the release does not appear.
     """
     saved = []
 
@@ -465,8 +468,8 @@ def _kept(key: SecretKey, path: FilePath | None, release: FilePath) -> Iterator[
 
 def _notes(key_file: FilePath | None, is_new: bool) -> list[str]:
     if key_file is None:
-        return ["The key was thrown away: nobody can reconstruct, or add comparable sketches."]
-    made = "made, keep it secret" if is_new else "used"
+        return ["The key was discarded: nobody can reconstruct records or add comparable sketches."]
+    made = "created; keep it secret" if is_new else "used"
     return [f"key       {key_file} ({made})"]
 
 

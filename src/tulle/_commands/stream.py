@@ -15,6 +15,7 @@ from tulle._commands._decision import Refused, check_accepted, context_of
 from tulle._commands._sources import writing_beside
 from tulle._commands._stream_settings import Settings
 from tulle._files import refuse_existing
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import seed_policy
 from tulle.errors import DataError, TulleError
@@ -37,7 +38,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 def format_of_source(address: str) -> str:
-    """CSV or NDJSON, by the ending of the file or of the first files in a folder."""
+    """Return CSV or NDJSON, by the suffix of the file or of the first files in a folder."""
     if address.startswith(_BROKERS):
         return "ndjson"
     names = [address]
@@ -48,8 +49,10 @@ def format_of_source(address: str) -> str:
             if name.endswith(endings):
                 return kind
     if address.endswith(_PACKED):
-        raise DataError(f"{address} is packed: unpack it first, or pipe it in with - as the source")
-    raise TulleError(f"cannot tell whether {address} is CSV or NDJSON: say --format csv or ndjson")
+        raise DataError(
+            f"{address} is compressed: decompress it, or pipe it in with - as the source"
+        )
+    raise TulleError(f"cannot tell whether {address} is CSV or NDJSON: pass --format csv or ndjson")
 
 
 def open_source(
@@ -60,7 +63,7 @@ def open_source(
     position: Position | None,
     restart: str | None,
 ) -> Source:
-    """Standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
+    """Open standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
     from tulle.stream._folder import FolderSource
     from tulle.stream._sources import FileSource, StandardInput
 
@@ -72,7 +75,7 @@ def open_source(
         from tulle.stream._broker import NatsSource
 
         if header:
-            raise TulleError("messages of a broker are NDJSON: one object a message")
+            raise TulleError("messages from a broker must be NDJSON, one object per message")
         _require_kind(position, _KINDS["sequence"])
         return NatsSource(address, follow=follow, position=position, continued=continued)
     if os.path.isdir(address):
@@ -88,12 +91,14 @@ def open_source(
 
 
 def _require_kind(position: Position | None, wanted: str) -> None:
-    """A position of one kind of source means nothing to another."""
+    """Raise if a position belongs to another kind of source."""
     if position is None:
         return
     before = next((kind for key, kind in _KINDS.items() if key in position), _PIPE)
     if before != wanted:
-        raise DataError(f"this state has read from {before}: go on with that, or start a new state")
+        raise DataError(
+            f"this state has read from {before}: continue with that, or start a new state"
+        )
 
 
 def check_places(
@@ -102,9 +107,7 @@ def check_places(
     state: str | os.PathLike[str],
     report: str | os.PathLike[str] | None,
 ) -> None:
-    """Refuse a source that is not there, and one name for two things: the later one would be
-    written over the other.
-    """
+    """Raise for a missing source, or for one path with two uses: one would overwrite the other."""
     if source != "-" and not source.startswith(_BROKERS) and not os.path.exists(source):
         raise DataError(f"{source} does not exist")
     taken = {Path(source).resolve(): "the source", Path(output).resolve(): "the output folder"}
@@ -113,7 +116,7 @@ def check_places(
             continue
         path = Path(name).resolve()
         if path in taken:
-            raise TulleError(f"{option} {name} is {taken[path]} itself: give it a name of its own")
+            raise TulleError(f"{option} {name} is the same as {taken[path]}: choose another name")
         taken[path] = f"the file of {option}"
 
 
@@ -122,7 +125,7 @@ def check_places(
 
 @contextmanager
 def asked_to_stop() -> Iterator[list[int]]:
-    """Collects the signals; a thread that is not the main one gets none."""
+    """Collect signals; a thread other than the main one gets none."""
     asked: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield asked
@@ -142,7 +145,7 @@ def asked_to_stop() -> Iterator[list[int]]:
 
 
 def counts_of(intake: Intake) -> dict[str, Any]:
-    """Lines, records and groups so far."""
+    """Return the numbers of lines, records and groups so far."""
     counts = {"read": intake.read, "seen": intake.seen}
     condenser = intake.condenser
     if condenser is not None:
@@ -158,21 +161,21 @@ def counts_of(intake: Intake) -> dict[str, Any]:
 
 
 def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str]:
-    """What else its owner should know, in sentences without data.
+    """Return what else the owner should know, in sentences without data.
 
     ``sealed``: the state holds the records that wait.
     """
     notes = [
-        f"Stopped when {intake.progress()} (--init) had come: nothing was written, and "
-        "the next run begins anew"
+        f"Stopped after {intake.progress()} (--init): nothing was written, and the next run "
+        "starts from the beginning"
     ]
     if intake.condenser is not None:
         notes = [*intake.condenser.notes_, *_notes_of_columns(intake)]
         waiting = intake.condenser.n_waiting_
         if waiting and not sealed and source is not None and not source.goes_back:
             notes.append(
-                f"{source.name} does not bring the {waiting:,} records again that wait, and the "
-                "state does not hold them: without a --key no later run can go on from it"
+                f"{source.name} cannot deliver {counted(waiting, 'waiting record')} again, and the "
+                "state does not hold them: without --key no later run can resume from it"
             )
     from tulle.stream._folder import FolderSource
     from tulle.stream._sources import FileSource
@@ -181,8 +184,8 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
         notes += source.notes()
     if intake.surplus:
         notes.append(
-            f"{intake.surplus:,} records have keys that the initial records lack: these "
-            "keys were left out"
+            f"{counted(intake.surplus, 'record', 'have')} keys that the initial records do not "
+            "have: these keys were ignored"
         )
     if intake.rejects.count:
         notes.append(f"Refused lines, with reasons: {intake.rejects.path}")
@@ -190,20 +193,20 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
 
 
 def _notes_of_columns(intake: Intake) -> list[str]:
-    """Whose levels rule, which columns are not released, and how few records that rests on."""
+    """Note whose levels apply, which columns are dropped, and how few records that rests on."""
     notes = []
     level = intake.settings.level_column
     if level is not None and "k" in intake.settings.options.words:
-        notes.append(f"k is not used: the levels in column '{level}' say how large groups are")
+        notes.append(f"k is not used: the levels in column '{level}' determine the group sizes")
     columns = Schema(intake.settings.columns)
     left = columns.named(Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
-        notes.append(f"Left out of every snapshot, unless a --policy says otherwise: {names}")
+        notes.append(f"Not in any snapshot, unless a --policy says otherwise: {names}")
     if 0 < intake.began_with < intake.settings.options.init:
         notes.append(
-            f"The stream began with {intake.began_with:,} records, fewer than --init: kinds of "
-            "columns and categories are those of these records"
+            f"The stream started with {counted(intake.began_with, 'record')}, fewer than --init: "
+            "column kinds and categories come from these records"
         )
     return notes
 
@@ -239,16 +242,16 @@ def stream(
     command: str = "",
     **options: Any,
 ) -> Streamed:
-    """Condenses a stream until it ends, or until the process is asked to stop.
+    """Condense a stream until it ends, or until the process is asked to stop.
 
-    Where the ``state`` file exists, the stream goes on from it. ``output`` is the folder of the
+    Where the ``state`` file exists, the stream resumes from it. ``output`` is the folder of the
     snapshots. Options left at None follow the policy, then the defaults. No record is kept that
     snapshots could be attacked with: a ``report`` measures what two of them tell, after they were
     written, and raises if that is bad and the risk is not accepted.
     """
     accepted = check_accepted(accept_risk)
     check_places(source, output, state, report)
-    if report is not None and not Path(state).exists():  # a stream that goes on renews its report
+    if report is not None and not Path(state).exists():  # a stream that resumes renews its report
         refuse_existing(report, force=force)
     settings = Settings(policy, target, levels, options)
 
@@ -302,7 +305,7 @@ class _Run:
         self.owes_snapshot = False  # begun before a kill: it must be finished as it was begun
 
     def open(self, address: str, kind: str | None, *, follow: bool, restart: str | None) -> None:
-        """Begins, or goes on from the checkpoint."""
+        """Start, or resume from the checkpoint."""
         from tulle._commands._stream_intake import Intake, Rejects
         from tulle._commands._stream_snapshots import check_folder
         from tulle.stream._records import RecordReader
@@ -341,10 +344,10 @@ class _Run:
         self.intake.surplus = extra["surplus_keys"]
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
-        """Reads, condenses, saves and releases until the source ends or somebody says stop."""
+        """Read, condense, save and release until the source ends or a signal arrives."""
         assert self.source is not None
         while not stop:
-            self._keep_up()  # first: a run that was killed here goes on here
+            self._keep_up()  # first: a run that was killed here resumes here
             lines = self._read()
             if lines is None:
                 break
@@ -359,12 +362,12 @@ class _Run:
             self.intake.begin()
 
     def close(self) -> None:
-        """Lets go of the source."""
+        """Close the source."""
         if self.source is not None:
             self.source.close()
 
     def finish(self) -> Streamed:
-        """A last snapshot, if there is something new to show, and the summary."""
+        """Write a last snapshot if there is anything new to show, and return the summary."""
         if self.intake.seen > self.shown:
             self._show()
         elif self.dirty and self.intake.condenser is not None:
@@ -400,12 +403,12 @@ class _Run:
         )
         context = context_of(self.settings.policy)
         found = Audit({**result, "command": command, "context": context})
-        with writing_beside(f"the snapshots in {self.output} are there", path):
+        with writing_beside(f"the snapshots in {self.output} were written", path):
             found.save(path, force=True)  # checked in the beginning
         return found.verdict
 
     def _read(self) -> Lines | None:
-        """The next lines; what was condensed is saved before a source that fails ends the run."""
+        """Return the next lines; save what was condensed before a failing source ends the run."""
         assert self.source is not None
         try:
             return self.source.read(self._room())
@@ -415,7 +418,7 @@ class _Run:
             raise
 
     def _room(self) -> int:
-        """How many lines to read: the initial records, and snapshots, end with a batch."""
+        """Return how many lines to read: the initial records, and snapshots, end with a batch."""
         options = self.settings.options
         if self.intake.condenser is None:
             return int(min(BATCH, options.init - self.intake.initial.records))
@@ -424,7 +427,7 @@ class _Run:
         return int(min(BATCH, options.every - self.intake.seen % options.every))
 
     def _keep_up(self) -> None:
-        """Snapshots and checkpoints that are due."""
+        """Write the snapshots and checkpoints that are due."""
         if self.intake.condenser is None:
             return
         options, seen, now = self.settings.options, self.intake.seen, time.monotonic()
@@ -458,7 +461,7 @@ class _Run:
         self.saved_at, self.dirty = time.monotonic(), False
 
     def _show(self) -> None:
-        """One snapshot release.
+        """Write one snapshot release.
 
         The state says so first. Killed in between, the next run makes the same release before it
         reads on: two releases with one number could be subtracted.
@@ -491,11 +494,11 @@ class _Run:
 
 @contextmanager
 def _written(path: Path) -> Iterator[None]:
-    """Says which file could not be written, and that nothing is lost."""
+    """Add to an error which file could not be written, and that nothing is lost."""
     try:
         yield
     except OSError as error:
         raise TulleError(
-            f"cannot write {path}: {error.strerror}. The last checkpoint holds: start again once "
-            "it can be written"
+            f"cannot write {path}: {error.strerror}. The last checkpoint is intact: run the same "
+            "command again once the file can be written"
         ) from None

@@ -88,7 +88,7 @@ def tune(
     check_files(reads, release=output, report=report, force=force)
     options = resolve("tune", Tuning(), policy, given)
     if options.on_command_line("sizes") and options.strategy != "grid":
-        raise ParameterError("--sizes is how many sizes --strategy grid tries: ask for that too")
+        raise ParameterError("--sizes is for --strategy grid: pass that as well")
 
     from tulle import _report as reports
     from tulle.io.read import read_table
@@ -119,20 +119,20 @@ def tune(
     if report is not None:
         there = f"the search chose groups of {search.best_k_:,}"
         if output is not None:
-            there = f"the release {display_name(output)} is there"
+            there = f"the release {display_name(output)} was written"
         with writing_beside(there, report):
             reports.save(_report(search, made, command, options.seed), report, force=force)
     return made
 
 
 def _target(columns: list[Column]) -> Column:
-    """Return what a miner predicts; there must be no levels, which leave no size to find."""
+    """Return what a miner predicts; levels are refused, because they leave no size to find."""
     aim, levels = column_of(columns, Role.TARGET), column_of(columns, Role.LEVEL)
     if aim is None:
         raise ParameterError("tune needs --target COLUMN, or a policy with a target")
     if levels is not None:
         raise ParameterError(
-            f"the levels in column '{levels.name}' say how large groups are, so that there is no "
+            f"the levels in column '{levels.name}' determine the group sizes, so there is no "
             "size to find: give the column the role 'ignored'"
         )
     return aim
@@ -220,14 +220,14 @@ def _report(search: GroupSizeSearch, made: Tuned, command: str, seed: int | None
             {
                 "id": "sizes",
                 "title": "Group sizes",
-                "text": "Utility: how well a miner who gets the release predicts held-out "
-                "originals. Privacy: the width of the interval in which an original value lies, "
-                "over the range of its column.",
+                "text": "Utility: how well a miner trained on the release predicts held-out "
+                "originals. Privacy: the width of the interval in which an original "
+                "value lies, over the range of its column.",
                 "blocks": [
                     {
                         "type": "chart",
                         "chart": "curve",
-                        "title": "The trade",
+                        "title": "The trade-off",
                         "rows": search.curve(),
                     },
                     *_class_curves(search),
@@ -235,7 +235,7 @@ def _report(search: GroupSizeSearch, made: Tuned, command: str, seed: int | None
                 ],
             }
         ],
-        "limits": ["The table of sizes says what happens on average, not to each person."],
+        "limits": ["The table of sizes describes averages, not individual people."],
         "command": command,
         "provenance": {"seed": seed_policy(seed)},
     }

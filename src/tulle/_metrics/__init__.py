@@ -1,1 +1,1 @@
-"""Measures: how much of the data a release keeps, one idea a file, pure functions on arrays."""
+"""Measures: how much of the data a release keeps, one idea per file, pure functions on arrays."""

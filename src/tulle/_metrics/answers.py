@@ -1,8 +1,9 @@
 """Do miners find the same in two tables of the same people, row by row?
 
-Codes of several sites promise it. Four miners are run on both tables: a decision tree, naive Bayes,
-nearest neighbours, and clusters that start from the same people. Counted are the records that get
-the same answer. Nothing looks at names: categories are taken in the order in which they appear.
+Codes of several sites guarantee it. Four miners are run on both tables: a decision tree, naive
+Bayes, nearest neighbours, and clusters that start from the same people. The records that get the
+same answer are counted. Nothing looks at names: categories are taken in the order in which they
+appear.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _CLUSTERS = 5
 def same_answers(
     first: pl.DataFrame, second: pl.DataFrame, target: str, rng: np.random.Generator
 ) -> dict[str, float]:
-    """The share of records that get the same answer from each miner; 1 is the promise.
+    """Compute the share of records with the same answer from each miner; 1 is guaranteed.
 
     Empty if there are fewer than 20 records, one class only, or nothing to tell them apart by.
     """
@@ -40,7 +41,7 @@ def same_answers(
 
 
 def _answers(matrix: Floats, classes: Ints) -> dict[str, Ints]:
-    """What each miner says of each record; people are asked about who were learnt from."""
+    """Return each miner's answer for each record it learnt from."""
     from sklearn.cluster import KMeans
     from sklearn.naive_bayes import GaussianNB
     from sklearn.neighbors import KNeighborsClassifier
@@ -60,7 +61,7 @@ def _answers(matrix: Floats, classes: Ints) -> dict[str, Ints]:
 
 
 def _matrix(table: pl.DataFrame) -> Floats:
-    """Numbers on one scale, and an indicator for each of the commonest categories."""
+    """Return numbers on one scale, and an indicator for each of the commonest categories."""
     parts = [part for column in table for part in _columns(column) if np.ptp(part) > 0]
     return np.column_stack(parts) if parts else np.empty((len(table), 0))
 
@@ -87,7 +88,7 @@ def _columns(column: pl.Series) -> list[Floats]:
 
 
 def _in_order(column: pl.Series) -> Ints:
-    """Each value by the place of its first appearance; missing is a value of its own."""
+    """Enumerate values by first appearance; missing is a value of its own."""
     place: dict[Any, int] = {}
     numbered = [place.setdefault(value, len(place)) for value in column.to_list()]
     return np.array(numbered, dtype=np.int64)

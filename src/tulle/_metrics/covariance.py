@@ -9,7 +9,7 @@ from tulle._types import Floats, Integers
 
 
 def covariance_compatibility(original: Floats, released: Floats) -> float:
-    """The papers' mu: correlation between corresponding entries of two covariance matrices.
+    """Compute the papers' mu: the correlation between the entries of two covariance matrices.
 
     1 is perfect, -1 the opposite. NaN where it is not defined: fewer than two columns that vary.
 
@@ -22,13 +22,13 @@ def covariance_compatibility(original: Floats, released: Floats) -> float:
 
 
 def agreement(original: Floats, released: Floats) -> float:
-    """Correlation between corresponding entries of two covariance matrices."""
+    """Compute the correlation between corresponding entries of two covariance matrices."""
     upper = np.triu_indices(len(original))
     return _pearson(original[upper], released[upper])
 
 
 def association(numbers: Floats, codes: Integers) -> Floats:
-    """How strongly each two columns go together, (p + q, p + q); numbers come first.
+    """Measure how strongly every two columns are associated, (p + q, p + q); numbers come first.
 
     Two numbers: Pearson's correlation. Two categories: Cramer's V. A number and a category: the
     correlation ratio, the root of the share of variance that the category explains. Numbers that
@@ -49,7 +49,7 @@ def association(numbers: Floats, codes: Integers) -> Floats:
 
 
 def spread_behind(numbers: Floats, codes: Integers) -> NDArray[np.int64]:
-    """On how many records the spread of each column rests; numbers come first.
+    """Count the records on which the spread of each column rests; numbers come first.
 
     Of numbers the square of the summed squared deviations over the sum of their squares: ``m`` if
     ``m`` records deviate and all others are at the mean. Of categories all records but those of
@@ -83,7 +83,7 @@ def _pearson(left: Floats, right: Floats) -> float:
 
 
 def _correlations(numbers: Floats) -> Floats:
-    """Pearson's correlations, each over the records that have both numbers."""
+    """Compute Pearson's correlations, each over the records that have both numbers."""
     there = ~np.isnan(numbers)
     middle = np.where(there, numbers, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
     values, known = np.where(there, numbers - middle, 0.0), there.astype(np.float64)
@@ -99,7 +99,7 @@ def _correlations(numbers: Floats) -> Floats:
 
 
 def _numbered(codes: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Integers as 0, 1, ... and how often each occurs."""
+    """Renumber integers as 0, 1, ... and count how often each occurs."""
     _, numbers, counts = np.unique(codes, return_inverse=True, return_counts=True)
     return numbers.ravel().astype(np.int64), counts.astype(np.int64)
 
@@ -135,7 +135,7 @@ def _cramers_v(
 
 
 def _counted(pairs: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs that occur and how often; a table of all would not always fit."""
+    """Return the pairs that occur and how often; a table of all pairs would not always fit."""
     if most > 4 * len(pairs):
         found, counts = np.unique(pairs, return_counts=True)
         return found, counts.astype(np.int64)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 
 def group_facts(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str, int]:
-    """How many groups, the smallest, the median, and how many are smaller than their level.
+    """Count the groups: how many, the smallest, the median, how many are smaller than their level.
 
     >>> group_facts([5, 7, 3], [5, 5, 4])
     {'groups': 3, 'smallest_group': 3, 'median_group': 5, 'undersized_groups': 1}
@@ -25,7 +25,7 @@ def group_facts(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str, 
 
 
 def group_rows(sizes: ArrayLike, levels: ArrayLike | None = None) -> list[dict[str, Any]]:
-    """Rows for the chart 'groups' of a report: size, level, number of groups, records in them."""
+    """Return rows for the chart 'groups' of a report: size, level, number of groups, records."""
     counts = np.asarray(sizes, dtype=np.int64)
     needed = np.ones_like(counts) if levels is None else np.asarray(levels, dtype=np.int64)
     kinds, times = np.unique(np.column_stack([counts, needed]), axis=0, return_counts=True)

@@ -20,7 +20,7 @@ def interval_widths(
     *,
     extent: Floats | None = None,
 ) -> Floats:
-    """Width of the central interval of (original - counterpart) over the range, for each column.
+    """Compute the width of the central interval of (original - counterpart) over the range.
 
     ``extent`` is the range of each column; that of ``original``, unless it is a sample. The
     larger, the less a released value says of an original one; above 1 is possible, as in the

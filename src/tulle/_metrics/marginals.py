@@ -8,7 +8,7 @@ from tulle._types import Floats, Integers
 
 
 def wasserstein(original: Floats, released: Floats) -> float:
-    """The area between two distribution functions: what it costs to move one into the other.
+    """Compute the area between two distribution functions: the cost of moving one into the other.
 
     >>> wasserstein(np.array([0.0, 1.0]), np.array([3.0, 4.0]))
     3.0
@@ -20,7 +20,7 @@ def wasserstein(original: Floats, released: Floats) -> float:
 
 
 def total_variation(original: Integers, released: Integers) -> float:
-    """Half the sum of the differences of shares: 0 for equal shares, 1 for nothing in common.
+    """Compute half the sum of the differences of shares: 0 if equal, 1 for nothing in common.
 
     >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
     0.25
@@ -33,7 +33,7 @@ def total_variation(original: Integers, released: Integers) -> float:
 
 
 def range_coverage(original: Floats, released: Floats) -> float:
-    """The share of the original's range that the release spans.
+    """Compute the share of the original's range that the release spans.
 
     >>> range_coverage(np.array([0.0, 10.0]), np.array([2.0, 7.0]))
     0.5

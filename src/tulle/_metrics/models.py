@@ -22,7 +22,7 @@ class MiningScores(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Trained on the release over trained on the original; NaN if nothing was to be learnt."""
+        """Return the release's score over the original's; NaN if there was nothing to learn."""
         return self.release / self.original if self.original > 0 else float("nan")
 
 
@@ -35,7 +35,7 @@ def train_on_release(
     classes: bool = True,
     seed: int = 0,
 ) -> MiningScores:
-    """Scores of one model, trained twice.
+    """Score one model, trained twice.
 
     Each of the three is (columns, target). ``estimator`` is any scikit-learn classifier (or
     regressor, if not ``classes``); gradient boosting unless said.
@@ -66,7 +66,7 @@ def _score(
 
 
 class Propensity(NamedTuple):
-    """``auc`` is 0.5 and ``pmse`` 0 if nobody can tell; 1 and 0.25 if everybody can."""
+    """``auc`` is 0.5 and ``pmse`` 0 if they are indistinguishable; 1 and 0.25 if separable."""
 
     auc: float
     pmse: float
@@ -112,7 +112,7 @@ def propensity(
 def _losses(
     model: Any, columns: Floats, truth: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """What the AUC loses with each column shuffled."""
+    """Return what the AUC loses with each column shuffled."""
     from sklearn.metrics import roc_auc_score
 
     if len(np.unique(truth)) < 2:
@@ -126,7 +126,7 @@ def _losses(
 
 
 def _boosting(classes: bool, seed: int, rounds: int = 60) -> Any:
-    """Gradient boosting for classes or for numbers."""
+    """Return gradient boosting for classes or for numbers."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor

@@ -19,7 +19,7 @@ class DotErrors(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Root mean square of measured over predicted; 1 if the theory is right."""
+        """Return the root mean square of measured over predicted; 1 if the theory is right."""
         sure = self.predicted > 0
         return float(np.sqrt(np.mean((self.measured[sure] / self.predicted[sure]) ** 2)))
 
@@ -27,7 +27,7 @@ class DotErrors(NamedTuple):
 def dot_errors(
     released: Sketches, records: Any, rng: np.random.Generator, pairs: int = 2000
 ) -> DotErrors:
-    """Errors over random pairs of released records."""
+    """Measure errors over random pairs of released records."""
     rows = np.flatnonzero(~released.suppressed)
     first, second = rng.choice(rows, pairs), rng.choice(rows, pairs)
     x, y = records[first].astype(np.float64), records[second].astype(np.float64)
@@ -41,7 +41,7 @@ def dot_errors(
 def neighbour_recall(
     released: Sketches, records: Any, rng: np.random.Generator, k: int = 10, queries: int = 300
 ) -> float:
-    """Share of the k nearest records (cosine) that are among the k nearest sketches.
+    """Compute the share of the k nearest records (cosine) that are among the k nearest sketches.
 
     NaN if there is but one record: it has no neighbours that could be lost.
     """

@@ -1,9 +1,9 @@
 """The public edition of a result: aggregates of at least ``k`` records, and nothing else.
 
 The owner's edition holds everything. For the public one, cells of fewer than ``k`` records are
-hidden, and with them so many others that the hidden ones cannot be had by subtraction; rates are
-rounded so coarsely that they count no fewer than ``k``; figures that fewer than ``k`` people are
-behind are left out; paths and seeds leave the command.
+hidden, together with enough others that the hidden ones cannot be computed by subtraction; rates
+are rounded to steps of at least ``k``; figures based on fewer than ``k`` people are left out; paths
+and seeds are removed from the command.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ K = 10  # if a result names no k of its own
 
 
 def edition_of(result: Result, edition: str) -> Edition:
-    """The result as this edition may show it, with its verdict and every part present."""
+    """Return the result as this edition may show it, with its verdict and every part present."""
     check_choice("render", "edition", edition, EDITIONS)
     whole = completed(result)
     k = whole["k"] or K
@@ -115,7 +115,7 @@ def _quoting(
 
 
 def _told(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
-    """Return the attacks that the public is told of, graded before their figures are rounded."""
+    """Return the attacks that the public edition shows, graded before their figures are rounded."""
     return {
         name: {**attack, "grade": grade(name, attack, len(attacks))}
         for name, attack in attacks.items()
@@ -126,15 +126,15 @@ def _told(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
 def _refuse_few(records: int | None, k: int) -> None:
     if records is not None and records < k:
         raise PrivacyError(
-            f"a public report shows aggregates of at least {k} records, and one of the tables has "
-            f"{records}: keep to the owner's edition"
+            f"a public report shows aggregates of at least {k} records, but one of the tables "
+            f"has {records}: use the owner's edition"
         )
 
 
 def hide_small(
     rows: Sequence[Mapping[str, Any]], k: int, hide: str, count: str = "count"
 ) -> list[dict[str, Any]]:
-    """Rows with the field ``hide`` (and the count) set to None where ``count`` is below ``k``.
+    """Return rows with the field ``hide`` (and the count) None where ``count`` is below ``k``.
 
     The hidden cells together hold at least ``k`` records: otherwise the smallest others go with
     them, because a total less the visible cells is the hidden one. Rows without a count stay.
@@ -202,7 +202,7 @@ def _public_table(block: Table, k: int) -> list[list[Any]]:
 
 
 def _distances(block: Table, k: int, least: float) -> list[list[Any]]:
-    """Rows of distances between tables: as coarse as ``k`` records, none that rests on fewer."""
+    """Return distances between tables: as coarse as ``k`` records, none that rests on fewer."""
     hidden = [behind < k for behind in block["behind"]]
     return [
         [None if few and _is_decimal(cell) else _counted(cell, least) for cell in row]
@@ -211,12 +211,12 @@ def _distances(block: Table, k: int, least: float) -> list[list[Any]]:
 
 
 def _counted(value: Any, least: float) -> Any:
-    """A share of the records, or a distance in such shares, in steps of the least that is told."""
+    """Round a share of the records, or a distance in shares, to the smallest step shown."""
     return round(round(value / least) * least, 4) if _is_decimal(value) else value
 
 
 def _public_cells(row: Sequence[Any], counted: set[int], k: int) -> list[Any]:
-    """A row of a table; beside a count that is hidden, a share would tell it."""
+    """Return a row of a table; next to a hidden count, a share would give it away."""
     small = {i for i in counted if isinstance(row[i], Real) and row[i] < k}
     cells = [None if small and _is_decimal(cell) else _significant(cell) for cell in row]
     return [f"< {k}" if i in small else cell for i, cell in enumerate(cells)]
@@ -244,7 +244,7 @@ def _coarse(attack: AttackFigures, k: int) -> AttackFigures:
 
 
 def _tried(attack: AttackFigures) -> tuple[int, int]:
-    """How many people an attack was tried on, in the data and outside."""
+    """Return how many people an attack was tried on, in the data and outside."""
     own = attack.get("independent") or attack["attempts"]
     return own, attack.get("control_attempts") or own
 
@@ -258,7 +258,7 @@ def _stepped(value: float, step: float) -> float:
 
 
 def _coarse_gate(gate: Gate, k: int) -> Gate:
-    """The value as coarse as the figure it is about; none where it would belie the outcome."""
+    """Return the value as coarse as its figure; none where it would contradict the outcome."""
     people, value = gate.get("people") or k, gate["value"]
     hidden: Gate = {
         "name": gate["name"],
@@ -286,7 +286,7 @@ def _significant(value: Any, digits: int = 3) -> Any:
 
 
 def _public_command(command: str) -> str:
-    """The command without folders and seeds."""
+    """Return the command without folders and seeds."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -298,7 +298,7 @@ def _public_command(command: str) -> str:
 
 
 def _public_word(word: str) -> str:
-    """A word without folders; they may follow an option directly (``-o/home/..``)."""
+    """Return a word without folders; they may follow an option directly (``-o/home/..``)."""
     option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
     if option == "--seed" and equals:
         return "--seed=..."

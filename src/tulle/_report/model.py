@@ -1,6 +1,6 @@
-"""What a report is made of: the result that an audit or a command hands over, and its parts.
+"""What a report is made of: the result of an audit or a command, and its parts.
 
-Whoever makes a release hands over a :class:`Result`, a dictionary of words and numbers (no arrays,
+The maker of a release passes a :class:`Result`, a dictionary of words and numbers (no arrays,
 no frames, no rows of the data). A section, block or attack with ``owner_only`` is left out of the
 public edition, which also hides counts of fewer than ``k`` records and figures about fewer than
 ``k`` people, and rounds rates.
@@ -24,7 +24,7 @@ class Promise(TypedDict):
 
 
 class Guarantee(TypedDict):
-    """What was promised, and whether it holds."""
+    """What was guaranteed, and whether it holds."""
 
     text: str
     rows: list[Promise]
@@ -170,7 +170,7 @@ class Section(TypedDict):
 
 
 class Parts(TypedDict, total=False):
-    """Everything in a result but its title; what is left out is empty."""
+    """Everything in a result except its title; omitted parts are empty."""
 
     summary: str
     guarantee: Guarantee | None
@@ -195,7 +195,7 @@ class Parts(TypedDict, total=False):
 
 
 class Result(Parts):
-    """What is handed over."""
+    """What an audit or a command passes to a report."""
 
     title: str
 

@@ -56,7 +56,7 @@ class _Page(Edition):
 
 
 def render(result: Result, edition: str = "owner") -> str:
-    """One self-contained HTML page; ``edition`` is owner or public."""
+    """Render one self-contained HTML page; ``edition`` is owner or public."""
     shown = _prepared(result, edition)
     charted = _worst_attacks(shown["attacks"])
     specs = _with_charts(shown, charted)
@@ -76,13 +76,13 @@ def render(result: Result, edition: str = "owner") -> str:
 
 
 def to_json(result: Result, edition: str = "owner") -> str:
-    """The result as JSON; numbers that JSON does not know become null."""
+    """Render the result as JSON; numbers that JSON does not know become null."""
     shown = edition_of(result, edition)
     return json.dumps(plain(shown), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def markdown(result: Result, edition: str = "owner") -> str:
-    """The result as Markdown."""
+    """Render the result as Markdown."""
     return _as_markdown(_prepared(result, edition))
 
 
@@ -93,11 +93,13 @@ def save(
     edition: str = "owner",
     force: bool = False,
 ) -> Path:
-    """Writes ``path`` as its ending says: .html, .json or .md."""
+    """Write ``path`` in the format of its suffix: .html, .json or .md."""
     makers = {".html": render, ".htm": render, ".json": to_json, ".md": markdown}
     target = Path(path)
     if target.suffix.lower() not in makers:
-        raise ParameterError(f"A report ends in .html, .json or .md. Got '{target.suffix}'.")
+        raise ParameterError(
+            f"The name of a report must end in .html, .json or .md. Got '{target.suffix}'."
+        )
     text = makers[target.suffix.lower()](result, edition)
     with atomic_write(target, force=force) as file:
         file.write(text.encode(errors="replace"))  # file names need not be text
@@ -199,7 +201,7 @@ def _presets(smallest: int | None) -> list[dict[str, Any]]:
 
 
 def _worst_attacks(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
-    """The attacks that are drawn: all, or if they are many the worst on each column."""
+    """Return the attacks to draw: all, or if there are many, the worst on each column."""
     if len(attacks) <= _MOST_BARS:
         return dict(attacks)
     worst: dict[str, str] = {}
@@ -209,7 +211,7 @@ def _worst_attacks(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigu
 
 
 def _with_charts(shown: Edition, attacks: Mapping[str, AttackFigures]) -> dict[str, Any]:
-    """Gives each chart of the result an id, and returns their specifications by id."""
+    """Give each chart of the result an id, and return their specifications by id."""
     specs: dict[str, Any] = {}
     if attacks:
         rows = [_attack_row(name, attack) for name, attack in attacks.items()]
@@ -284,7 +286,7 @@ def _content_policy(*scripts: str) -> str:
 
 
 def _for_script(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Return JSON that cannot end the script element it stands in."""
     text = json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -327,7 +329,7 @@ def _data_parts(shown: _Page) -> Iterator[Sequence[str]]:
         promises = shown["guarantee"]["rows"]
         if promises:
             cells = [[row["name"], row["asked"], row["found"], row["holds"]] for row in promises]
-            yield _table(["promise", "asked", "found", "holds"], cells)
+            yield _table(["guarantee", "required", "found", "holds"], cells)
     if shown["figures"]:
         figures = [[f["label"], f["text"], f["help"], f["advice"]] for f in shown["figures"]]
         header = ["measure", "value", "meaning", "what to do"]
@@ -398,11 +400,11 @@ def _section(section: Section) -> Iterator[Sequence[str]]:
         elif block["type"] == "list":
             yield [f"- {_inline(line)}" for line in block["rows"]]
         else:
-            yield [f"*{_inline(block['title'] or block['chart'])}* (chart: see the page)"]
+            yield [f"*{_inline(block['title'] or block['chart'])}* (chart: see the HTML report)"]
 
 
 def _fenced(text: str) -> list[str]:
-    """Text as it is, within a fence that nothing in it can close."""
+    """Return the text unchanged, within a fence that nothing in it can close."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [fence, text, fence]
@@ -418,7 +420,7 @@ def _row(cells: Sequence[Any]) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text that cannot start markup, break out of a table cell or carry HTML."""
+    """Return text that cannot start markup, break out of a table cell or carry HTML."""
     inline = " ".join(str(text).split())
     for character in "\\`*_[]|":
         inline = inline.replace(character, "\\" + character)

@@ -1,13 +1,13 @@
 """The verdict: one sentence on privacy and one on fitness for use, each with what to do next.
 
-On privacy, the order of what counts: a broken guarantee, a gate that failed, an attack with an
+On privacy, in order of importance: a broken guarantee, a gate that failed, an attack with an
 excess that is large and real. Many attacks are tried at once, so an excess is real only beyond the
 bound of Bonferroni for their number. An attack that found nothing decides nothing unless it could
 have found something: where the interval of its excess reaches what would be grave, it is not
-decided. To have been in the data is a smaller secret than what is in it, and no method here hides
+decided. Having been in the data is a smaller secret than what is in it, and no method here hides
 it: membership weighs less. A rule that is suspected is not yet known: its recovery asks for a
-closer look only. Without a control nobody can say whether an attack on a table does well because
-of the people in it or because columns go together for anybody: then only copies and links of many
+closer look only. Without a control it is unknown whether an attack on a table does well because
+of the people in it or because columns are related for anyone: then only copies and links of many
 people are grave, and an inference never is. Fitness for use is judged in
 :mod:`tulle._report.fitness`.
 """
@@ -80,11 +80,11 @@ def _privacy(result: Whole) -> Judgement:
         after = "change the parameters until guarantee and gates hold, or set other gates"
         return _judged("bad", f"what was asked for does not hold. {broken[0]}", after, broken)
     if grave:
-        reason = f"it tells about people who are in the data. {_told(attacks, grave[0])}"
+        reason = f"it reveals something about people in the data. {_told(attacks, grave[0])}"
         return _judged("bad", reason, advice(grave[0]), _listed(attacks, [*grave, *notable]))
     if notable:
         asked = _no_control(attacks)
-        than = "guessing, and there is no control to compare it with" if asked else "it should"
+        than = "guessing, and there is no control to compare it with" if asked else "expected"
         reason = f"an attack does better than {than}. {_told(attacks, notable[0])}"
         after = _KEEP_APART if asked else advice(notable[0])
         return _judged("caution", reason, after, [*_listed(attacks, notable), *asked])
@@ -153,8 +153,8 @@ def _round_up(count: int) -> str:
 def _broken(result: Whole) -> list[str]:
     promises = result["guarantee"]["rows"] if result["guarantee"] else []
     reasons = [
-        f"Guarantee not met: {row['name']} is {number(row['found'])}, "
-        f"required {number(row['asked'])}."
+        f"Guarantee not met: {row['name']} is {number(row['found'])}, required "
+        f"{number(row['asked'])}."
         for row in promises
         if not row["holds"]
     ]
@@ -164,8 +164,8 @@ def _broken(result: Whole) -> list[str]:
 def _gate_told(gate: Gate) -> str:
     limit = number(gate["limit"])
     if gate["value"] is None:  # the public edition may not tell it
-        return f"Gate not met: {gate['name']}; the limit is {limit}."
-    return f"Gate not met: {gate['name']} is {number(gate['value'])}, the limit is {limit}."
+        return f"Gate failed: {gate['name']}; the limit is {limit}."
+    return f"Gate failed: {gate['name']} is {number(gate['value'])}, the limit is {limit}."
 
 
 def grade(name: str, attack: AttackFigures, tried: int) -> str:
@@ -224,13 +224,13 @@ def advice(name: str) -> str:
 
 
 def _caveats(attacks: Mapping[str, AttackFigures]) -> list[str]:
-    notes = ["This is evidence about these attacks, not a proof against all."]
+    notes = ["This is evidence about these attacks, not proof against all attacks."]
     notes += _no_control(attacks)
     failed = sum(bool(attack["failed"]) for attack in attacks.values())
     if failed:
         notes.append(
             f"{failed} of {counted(len(attacks), 'attack')} did no better than guessing: that is "
-            "no evidence of safety."
+            "not evidence of safety."
         )
     return notes
 
@@ -241,6 +241,6 @@ def _no_control(attacks: Mapping[str, AttackFigures]) -> list[str]:
     if not explained or any(attacks[name]["control"] is not None for name in explained):
         return []
     return [
-        "No control was given: the attacks are compared with guessing only, and what the release "
-        "tells about anybody counts as a risk."
+        "No control was given: the attacks are compared with guessing only, and what the "
+        "release reveals about anyone counts as a risk."
     ]

@@ -19,19 +19,19 @@ class Words(NamedTuple):
 METRICS = {  # in the order of a report
     "accuracy_original": Words(
         "Score of a model trained on the original",
-        "On originals that were kept apart: the share of right answers for classes, R2 for "
-        "numbers.",
+        "On held-out originals: the share of correct predictions for classes, R2 for numbers.",
     ),
     "accuracy_release": Words(
         "Score of a model trained on the release", "The same model, tested on the same originals."
     ),
     "accuracy_ratio": Words(
-        "Score ratio", "Trained on the release over trained on the original; 1 is no loss."
+        "Score ratio", "Trained on the release over trained on the original; 1 means no loss."
     ),
     "information_loss": Words(
         "Information loss",
-        "Squared distance of each record to what stands for it (the mean of its group; the nearest "
-        "released record if groups are not known), in per cent of the total variance; 0 is a copy.",
+        "Squared distance of each record to its representative (the mean of its group; the "
+        "nearest released record if groups are not known), in percent of the total variance; 0 "
+        "is a copy.",
         "percent",
     ),
     "covariance_compatibility": Words(
@@ -181,10 +181,10 @@ METRICS = {  # in the order of a report
     ),
     "interval_width": Words(
         "Interval width at 95 %, nearest record",
-        "How far a person's value may be from the one in the nearest released record: the central "
-        "95 % of the differences, over the range of the column, averaged over the numbers. Larger "
-        "is safer. It is a lower bound of what tulle tune shows, which compares with any record of "
-        "the person's own group.",
+        "How far a person's value may be from the one in the nearest released record: the "
+        "central 95 % of the differences, over the range of the column, averaged over the "
+        "numbers. Larger is safer. It is a lower bound on what tulle tune shows, which compares "
+        "with any record of the person's own group.",
         about="people",
     ),
     "closest_original": Words(
@@ -195,24 +195,24 @@ METRICS = {  # in the order of a report
     ),
     "closest_control": Words(
         "Distance to the closest released record, people not in the data",
-        "The same for the control. If it is clearly larger, the release remembers people; if it is "
-        "not, that shows nothing.",
+        "The same for the control. If it is clearly larger, the release has memorized people; if "
+        "it is not, that shows nothing.",
         about="people",
     ),
     "hiding_failure": Words(
-        "Hiding failure", "Share of the sensitive rules that still show.", "share"
+        "Hiding failure", "Share of the sensitive rules that can still be found.", "share"
     ),
     "misses_cost": Words(
-        "Misses cost", "Share of the other rules that were lost on the way.", "share"
+        "Misses cost", "Share of the other rules that were lost as a side effect.", "share"
     ),
     "misses_cost_avoidable": Words(
         "Misses cost, avoidable",
-        "The same among rules that need not fall with a hidden one.",
+        "The same, among rules that need not be lost with a hidden one.",
         "share",
     ),
     "artifactual_patterns": Words(
         "Artifactual patterns",
-        "Share of the rules in the release that the data do not hold.",
+        "Share of the rules in the release that do not hold in the data.",
         "share",
     ),
     "dif": Words("Difference", "Share of item occurrences that were changed.", "share"),
@@ -228,12 +228,13 @@ METRICS = {  # in the order of a report
     ),
     "same_tree": Words(
         "Same answers: decision tree",
-        "Records of which a miner says the same, whether it learnt from the table or its codes.",
+        "Records for which a miner gives the same answer whether it learnt from the table or "
+        "from its codes.",
         "share",
     ),
     "same_bayes": Words("Same answers: naive Bayes", "The same for another miner.", "share"),
     "same_neighbours": Words(
-        "Same answers: nearest neighbours", "A miner that looks at distances.", "share"
+        "Same answers: nearest neighbours", "A miner based on distances.", "share"
     ),
     "same_clusters": Words(
         "Same answers: clusters", "Records that fall into the same cluster.", "share"
@@ -331,17 +332,17 @@ FINDINGS = {
 
 
 def metric_words(name: str) -> Words:
-    """What a report says of a measure; an unknown one keeps its own name."""
+    """Return what a report says of a measure; an unknown one keeps its own name."""
     return METRICS.get(name, Words(_spaced(name), ""))
 
 
 def metric_rank(name: str) -> int:
-    """The place of a measure in a report; unknown ones come last, in the order they were given."""
+    """Return the position of a measure in a report; unknown ones come last, in the order given."""
     return list(METRICS).index(name) if name in METRICS else len(METRICS)
 
 
 def attack_label(name: str) -> str:
-    """The label of an attack; ``inference:income`` reads 'Inference: income'.
+    """Return the label of an attack; ``inference:income`` reads 'Inference: income'.
 
     >>> attack_label("inference:income")
     'Inference: income'
@@ -352,12 +353,12 @@ def attack_label(name: str) -> str:
 
 
 def control_words(name: str) -> str:
-    """Who or what the control of an attack is."""
+    """Say who or what the control of an attack is."""
     return "rules that nobody hid" if name == "rule_recovery" else _STRANGERS
 
 
 def number(value: Any, style: str = "plain") -> str:
-    r"""A number as people write it; words pass through.
+    r"""Format a number for people; words pass through.
 
     >>> number(32561), number(0.98765), number(0.0512, "share"), number(None), number(True)
     ('32,561', '0.988', '5.1\xa0%', '-', 'yes')
@@ -388,12 +389,12 @@ def number(value: Any, style: str = "plain") -> str:
 
 
 def as_given(value: Any) -> str:
-    """A seed or a version as somebody would type it; everything else as people write it."""
+    """Format a seed or a version as one would type it; everything else for people."""
     return str(value) if isinstance(value, int) else number(value)
 
 
 def _almost_one(value: float) -> str:
-    """Not quite perfect is never written as 1."""
+    """Format a value that is not quite perfect, never as 1."""
     return f"{math.floor(value * 1e4) / 1e4:g}" if value < 0.9999 else "> 0.9999"
 
 

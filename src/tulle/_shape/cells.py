@@ -136,7 +136,7 @@ def merge_rare(
     """Merge categories of fewer than ``k`` people (with ``rng``, of up to ``1.5 k``) into one.
 
     Returns the new codes, the old code of each new one, and the new code that stands for the
-    merged ones: None if there are none, or too few people to be told apart, who then count for
+    merged ones: None if there are none, or too few people to be distinguished, who then count for
     the commonest category.
     """
     enough = draw_threshold(k, rng)

@@ -2,8 +2,8 @@
 
 Records are points: the coordinates of their cells. Pseudo-records are drawn about the mean of
 their group with a covariance that is shrunk towards the pooled one within groups, here all the
-way: a group of ``n`` records has only ``n - 1`` directions of its own, and whoever knows the plane
-that these span knows its records. The pooled covariance rests on everybody.
+way: a group of ``n`` records has only ``n - 1`` directions of its own, and anyone who knows the
+plane that these span knows its records. The pooled covariance rests on everybody.
 """
 
 from __future__ import annotations

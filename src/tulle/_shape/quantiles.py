@@ -150,7 +150,7 @@ def _heaps(
     """Return which atoms stay: those that stand out, or have no sparse neighbours to share with.
 
     Where values lie densely, as ages do, a value that happens to have ``k`` holders next to some
-    that have not is no heap: it becomes part of a block with them.
+    that have not is not a heap: it becomes part of a block with them.
     """
     kept = atom.copy()
     for first, last, bounded in _runs(atom):

@@ -188,7 +188,7 @@ def column_cells(tables: Aligned, name: str) -> list[Codes]:
 
 
 def exact_codes(tables: Aligned) -> list[list[Ints]]:
-    """Number the values of each column as they are, alike in all tables; missing is 0."""
+    """Return a number for each exact value, alike in all tables; missing is 0."""
     found = []
     for name in tables.columns:
         if name not in tables.original.number_names:
@@ -203,7 +203,7 @@ def exact_codes(tables: Aligned) -> list[list[Ints]]:
 
 
 def exact_keys(tables: Aligned, columns: Sequence[str]) -> list[Ints]:
-    """Number the combinations of the values of some columns, alike in all tables."""
+    """Return a number for each exact combination of some columns, alike in all tables."""
     places = [tables.columns.index(name) for name in columns]
     codes = exact_codes(tables)
     stacked = [np.column_stack(parts) for parts in zip(*codes)]
@@ -335,7 +335,7 @@ def _heap_metrics(columns: list[ColumnFitness]) -> dict[str, float]:
 
 
 def _laws(tables: Aligned) -> tuple[list[LawKept], Flags, Flags | None]:
-    """What every original keeps, and which rows of release and control break any of it."""
+    """Find what every original keeps, and which rows of release and control break any of it."""
     codes = exact_codes(tables)
     gaps = [[np.minimum(part, 1) for part in parts] for parts in codes]
     numbers = [

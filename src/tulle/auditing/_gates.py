@@ -1,4 +1,4 @@
-"""Gates: limits that decide whether a pipeline goes on.
+"""Gates: limits that decide whether a pipeline continues.
 
 A ``max_...`` gate looks at the risk of an attack (its excess over the control, or over guessing
 if there is none); where there are several attacks of a kind, at the worst.
@@ -31,7 +31,7 @@ _NEEDS = {
 
 
 def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
-    """Before an audit: limits that make sense, and people who were kept out where one needs them.
+    """Raise for limits that make no sense, or that need a control where none is given.
 
     Limits that are None are not asked for.
     """
@@ -45,7 +45,7 @@ def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
 
 
 def gate_rows(result: Result, limits: Mapping[str, float | None]) -> list[Gate]:
-    """For each limit that is given: its name, the limit, the value found, whether it holds.
+    """Return for each limit given: its name, the limit, the value found, whether it holds.
 
     And how many people the value is about: the public edition rounds by it.
     """
@@ -54,7 +54,7 @@ def gate_rows(result: Result, limits: Mapping[str, float | None]) -> list[Gate]:
 
 
 def check_gates(rows: Sequence[Gate]) -> None:
-    """Raises GateError if one of the gates does not hold."""
+    """Raise GateError if a gate failed."""
     broken = [row for row in rows if not row["holds"]]
     if broken:
         told = "; ".join(
@@ -92,7 +92,7 @@ def _people(attack: AttackFigures) -> int | None:
 def _unmeasurable(name: str) -> ParameterError:
     need = _NEEDS.get(name, "an attack")
     return ParameterError(
-        f"needs {need}: there is nothing to measure.",
+        f"needs {need}. Without it there is nothing to measure.",
         parameter=name,
         subject=f"The gate '{name}'",
     )

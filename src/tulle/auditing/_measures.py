@@ -1,4 +1,4 @@
-"""The measures of an audit: what is lost, and how near the release stays to people."""
+"""The measures of an audit: what is lost, and how close the release is to people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
 
 
 class Associations(NamedTuple):
-    """How strongly each two columns go together, in original and release."""
+    """How strongly every two columns are associated, in original and release."""
 
     names: tuple[str, ...]
     original: Floats
@@ -37,12 +37,12 @@ class Associations(NamedTuple):
 
     @property
     def behind_each(self) -> dict[str, int]:
-        """The same by the names of the columns."""
+        """Return the same by column name."""
         return dict(zip(self.names, self.behind.tolist()))
 
 
 def associations(tables: Aligned) -> Associations:
-    """The associations of the columns; whether a number is missing is no column of its own."""
+    """Compute the associations of the columns; missingness is not a column of its own."""
     numbers = tables.original.number_names
     categories = [name for name in tables.original.code_names if name not in numbers]
     matrices = [
@@ -59,7 +59,7 @@ def associations(tables: Aligned) -> Associations:
 
 
 def _with_gaps(records: Records) -> Floats:
-    """The numbers, NaN where they are missing."""
+    """Return the numbers, NaN where they are missing."""
     numbers = records.numbers.copy()
     for place, name in enumerate(records.number_names):
         if name in records.code_names:
@@ -69,7 +69,7 @@ def _with_gaps(records: Records) -> Floats:
 
 
 def covariance_compatibility(tables: Aligned) -> float:
-    """Compute how well covariances survive: the figure of summaries and of reports."""
+    """Compute how well covariances survive: the figure in summaries and reports."""
     original, release = (tables.view.moments(frame)[1] for frame in tables.frames[:2])
     return agreement(original, release)
 
@@ -87,7 +87,7 @@ def structure(tables: Aligned, found: Associations) -> dict[str, float]:
 
 
 def marginals(tables: Aligned) -> dict[str, dict[str, Any]]:
-    """For each column its distance, and how often it is missing in original and release."""
+    """Return each column's distance, and how often it is missing in original and release."""
     return {name: _marginal(tables, name) for name in tables.columns}
 
 
@@ -131,7 +131,7 @@ def worst_places(distances: dict[str, dict[str, Any]], found: Associations) -> d
 
 
 def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[str, float]:
-    """How far people are from the nearest released record."""
+    """Compute how far people are from the nearest released record."""
     people = tables.original.take(chosen(len(tables.original), attempts, rng))
     found = nearest(people, tables.release)
     counterparts = tables.release.take(found.rows[:, 0])
@@ -153,7 +153,7 @@ def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[s
 
 
 def _total_spread(records: Records) -> float:
-    """The mean squared distance to the middle, in the distance that attacks use."""
+    """Compute the mean squared distance to the middle, in the distance that attacks use."""
     spread = float(records.numbers.var(axis=0).sum())
     for place in range(records.codes.shape[1]):
         shares = np.unique(records.codes[:, place], return_counts=True)[1] / len(records)
@@ -164,7 +164,7 @@ def _total_spread(records: Records) -> float:
 def mining(
     tables: Aligned, target: str, estimator: Any, rng: np.random.Generator
 ) -> tuple[dict[str, float], int]:
-    """Scores of a model trained on the original and on the release; how many records tested it."""
+    """Score a model trained on the original and on the release; count the test records."""
     known = tables.original.without(target)
     columns, targets = [], []
     for records, frame in (*_split(tables, rng), (tables.release, tables.frames[1])):
@@ -208,7 +208,7 @@ def is_target_class(tables: Aligned, target: str) -> bool:
 
 
 def _numbered(targets: list[Any]) -> list[NDArray[np.int64]]:
-    """Classes as 0, 1, ..., alike in all tables."""
+    """Map classes to 0, 1, ..., consistently in all tables."""
     _, numbers = np.unique(np.concatenate(targets), return_inverse=True)
     ends = np.cumsum([len(part) for part in targets])[:-1]
     return np.split(numbers.ravel().astype(np.int64), ends)
@@ -221,12 +221,12 @@ def _check_estimator(estimator: Any, target: str, classes: bool) -> None:
     if estimator is not None and wrong(estimator):
         need = "classes: give a classifier" if classes else "numbers: give a regressor"
         raise ParameterError(
-            f"The 'estimator' of audit does not fit the target '{target}', which holds {need}."
+            f"The 'estimator' of audit does not suit the target '{target}', which holds {need}."
         )
 
 
 def _split(tables: Aligned, rng: np.random.Generator) -> Iterator[tuple[Records, pl.DataFrame]]:
-    """Originals to train on and to test on: the control, or three tenths that are kept apart."""
+    """Yield originals to train on and to test on: the control, or three tenths held out."""
     original, frame = tables.original, tables.frames[0]
     if tables.control is not None:
         yield original, frame
@@ -245,7 +245,7 @@ def _target_known(records: Records, target: str) -> NDArray[np.int64]:
 
 
 def ranked(records: Records, original: Records) -> Floats:
-    """Numbers as they are, categories by how common they are in the original: enough for trees."""
+    """Return numbers unchanged, categories by how common they are in the original (for trees)."""
     parts = [records.numbers]
     for place in range(original.codes.shape[1]):
         codes, counts = np.unique(original.codes[:, place], return_counts=True)

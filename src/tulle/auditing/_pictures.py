@@ -42,7 +42,7 @@ _CLOCK = [  # seconds that divide a day evenly
 def number_bars(
     values: list[Floats], gone: list[NDArray[np.bool_]], kind: Kind, k: int
 ) -> tuple[Places, list[str]]:
-    """The bars of numbers: single values if there are few, else parts of the range.
+    """Return the bars of numbers: single values if there are few, else parts of the range.
 
     ``values`` and ``gone`` (what is missing) are of original and release. The last label is that
     of missing values.
@@ -60,9 +60,9 @@ def number_bars(
 def category_bars(
     original: NDArray[np.int32], release: NDArray[np.int32], words: pl.Series, k: int
 ) -> tuple[Places, list[str]]:
-    """A bar for each of the release's commonest categories, one for all others.
+    """Return a bar for each of the release's commonest categories, and one for all others.
 
-    Categories of fewer than ``k`` released records are not named: somebody's own, perhaps.
+    Categories of fewer than ``k`` released records are not named: they may be one person's own.
     """
     codes, counts = np.unique(release[release > 0], return_counts=True)
     common = codes[np.argsort(-counts, kind="stable")][:_BARS]
@@ -75,12 +75,12 @@ def category_bars(
 
 
 def _quoted(word: str) -> str:
-    """A category by its name, in quotes if it looks like one of ours or like nothing."""
+    """Return a category's name, in quotes if it looks like one of our labels or is blank."""
     return f'"{word}"' if word in (OTHERS, MISSING) or not word.strip() else word
 
 
 def _bars(ordered: Floats, kind: Kind, k: int) -> tuple[Floats, list[str]]:
-    """Inner edges and labels for sorted released numbers."""
+    """Return inner edges and labels for sorted released numbers."""
     if len(ordered) < 2 * k:
         return np.empty(0), [_ANY]
     low, high = float(ordered[k - 1]), float(ordered[-k])
@@ -102,7 +102,7 @@ def _bars(ordered: Floats, kind: Kind, k: int) -> tuple[Floats, list[str]]:
 
 
 def _step(rough: float, kind: Kind) -> float:
-    """A round width that is not below the rough one."""
+    """Return a round width that is not below the rough one."""
     if kind is Kind.DATETIME and _SECOND / 2 < rough <= _DAY:
         return next(s * _SECOND for s in _CLOCK if s * _SECOND >= rough)
     if kind is Kind.DATETIME and rough > _DAY:
@@ -111,13 +111,13 @@ def _step(rough: float, kind: Kind) -> float:
 
 
 def _round(rough: float) -> float:
-    """The next of 1, 2, 5, 10, ... times a power of ten."""
+    """Return the next of 1, 2, 5, 10, ... times a power of ten."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * factor for factor in (1, 2, 5, 10, 20) if power * factor >= rough)
 
 
 def _words(values: Floats, kind: Kind, step: float) -> list[str]:
-    """The values as people write them, with as many digits as it takes to tell them apart."""
+    """Format values for people, with as many digits as it takes to tell them apart."""
     if kind is Kind.DATETIME:
         return [_date(value, step) for value in values]
     whole = bool((np.rint(values) == values).all() and np.abs(values).max() < 1e15)
@@ -129,7 +129,7 @@ def _words(values: Floats, kind: Kind, step: float) -> list[str]:
 
 
 def _date(microseconds: float, step: float) -> str:
-    """A date; with the time of day if bars are narrower than a day."""
+    """Format a date; with the time of day if bars are narrower than a day."""
     try:
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=microseconds)
     except OverflowError:
@@ -144,13 +144,13 @@ def _date(microseconds: float, step: float) -> str:
 # The pictures of an audit as rows of aggregates: never a record, no cell of fewer than ``k``.
 
 _GRID = 26  # cells along an axis, where there are records enough for them
-_COARSEST = 5  # with fewer cells it is no picture
+_COARSEST = 5  # with fewer cells there is nothing to see
 MOST_COLUMNS = 30  # in a matrix of correlations
 Rows = list[dict[str, Any]]
 
 
 def histogram(tables: Aligned, name: str, k: int) -> Rows:
-    """Shares of original and release in the bars of one column."""
+    """Return the shares of original and release in the bars of one column."""
     original, release = tables.original.only([name]), tables.release.only([name])
     if original.numbers.shape[1]:
         gone = [np.asarray(r.codes.any(axis=1)) for r in (original, release)]
@@ -179,7 +179,7 @@ def histogram(tables: Aligned, name: str, k: int) -> Rows:
 
 
 def _with_gaps(rows: dict[int, dict[str, Any]], labels: list[str]) -> Rows:
-    """The rows of the bars, and one for each empty bar between them: it is part of the axis."""
+    """Return the rows of the bars, and one for each empty bar between them on the axis."""
     missing = len(labels) - 1  # stands apart
     last = max((bar for bar in rows if bar < missing), default=-1)
     bars = [*range(min(rows), last + 1), *([missing] if missing in rows else [])]
@@ -188,7 +188,7 @@ def _with_gaps(rows: dict[int, dict[str, Any]], labels: list[str]) -> Rows:
 
 
 def density(tables: Aligned, k: int) -> Rows:
-    """Counts of original and release on a grid over the first two principal axes."""
+    """Count original and release on a grid over the first two principal axes."""
     cells = min(_GRID, int(np.sqrt(min(len(tables.original), len(tables.release)) / (3 * k))))
     if cells < _COARSEST:
         return []
@@ -218,7 +218,7 @@ def density(tables: Aligned, k: int) -> Rows:
 
 
 def correlations(found: Associations) -> Rows:
-    """The association of each two columns, in original and release; of the first columns only."""
+    """Return the association of every two of the first columns, in original and release."""
     shown = range(min(len(found.names), MOST_COLUMNS))
     return [
         {
@@ -255,7 +255,7 @@ def column_section(
     behind: Mapping[str, int],
     k: int,
 ) -> Section:
-    """Every column: its distance, and a chart behind it; the worst first."""
+    """Show every column: its distance, and a chart behind it; the worst first."""
     worst = sorted(distances, key=lambda name: -distances[name]["distance"])
     table: Table = {
         "type": "table",
@@ -278,12 +278,12 @@ def column_section(
     ]
     text = "How far the distribution of each column moved. Open a column for its chart."
     if len(worst) > _MOST_CHARTS:
-        text += f" The {_MOST_CHARTS} that moved most have one."
+        text += f" Charts are shown for the {_MOST_CHARTS} that moved most."
     return {"id": "columns", "title": "Columns", "text": text, "blocks": [table, *charts]}
 
 
 def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> Section:
-    """Spans and missing values: they may belong to a few people, so they are not for the public."""
+    """Show ranges and missing values; they may belong to a few people: owner only."""
     rows = [
         [name, row["range"], row["missing_original"], row["missing_release"]]
         for name, row in distances.items()
@@ -293,15 +293,15 @@ def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> Section:
         "id": "extremes",
         "title": "Ranges and missing values",
         "text": "Span: the share of the original's range that the release covers. A full span "
-        "tells the extremes, which belong to single people; a small one cuts the tails. Missing: "
-        "the share of records.",
+        "reveals the extremes, which belong to individuals; a small one cuts off the "
+        "tails. Missing: the share of records.",
         "owner_only": True,
         "blocks": [{"type": "table", "columns": names, "rows": rows}],
     }
 
 
 def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
-    """Principal axes and correlations."""
+    """Show principal axes and correlations."""
     blocks: list[Block] = []
     cells = density(tables, k)
     if cells:
@@ -326,18 +326,18 @@ def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
                 "rows": correlations(found),
             }
         )
-    text = "How the columns go together, in the original and in the release."
+    text = "How the columns are related, in the original and in the release."
     return {"id": "structure", "title": "Structure", "text": text, "blocks": blocks}
 
 
 def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
-    """Groups by size and level, for workflows that know them."""
+    """Show groups by size and level, for workflows that know them."""
     facts = group_facts(sizes, levels)
     return {
         "id": "groups",
         "title": "Groups",
-        "text": "Released records are drawn from the count, mean and covariance of a group, never "
-        "from a single person.",
+        "text": "Released records are drawn from the count, mean and covariance of a group, "
+        "never from a single record.",
         "blocks": [
             {
                 "type": "facts",
@@ -350,7 +350,7 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
                 "type": "chart",
                 "chart": "groups",
                 "title": "Groups by size and level",
-                "help": "Level: the smallest group that a record asked for.",
+                "help": "Level: the smallest group that a record requires.",
                 "rows": group_rows(sizes, levels),
             },
         ],
@@ -358,7 +358,7 @@ def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
 
 
 def left_out_section(rows: Sequence[Mapping[str, str]]) -> list[Section]:
-    """Which columns are not in the release, why, and what to write to keep each."""
+    """List the columns that are not in the release, why, and what to write to keep each."""
     if not rows:
         return []
     words = {"column": "column", "reason": "reason", "to_keep_it": "to keep it"}
@@ -374,13 +374,13 @@ def left_out_section(rows: Sequence[Mapping[str, str]]) -> list[Section]:
 
 
 def notes_section(notes: Sequence[str]) -> list[Section]:
-    """What the maker of a release noticed; notes may name classes or count few: owner only."""
+    """List the notes of a release's maker; they may name classes or count few: owner only."""
     if not notes:
         return []
     return [
         {
             "id": "notes",
-            "title": "Noticed while it was made",
+            "title": "Notes from the run",
             "owner_only": True,
             "blocks": [{"type": "list", "rows": list(notes)}],
         }

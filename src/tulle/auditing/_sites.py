@@ -1,4 +1,4 @@
-"""The attacks on site codes, on every column of a table, and what a report must say of them."""
+"""The attacks on site codes, on every column of a table, and what a report must say about them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tulle.table._frames import to_polars
 KNOWN_PAIRS = (1, 2, 5, 10)
 WARNING = (
     "Codes hide names and scales from a reader, not frequencies and order from an adversary who "
-    "knows the distribution of an attribute or a few of the people. Send them only to a miner who "
-    "is bound not to try."
+    "knows the distribution of an attribute or a few of the people. Send them only to a miner "
+    "who is bound by contract not to try."
 )
 _SERIOUS = 0.5  # rates from here on are said in strong words
 
@@ -35,7 +35,7 @@ def attack_tables(
     splits: Mapping[str, float] | None = None,
     random_state: RandomState = None,
 ) -> list[AttackResult]:
-    """All attacks on every coded column of a table.
+    """Run all attacks on every coded column of a table.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def attack_tables(
 
 
 def worst_of(results: Iterable[AttackResult]) -> dict[str, AttackResult]:
-    """The most successful attack on each column, worst column first."""
+    """Return the most successful attack on each column, worst column first."""
     worst: dict[str, AttackResult] = {}
     for result in sorted(results, key=lambda result: -result.rate):
         worst.setdefault(result.name.partition(":")[2], result)
@@ -79,7 +79,7 @@ def worst_of(results: Iterable[AttackResult]) -> dict[str, AttackResult]:
 
 
 def warnings_of(results: Iterable[AttackResult]) -> list[str]:
-    """What a report must say of the attacks that worked, in plain words, worst column first."""
+    """Say in plain words which attacks worked, worst column first."""
     lines = []
     for column, result in worst_of(results).items():
         if result.failed:
@@ -93,10 +93,10 @@ def warnings_of(results: Iterable[AttackResult]) -> list[str]:
 
 
 def _means(result: AttackResult) -> str:
-    """How the attacker did it, in words that need no explanation."""
+    """Describe how the attacker did it, in words that need no explanation."""
     known = result.details.get("known pairs")
     if known is not None:
-        return f"somebody who knows {known} of the people"
+        return f"someone who knows {known} of the people"
     return result.name.partition(":")[0].replace("_", " ")
 
 
@@ -115,7 +115,7 @@ def _attack_codes(
 
 
 def _with_pairs(table: pl.DataFrame, coded: Sequence[str]) -> pl.DataFrame:
-    """The table with a column for each pair that was coded together as ``first+second``."""
+    """Return the table with a column for each pair that was coded together as ``first+second``."""
     names = table.columns
     pairs = [(f, s) for f in names for s in names if f != s and f"{f}+{s}" in coded]
     return table.with_columns(
@@ -137,7 +137,7 @@ def _numbers(series: pl.Series) -> Floats:
 
 
 def _number(text: str | None) -> float:
-    """A number or moment that a file keeps as text; NaN for any other."""
+    """Convert a number or moment stored as text; NaN for anything else."""
     if text is None:
         return float("nan")
     with suppress(ValueError):

@@ -1,8 +1,8 @@
 """Two or three tables with the same columns, in the two views that an audit takes of them.
 
 Columns may come in any order and numbers in any type, but a column must hold the same kind of
-values in each table, and no column may be in one table only: whoever drops a column on purpose
-says so by its role in the policy. The tables are brought to one frame each, with one type a column
+values in each table, and no column may be in only one table: to drop a column on purpose, give it
+such a role in the policy. Each table becomes one frame, with one type per column
 (numbers and points in time as floats, categories as text). From these frames come :class:`Records`,
 numbers and codes for attacks, and the matrix of the encoder that condensation uses, for models,
 covariances and principal axes. Everything is scaled and coded by the original, so that a control or
@@ -58,7 +58,7 @@ class Aligned:
 
     @property
     def present(self) -> tuple[Records, ...]:
-        """The two or three tables."""
+        """Return the two or three tables."""
         both = (self.original, self.release)
         return both if self.control is None else (*both, self.control)
 
@@ -98,7 +98,7 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
 
 
 def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
-    """One kind for a column; whole and decimal numbers go together, an empty column with any."""
+    """Return one kind for a column; whole and decimal numbers agree, an empty column with any."""
     filled = {which: part for which, part in parts.items() if part.null_count() < len(part)}
     words = {which: _kind_word(part) for which, part in filled.items()}
     distinct = set(words.values())
@@ -109,8 +109,8 @@ def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
     if len(distinct) > 1:
         told = ", ".join(f"{word} in the {which}" for which, word in words.items())
         raise DataError(
-            f"column '{name}' holds different kinds of values: {told}. Convert it, so that it has "
-            "one type everywhere"
+            f"column '{name}' holds different kinds of values: {told}. Convert it to one type "
+            "everywhere"
         )
     word = distinct.pop()
     return Kind.DECIMAL if word in _CLOCKS.values() else Kind(word)
@@ -121,7 +121,7 @@ def _kind_word(series: pl.Series) -> str:
 
 
 def _is_whole(series: pl.Series) -> bool:
-    """Whether numbers are whole, in whichever type they come."""
+    """Return whether numbers are whole, whatever their type."""
     if series.dtype.is_integer():
         return True
     numbers = series.cast(pl.Float64).drop_nulls()
@@ -129,7 +129,7 @@ def _is_whole(series: pl.Series) -> bool:
 
 
 def _entries(policy: Any) -> dict[str, Column | Kind | Role]:
-    """What a policy, its file, a mapping or some Columns say of each column."""
+    """Return what a policy, its file, a mapping or some Columns say about each column."""
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
     listed = getattr(policy, "columns", policy)
@@ -137,8 +137,8 @@ def _entries(policy: Any) -> dict[str, Column | Kind | Role]:
         return {}
     if not isinstance(listed, Mapping) and not _are_columns(listed):
         raise PolicyError(
-            "A policy is a Policy, a sequence of Columns, or a mapping from names to a Column, a "
-            f"role or a kind. Got a {type(policy).__name__}."
+            "'policy' must be a Policy, a sequence of Columns, or a mapping from names to a "
+            f"Column, a role or a kind. Got a {type(policy).__name__}."
         )
     try:
         return declared_columns(listed)
@@ -166,18 +166,20 @@ def _shared_columns(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role
     for name in roles:
         if name not in original:
             hint = nearest_name(name, original)
-            raise PolicyError(f"The policy names column '{name}', which is not there: {hint}")
+            raise PolicyError(
+                f"The policy names column '{name}', which is not in the tables: {hint}"
+            )
     naming = (Role.IDENTIFIER, Role.PERSON)
     named = [name for name in tables["release"].columns if roles.get(name) in naming]
     if named:
         raise PrivacyError(
-            f"the release holds {_listed(named)}, which the policy calls identifiers: they name "
-            "people. Leave them out of the release, or correct the policy"
+            f"the release holds {_listed(named)}, which the policy calls identifiers. Drop them "
+            "from the release, or correct the policy"
         )
     dropped = {name for name, role in roles.items() if not role.released}
     names = [name for name in original if name not in dropped]
     if not names:
-        raise DataError("no column is left to compare: the roles leave all of them out")
+        raise DataError("no column is left to compare: their roles exclude all of them")
     for which, table in tables.items():
         _refuse_missing(which, "original", [name for name in names if name not in table.columns])
         _refuse_missing("original", which, [name for name in table.columns if name not in original])
@@ -199,14 +201,14 @@ def _listed(names: list[str]) -> str:
 def _agreed_kind(
     name: str, tables: Mapping[str, pl.DataFrame], entry: Column | Kind | Role | None
 ) -> Kind:
-    """The kind of a column; numbers that the policy calls categories are categories."""
+    """Return the kind of a column; numbers that the policy calls categories are categories."""
     kind = _shared_kind(name, {which: table[name] for which, table in tables.items()})
     declared = (entry.kind if isinstance(entry, Column) else entry) in _WORDS
     return Kind.CATEGORY if declared and kind in NUMBERS else kind
 
 
 def _refuse_members(original: Records, control: Records) -> None:
-    """A control that is in the data would make every attack look harmless.
+    """Raise if control records are in the data: every attack would look harmless.
 
     Strangers may have a twin in the data, about as often as people in it have one.
     """
@@ -216,8 +218,8 @@ def _refuse_members(original: Records, control: Records) -> None:
     expected = twins * count + 4 * math.sqrt(twins * (1 - twins) * count)
     if known > expected + max(1, _STRAYS * count):
         raise DataError(
-            f"{known} of the {count} records of the control are in the original too: a control "
-            "must hold people who were kept out of the data"
+            f"{known} of the {count} records of the control are also in the original: a control "
+            "must contain only people who were kept out of the data"
         )
 
 
@@ -245,7 +247,7 @@ def alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
 
 
 def _as_numbers(series: pl.Series) -> pl.Series:
-    """Numbers as they are, dates in microseconds, durations and times of the day in seconds."""
+    """Convert to numbers: dates in microseconds, durations and times of day in seconds."""
     if series.dtype == pl.Time:
         series = series.cast(pl.Int64) / 1e9
     elif isinstance(series.dtype, pl.Duration):
@@ -257,7 +259,7 @@ def _as_numbers(series: pl.Series) -> pl.Series:
 
 
 def _as_words(series: pl.Series) -> pl.Series:
-    """Categories in words; of numbers 7 and 7.0 are one."""
+    """Convert categories to words; among numbers 7 and 7.0 are one."""
     words = series.cast(pl.String)
     if not (series.dtype.is_float() or series.dtype.is_decimal()) or not _is_whole(series):
         return words
@@ -294,7 +296,7 @@ def _coded(name: str, series: list[pl.Series]) -> _Coded:
 
 
 def _centre_and_scale(known: Floats) -> tuple[float, float]:
-    """Mean and standard deviation (1 if there is none), of numbers of any size."""
+    """Compute mean and standard deviation (1 if there is none) of numbers of any size."""
     size = float(np.abs(known).max(initial=0.0))
     if size == 0:
         return 0.0, 1.0
@@ -357,7 +359,7 @@ class MatrixView:
         }
 
     def matrix(self, frame: pl.DataFrame, *, without: str | None = None) -> Floats:
-        """Return one row for each record; ``without`` leaves the dimensions of a column out."""
+        """Return one row per record; ``without`` leaves out the dimensions of a column."""
         encoder = self._encoder
         strange = self._strange(frame)
         # an encoder refuses what it has not seen: a known cell stands in, and is overwritten below
@@ -376,7 +378,7 @@ class MatrixView:
         return matrix if without is None else np.delete(matrix, encoder.slices_[without], axis=1)
 
     def moments(self, frame: pl.DataFrame) -> tuple[Floats, Floats]:
-        """Return mean and covariance of the dimensions, without the matrix of all records."""
+        """Compute mean and covariance of the dimensions, without the matrix of all records."""
         shift = self.matrix(frame.head(_ROWS)).mean(axis=0)
         total, products = np.zeros(len(shift)), np.zeros((len(shift), len(shift)))
         for block in self._blocks(frame):
@@ -387,7 +389,7 @@ class MatrixView:
         return mean + shift, products / frame.height - np.outer(mean, mean)
 
     def projected(self, frame: pl.DataFrame, middle: Floats, axes: Floats) -> Floats:
-        """Return where the records are on some axes through a middle."""
+        """Return the coordinates of the records on some axes through a middle."""
         return np.vstack([(block - middle) @ axes for block in self._blocks(frame)])
 
     def _blocks(self, frame: pl.DataFrame) -> Iterator[Floats]:

@@ -1,7 +1,7 @@
 """The audit of a table: every measure and attack that (original, release, control) allow.
 
-Attempts are sampled where there are many records, the data that are attacked never are. Each
-measure has a generator of its own, so that leaving one out does not change another.
+Attempts are sampled where there are many records, the attacked data never. Each
+measure has its own generator, so that leaving one out does not change another.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Audit:
     result: Result
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain words and numbers, the verdict included.
+        """Return everything as plain words and numbers, including the verdict.
 
         Returns
         -------
@@ -208,10 +208,10 @@ _MOST_SECRETS_QUICKLY = 6
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
-    "people, or who took part in making it.",
-    "Facts about groups: what is true of most people like somebody is learnt from any useful "
-    "release, whether they are in it or not.",
-    "A failed attack is no evidence of safety: a better one may come.",
+    "people, or help from someone who made it.",
+    "Facts about groups: what is true of most people like a given person can be learnt from any "
+    "useful release, whether that person is in it or not.",
+    "A failed attack is not evidence of safety: a better attack may succeed.",
 )
 
 
@@ -354,7 +354,7 @@ def audited(
             "where": measures.worst_places(distances, found) | fit.where,
             "provenance": {
                 "audit seed": seed,
-                "attempts": f"at most {tried:,} people an attack; all records are searched",
+                "attempts": f"at most {tried:,} people per attack; all records are searched",
                 **fit.facts,
                 **_left_out(tables, hidden, sensitive),
             },
@@ -391,7 +391,8 @@ def _check_parameters(k: int, attempts: int | None, estimator: Any) -> None:
         check_int("audit", "attempts", attempts, 1)
     if estimator is not None and not hasattr(estimator, "get_params"):
         raise ParameterError(
-            f"The 'estimator' of audit is one of scikit-learn's. Got a {type(estimator).__name__}."
+            "The 'estimator' of audit must be a scikit-learn estimator. Got a "
+            f"{type(estimator).__name__}."
         )
 
 
@@ -429,7 +430,7 @@ def _planned(
     attackers: Sequence[Attacker],
     quick: bool,
 ) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
-    """Each attack by name, waiting for its generator."""
+    """Yield each attack by name, waiting for its generator."""
     original, release, control = tables.original, tables.release, tables.control
     tried: dict[str, Any] = {"control": control, "attempts": attempts}
     register, *others = attackers
@@ -481,7 +482,7 @@ def _as(attacker: Attacker, attack: _Attack) -> _Attack:
 
 
 def _known_beside(column: str, known: list[str] | None) -> list[str] | None:
-    """What is known when a column is the secret; everything else, if nothing is left."""
+    """Return what is known when a column is the secret; everything else, if nothing is left."""
     others = [name for name in known or [] if name != column]
     return others or None
 
@@ -496,7 +497,7 @@ def _metrics(
     generator: np.random.Generator,
     quick: bool,
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """The measures, and how many records are behind those that do not look at all of them."""
+    """Return the measures, and how many records are behind those that do not use all of them."""
     near, model = spawn(generator, 2)
     moved = [row["distance"] for row in distances.values()]
     nearness = {} if quick else measures.nearness(tables, near, attempts)
@@ -522,16 +523,20 @@ def _target(tables: Aligned, target: str | None) -> str | None:
         return next(iter(tables.of_role(Role.TARGET)), None)
     _check_column(tables, "target", target)
     if len(tables.columns) < 2:
-        raise ParameterError("The 'target' of audit needs another column to be predicted from.")
+        raise ParameterError(
+            "The 'target' of audit needs at least one other column to predict it from."
+        )
     return target
 
 
 def _secrets(
     tables: Aligned, sensitive: Sequence[str] | None, target: str | None, quick: bool
 ) -> list[str]:
-    """The columns to infer; one alone has nothing to be inferred from."""
+    """Return the columns to infer; a single column has nothing to be inferred from."""
     if isinstance(sensitive, str):
-        raise ParameterError(f"The 'sensitive' of audit is a list of columns: ['{sensitive}'].")
+        raise ParameterError(
+            f"The 'sensitive' parameter of audit must be a list of columns: ['{sensitive}']."
+        )
     if len(tables.columns) < 2:
         return []
     if sensitive is not None:
@@ -554,27 +559,27 @@ def _left_out(
     total = len(tables.of_role(Role.SENSITIVE, Role.TARGET)) or len(tables.columns)
     if sensitive is not None or len(hidden) >= total or total < 2:
         return {}
-    return {"columns inferred": f"{len(hidden)} of {total}: name the sensitive ones to choose"}
+    return {"columns inferred": f"{len(hidden)} of {total}: list the sensitive ones to choose"}
 
 
 def _check_column(tables: Aligned, option: str, name: str) -> None:
     if name not in tables.columns:
         hint = nearest_name(str(name), tables.columns)
         raise ParameterError(
-            f"is not a column that is compared: {hint}",
+            f"is not one of the compared columns: {hint}",
             parameter=option,
             subject=f"The '{option}' parameter of audit",
         )
 
 
 def _attempts(tables: Aligned) -> int:
-    """So many that a search through all records stays a matter of seconds."""
+    """Return how many attempts keep a search through all records a matter of seconds."""
     largest = max(len(tables.original), len(tables.release))
     return max(_FEWEST, min(_MOST, _MOST * _LARGE // largest))
 
 
 def _seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:
-    """A generator, and the seed to repeat the audit with."""
+    """Return a generator, and the seed to repeat the audit with."""
     if random_state is None:
         random_state = secrets.randbits(32)
     seed = int(random_state) if isinstance(random_state, Integral) else "a generator was given"

@@ -2,8 +2,8 @@
 
 Commands are found by the names of the files in ``tulle/cli/commands``; each is imported only when
 it is listed or run, and imports the library only when it works, so that ``tulle --help`` answers
-at once. Exit codes: 0 fine, 1 a guarantee or a gate failed, 2 a mistake in usage or data, 130
-interrupted.
+at once. Exit codes: 0 success, 1 a guarantee or a gate failed, 2 an error in usage or data,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class _Commands(click.RichGroup):
 def tulle(ctx: click.Context, debug: bool) -> None:
     """Share the shape of your data, not the people in it.
 
-    Start with tulle demo, then tulle inspect FILE. Exit codes: 0 fine,
-    1 a guarantee or a gate failed, 2 a mistake in usage or data.
+    Start with tulle demo, then tulle inspect FILE. Exit codes: 0 success,
+    1 a guarantee or a gate failed, 2 an error in usage or data.
 
     Shell completion: eval "$(_TULLE_COMPLETE=bash_source tulle)"
     """
@@ -70,7 +70,7 @@ def tulle(ctx: click.Context, debug: bool) -> None:
 
 
 def main() -> None:
-    """Runs the command line; a user's mistake ends in one line, never in a traceback."""
+    """Run the command line; a user's mistake ends in one line, never in a traceback."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows ASCII only, or half a name
@@ -86,7 +86,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        output.say("interrupted: no file is left half written")
+        output.say("interrupted: no partial file was left")
         sys.exit(130)
     except TulleError as error:
         _end(error, str(error), error.exit_code, debug)
@@ -96,7 +96,7 @@ def main() -> None:
         _end(error, _plain(error), 2, debug)
     except SystemExit:
         raise
-    except BaseException as error:  # a panic of polars is no Exception
+    except BaseException as error:  # a panic of polars is not an Exception
         # The text of a foreign exception may quote a cell: only its type is shown.
         text = f"unexpected {type(error).__name__}: run again with --debug and report it"
         _end(error, text, 2, debug)
@@ -105,7 +105,7 @@ def main() -> None:
 def _warn(
     debug: bool, message: Warning | str, category: type[Warning], place: str, line: int, *_: object
 ) -> None:
-    """Our own warnings are for the user; those of others may quote a cell: their place will do."""
+    """Show our own warnings; of others, which may quote a cell, only where they arose."""
     if issubclass(category, PrivacyWarning):
         output.warn(str(message))
     elif debug:
@@ -114,7 +114,7 @@ def _warn(
 
 def _plain(error: OSError) -> str:
     if isinstance(error, BrokenPipeError):
-        return "the reader of the output went away"
+        return "the output was closed by its reader"
     name = f"{error.filename}: " if error.filename else ""
     return f"{name}{error.strerror or type(error).__name__}"
 

@@ -18,11 +18,11 @@ FILE = click.Path(readable=False)  # a file or URI, not looked at here; shells c
 
 
 class ReportFile(click.Path):
-    """The name of a report; another ending is refused before any work is done."""
+    """The name of a report; another suffix is refused before any work is done."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         if not str(value).lower().endswith(REPORTS):
-            self.fail("a report ends in .html, .json or .md", param, ctx)
+            self.fail("must end in .html, .json or .md", param, ctx)
         return str(value)
 
 
@@ -33,7 +33,7 @@ output = click.option(
     required=True,
     type=FILE,
     metavar="OUTPUT",
-    help="Where the release goes: a file, or URI#table.",
+    help="Where to write the release: a file, or URI#table.",
 )
 policy = click.option(
     "--policy", type=FILE, metavar="FILE", help="Column roles and parameters (TOML)."
@@ -57,8 +57,8 @@ seed_of_attacks = click.option(
     default=None,
     help="Repeat the attacks exactly. Default: the operating system's randomness.",
 )
-force = click.option("--force", is_flag=True, help="Replace an output that is there already.")
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+force = click.option("--force", is_flag=True, help="Replace existing output.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 
 
 accept_risk = click.option(
@@ -76,7 +76,7 @@ audit = click.option(
 
 
 def releasing(command: Command) -> Command:
-    """The options of every command that writes a release."""
+    """Add the options of every command that writes a release."""
     for option in (as_json, force, seed, accept_risk, report, policy, output, source):
         command = option(command)
     return command

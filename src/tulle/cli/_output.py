@@ -1,4 +1,4 @@
-"""How commands speak: a summary table for people, JSON for machines, progress on a terminal."""
+"""How commands report: a summary table for people, JSON for machines, progress on a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STEERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 @contextmanager
 def working(as_json: bool = False) -> Iterator[None]:
-    """Show the progress of what is done inside, if standard error is a terminal.
+    """Show progress inside the block, if standard error is a terminal.
 
     Where a release is refused, the verdict is shown before the error ends the command.
     """
@@ -68,7 +68,7 @@ def show(
             return
         from rich.console import Console
 
-        # names of files and columns are shown as they are, with all their [brackets] and :colons:
+        # names of files and columns are shown unchanged, with all their [brackets] and :colons:
         console = Console(markup=False, emoji=False)
         console.print(_pairs(title, summary))
         for name, rows in (tables or {}).items():
@@ -91,13 +91,13 @@ def verdict_lines(verdict: Verdict) -> list[str]:
 
 
 def warn(text: str) -> None:
-    """Says at once, on standard error, what should not be overlooked; notes do not repeat it."""
+    """Print a warning on standard error at once; notes do not repeat it."""
     _warned().add(text)
     say(f"warning: {text}")
 
 
 def say(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     print(f"tulle: {printable(text)}", file=sys.stderr)
 
 
@@ -108,7 +108,7 @@ def _warned() -> set[str]:
 
 
 def printable(text: str) -> str:
-    """Without what would steer a terminal: a name may hold anything."""
+    """Strip what would control a terminal: a name may hold anything."""
     return _STEERS.sub(_escaped, text)
 
 
@@ -118,7 +118,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 @contextmanager
 def _read_by_somebody() -> Iterator[None]:
-    """Say that the reader (``| head``) is gone; click and rich would end with exit code 1."""
+    """Report that the reader (``| head``) is gone; click and rich would exit with code 1."""
     try:
         yield
         sys.stdout.flush()
@@ -130,7 +130,7 @@ def _read_by_somebody() -> Iterator[None]:
 
 
 def command_line() -> str:
-    """The command as a report may show it: without seed, password or query."""
+    """Return the command as a report may show it: without seed, password or query."""
     from tulle.io._formats import display_name
 
     words = []
@@ -142,11 +142,11 @@ def command_line() -> str:
 
 
 def where_to_look(release: str, report: str | None = None) -> list[str]:
-    """The last lines of a releasing command."""
+    """Return the last lines of a releasing command."""
     from tulle.io._formats import display_name, is_sql
 
-    beside = "_manifest" if is_sql(release) else ".manifest.json"
-    lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + beside)}"]
+    suffix = "_manifest" if is_sql(release) else ".manifest.json"
+    lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + suffix)}"]
     return lines + ([f"report    {report}"] if report else [])
 
 
@@ -163,7 +163,7 @@ def _pairs(title: str, summary: Mapping[str, Any]) -> Any:
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], console: Console) -> Iterator[Any]:
-    """Give a table; if not even its longest words fit, each row as pairs below each other."""
+    """Yield a table; if not even its longest words fit, yield each row as pairs."""
     from rich.measure import Measurement
     from rich.table import Table
 
@@ -184,7 +184,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], console: Console) -> I
 
 
 def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Return how a column is laid out: sentences give way, numbers and single words do not."""
+    """Return how a column is laid out: sentences wrap, numbers and single words do not."""
     from rich.cells import cell_len
 
     heading = name.replace("_", "\n")

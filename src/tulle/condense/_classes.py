@@ -18,8 +18,8 @@ from tulle.errors import DataError, PrivacyError
 from tulle.table._codecs import family_of
 from tulle.table._frames import ColumnExit, check_length, enter_column
 
-NO_CLASSES = "requires y to be passed, but the target y is None: give the classes"
-_MANY = 50  # from here on, mostly different labels are no classes
+NO_CLASSES = "requires y to be passed, but the target y is None: pass the class of each record"
+_MANY = 50  # from here on, mostly different labels are not classes
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,8 @@ class LabelSchema:
             fits = False
         if not fits:
             raise DataError(
-                f"y holds classes of another type ({classes.dtype.base_type()}), or other "
-                f"categories, than the first ones ({self.domain.dtype.base_type()}): convert it "
-                "to the same type"
+                f"y has another type ({classes.dtype.base_type()}), or other categories, than the "
+                f"first y ({self.domain.dtype.base_type()}): convert it to the same type"
             )
         return converted
 
@@ -93,7 +92,7 @@ def labels_of(series: pl.Series, exit: ColumnExit) -> Labels:
         )
     if floating and not series.is_finite().all():
         raise DataError(
-            "holds infinity: classes must be finite numbers or words", parameter="y", subject="y"
+            "contains infinity: classes must be finite numbers or text", parameter="y", subject="y"
         )
     domain = series.unique().sort()
     codes = (
@@ -107,16 +106,16 @@ def labels_of(series: pl.Series, exit: ColumnExit) -> Labels:
 
 
 def are_quantity(classes: int, records: int) -> bool:
-    """Whether most values of a target are different, so that they are no classes."""
+    """Return whether most values of a target are different, so that they are not classes."""
     return classes >= _MANY and classes > records / 2
 
 
 def refuse_quantity(classes: int, records: int) -> None:
-    """Refuses a target of which most values are different."""
+    """Refuse a target whose values are mostly different."""
     if are_quantity(classes, records):
         raise DataError(
-            f"Unknown label type: y has {classes} different values in {records} records, "
-            "which are no classes; to condense a continuous target with the features, use "
+            f"Unknown label type: y has {classes} different values in {records} records, so they "
+            "are not classes; to condense a continuous target with the features, use "
             "Condenser().fit(X, y), or StreamCondenser() for a stream",
             parameter="y",
         )
@@ -133,7 +132,7 @@ class Unit:
 def units_of(
     labels: Labels, demands: Ints | int, small_classes: str, asked: str, *, partly: bool = False
 ) -> list[Unit]:
-    """The classes that are large enough, and what becomes of the others.
+    """Return the classes that are large enough, and what becomes of the others.
 
     ``demands`` is the smallest group, or the level of each record; a class is small if it has
     fewer records than its highest demand. With ``partly``, the records that ask too much are
@@ -169,7 +168,7 @@ def _pooled(
     labels: Labels,
     asked: str,
 ) -> list[Unit]:
-    """Small classes as one unit, joined by the smallest others until they are enough."""
+    """Pool small classes into one unit, joined by the next smallest until it is large enough."""
     pool = Unit(
         [place for unit in small for place in unit.classes],
         np.concatenate([unit.rows for unit in small]),
@@ -184,7 +183,9 @@ def _pooled(
 
 
 def _too_small(labels: Labels, small: list[Unit], total: int, asked: str) -> PrivacyError:
-    """Counts only: the name of a class with few members is a fact about them."""
+    """Return the error for classes that are too small, with counts only: the name of a class
+    with few members is a fact about them.
+    """
     least = min(len(unit.rows) for unit in small)
     return PrivacyError(
         f"{len(small)} of {total} classes (n_samples={len(labels.codes)}) have fewer records than "

@@ -55,9 +55,9 @@ def level_column(frame: pl.DataFrame, name: str, *, plain: bool) -> pl.Series:
 
 
 def _only(names: list[str]) -> str | None:
-    """The one column that has the role, if there is one."""
+    """Return the one column that has the role, if there is one."""
     if len(names) > 1:
-        raise DataError(f"{len(names)} columns have the role level: a record has one level only")
+        raise DataError(f"{len(names)} columns have the role 'level': at most one may")
     return names[0] if names else None
 
 
@@ -70,8 +70,8 @@ def check_levels(levels: Any, n_records: int) -> Ints:
     series, _ = enter_column(levels, "levels")
     if len(series) != n_records:
         raise DataError(
-            f"levels has {len(series)} entries, but there are {n_records} records: give one "
-            "level a record"
+            f"levels has {len(series)} entries, but there are {n_records} records: give one level "
+            "per record"
         )
     values, problems = _read_levels(series)
     refuse(problems)
@@ -84,7 +84,7 @@ def level_problems(series: pl.Series) -> list[Problem]:
 
 
 def _read_levels(series: pl.Series) -> tuple[Floats, list[Problem]]:
-    """Levels as numbers, and what is wrong with which of them."""
+    """Return levels as numbers, and which of them are wrong and why."""
     named = "the level" if series.name == "levels" else f"the level in column '{series.name}'"
     remedy = "give every record a whole number from 1 (no protection) to 2**53"
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
@@ -109,9 +109,10 @@ def _wrong(predicate: str) -> DataError:
 
 
 def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
-    """Which records some valid grouping can hold: all, or an error, or all but those withheld.
+    """Return which records some valid grouping can hold: all, or an error, or all but those
+    withheld.
 
-    A record of level p needs p records beside and including itself. With
+    A record of level p needs p records, itself included. With
     ``on_infeasible="suppress"`` the most demanding ones are withheld until the rest is enough.
     """
     withheld = count_infeasible(levels)
@@ -119,7 +120,7 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
         top = int(levels.max())
         raise PrivacyError(
             f"n_samples={len(levels)} is smaller than {asked}={top}, which "
-            f"{int((levels == top).sum())} records ask for: lower it, add records, or withhold "
+            f"{int((levels == top).sum())} records require: lower it, add records, or withhold "
             "those records with on_infeasible='suppress'",
             parameter="k" if asked == "k" else "levels",
         )
@@ -129,7 +130,7 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
 
 
 def count_infeasible(levels: Ints) -> int:
-    """How many of the most demanding records to withhold until the rest can be grouped."""
+    """Return how many of the most demanding records to withhold so that the rest can be grouped."""
     demanding = -np.sort(-levels)
     left = len(levels) - np.arange(len(levels))  # records left if all before are withheld
     enough = demanding <= left
@@ -137,7 +138,9 @@ def count_infeasible(levels: Ints) -> int:
 
 
 def summarise_levels(levels: Ints, groups: Ints, people: Ints) -> list[LevelSummary]:
-    """For each level, its records and the fewest people of a group that holds one of them."""
+    """Return, for each level, its records and the fewest people in a group that holds one of
+    them.
+    """
     sizes = people[groups]
     order = np.lexsort((sizes, levels))
     values, starts, counts = np.unique(levels[order], return_index=True, return_counts=True)
@@ -146,7 +149,7 @@ def summarise_levels(levels: Ints, groups: Ints, people: Ints) -> list[LevelSumm
 
 
 def join_summaries(*summaries: list[LevelSummary]) -> list[LevelSummary]:
-    """Summaries of several parts of the data as one."""
+    """Combine summaries of several parts of the data into one."""
     joined: dict[int, LevelSummary] = {}
     for part in (entry for summary in summaries for entry in summary):
         known = joined.get(part.level, LevelSummary(part.level, 0, part.smallest_group))
@@ -162,7 +165,9 @@ def join_summaries(*summaries: list[LevelSummary]) -> list[LevelSummary]:
 
 
 def check_groups(groups: Ints, levels: Ints) -> None:
-    """Refuses a grouping that breaks the invariant; counts groups, shows no record."""
+    """Refuse a grouping that breaks the invariant; the message counts groups and shows no
+    record.
+    """
     sizes = np.bincount(groups)
     demands = np.zeros(len(sizes), dtype=np.int64)
     np.maximum.at(demands, groups, levels)
@@ -175,7 +180,7 @@ def check_groups(groups: Ints, levels: Ints) -> None:
 
 
 def check_moments(moments: GroupMoments) -> None:
-    """Refuses statistics of groups that break the invariant: once more, before anything leaves."""
+    """Refuse statistics of groups that break the invariant: once more, before anything leaves."""
     small = int((moments.counts < moments.levels).sum())
     if small:
         raise PrivacyError(
@@ -185,10 +190,10 @@ def check_moments(moments: GroupMoments) -> None:
 
 
 def check_feasible(levels: Ints) -> None:
-    """Refuses levels that no grouping of these records can meet."""
+    """Refuse levels that no grouping of these records can meet."""
     if len(levels) and levels.max() > len(levels):
         asking = int((levels > len(levels)).sum())
         raise PrivacyError(
-            f"{asking} of {len(levels)} records ask for a group of up to {levels.max()}, more than "
+            f"{asking} of {len(levels)} records require a group of up to {levels.max()}, more than "
             "there are records: lower their level, add records, or suppress them"
         )

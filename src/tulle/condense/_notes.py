@@ -10,13 +10,13 @@ from tulle.errors import PrivacyWarning
 
 
 def warn_weaker(condenser: Any) -> None:
-    """Warns, in the name of the caller's caller, where protection is weaker than it looks."""
+    """Warn, in the name of the caller's caller, where protection is weaker than it looks."""
     for note in privacy_notes(condenser):
         warnings.warn(note, PrivacyWarning, stacklevel=3)
 
 
 def privacy_notes(condenser: Any) -> list[str]:
-    """Where protection is weaker than it looks."""
+    """Return where protection is weaker than it looks."""
     notes = []
     if condenser.n_verbatim_:
         notes.append(
@@ -38,18 +38,20 @@ def privacy_notes(condenser: Any) -> list[str]:
 
 
 def table_notes(condenser: Any) -> list[str]:
-    """What the table made of the release."""
+    """Return what was done to the table to make the release."""
     encoder = condenser._encoder
     notes = []
     if condenser.n_suppressed_:
         notes.append(
-            f"{counted(condenser.n_suppressed_, 'record', 'ask')} for a larger group than can be "
+            f"{counted(condenser.n_suppressed_, 'record', 'require')} a larger group than can be "
             "formed: withheld"
         )
-    notes += [f"column '{name}' holds one value only and shows it" for name in encoder.constant_]
-    notes += [f"column '{name}' is missing throughout" for name in encoder.empty_]
+    notes += [
+        f"column '{name}' has a single value, which the release shows" for name in encoder.constant_
+    ]
+    notes += [f"column '{name}' has no values" for name in encoder.empty_]
     least = int(condenser.levels_.max())
-    shown = "merged with others" if condenser._keeps_shape else "the release shows what occurs"
+    shown = "merged with others" if condenser._keeps_shape else "the release shows which occur"
     notes += [
         f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
         f"{shown}"
@@ -57,5 +59,5 @@ def table_notes(condenser: Any) -> list[str]:
             least, numbers=not condenser._keeps_shape
         ).items()
     ]
-    notes += [f"column '{name}' is left out (its role)" for name in encoder.dropped_]
+    notes += [f"column '{name}' was dropped because of its role" for name in encoder.dropped_]
     return notes

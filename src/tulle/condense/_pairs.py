@@ -1,4 +1,4 @@
-"""Records beside pseudo-records of their own group, for measures that compare the two.
+"""Records paired with pseudo-records of their own group, for measures that compare the two.
 
 Only a measurement needs this (paper 001's interval): the pairs live as long as it does, and a
 fitted condenser keeps neither groups nor records.
@@ -34,7 +34,7 @@ class Pairs:
         self._released.append(released[np.argsort(released_groups, kind="stable")])
 
     def together(self) -> tuple[Floats, Floats]:
-        """All records and, row by row, their counterparts."""
+        """Return all records and, row by row, their counterparts."""
         width = min(part.shape[1] for part in self._originals)  # a pool has its labels too
         return (
             np.concatenate([part[:, :width] for part in self._originals]),
@@ -45,7 +45,7 @@ class Pairs:
 def fit_paired(
     condenser: Any, X: Any, y: Any, levels: Any, rng: np.random.Generator
 ) -> Pairs | None:
-    """Fits a condenser and pairs its records; None for a stream, which has no list of members."""
+    """Fit a condenser and pair its records; None for a stream, which has no list of members."""
     if hasattr(condenser, "partial_fit"):
         condenser.fit(X, y, levels)
         return None

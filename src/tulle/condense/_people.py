@@ -15,13 +15,13 @@ _CELLS = 4_000_000  # distances at a time
 def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
     """Return the person of each row as a number, if a column names them.
 
-    Rows without a person count as those of one person: nobody knows that they are several.
+    Rows without a person count as those of one person: they are not known to be several.
     """
     names = schema.named(Role.PERSON)
     if not names:
         return None
     if len(names) > 1:
-        raise DataError(f"{len(names)} columns have the role person: a row has one person only")
+        raise DataError(f"{len(names)} columns have the role 'person': at most one may")
     ranks = frame[names[0]].cast(pl.String).rank("dense").fill_null(0)
     return ranks.to_numpy().astype(np.int64)
 
@@ -55,15 +55,15 @@ def join_until_enough(matrix: Floats, groups: Ints, demands: Ints, people: Ints)
             return groups
         if len(held) == 1:
             raise PrivacyError(
-                f"{int(held[0])} different people are fewer than the {int(demands.max())} that a "
-                "group has to hold: lower it, or add people",
+                f"there are only {int(held[0])} different people, but a group must hold "
+                f"{int(demands.max())}: lower the group size, or add people",
                 parameter="k",
             )
         groups = _joined(groups, short, _nearest(matrix, groups, short))
 
 
 def check_people(groups: Ints, demands: Ints, people: Ints) -> None:
-    """Refuse a grouping in which a group holds fewer people than a record of it asks for."""
+    """Refuse a grouping in which a group holds fewer people than a record in it requires."""
     held = count_people(groups, people)
     small = int((held < _asked(groups, demands)).sum())
     if small:

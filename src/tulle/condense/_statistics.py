@@ -12,13 +12,13 @@ _LARGEST = 1e140  # deviation whose square is far from overflowing
 
 
 def information_loss(moments: GroupMoments) -> float:
-    """100 SSQ / SST: the share of the variation that groups do not keep."""
+    """Return 100 SSQ / SST: the share of the variation that groups do not keep."""
     total = float(moments.pooled().within.sum())
     return 100.0 * float(moments.within.sum()) / total if total > 0 else 0.0
 
 
 def rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
-    """The same statistics with each dimension multiplied."""
+    """Return the same statistics with each dimension multiplied."""
     return GroupMoments(
         moments.counts,
         moments.means * ratio,
@@ -29,17 +29,17 @@ def rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
 
 
 def refuse_beyond_floats(*scales: Floats) -> None:
-    """Refuses columns whose squares are beyond floating point."""
+    """Refuse columns whose squares overflow floating point."""
     beyond = sum(int(((part > _LARGEST) | (part < 1 / _LARGEST)).sum()) for part in scales)
     if beyond:
         raise DataError(
-            f"the numbers of {beyond} columns are too far apart, or too near each other, for "
-            "their squares to be computed: change their unit"
+            f"the numbers of {beyond} columns are too far apart, or too close together, for their "
+            "squares to be computed: change their unit"
         )
 
 
 def refuse_beyond_memory(n_groups: int, dimensions: int) -> None:
-    """Refuses covariances that would fill most of the machine's memory, before they do."""
+    """Refuse covariances that would fill most of the machine's memory, before they do."""
     needed = 8 * n_groups * dimensions**2
     if needed > 0.6 * _memory():
         raise DataError(
@@ -50,7 +50,7 @@ def refuse_beyond_memory(n_groups: int, dimensions: int) -> None:
 
 
 def _memory() -> float:
-    """Bytes of memory, or infinity where the system does not say."""
+    """Return the bytes of memory, or infinity where the system does not say."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

@@ -30,7 +30,7 @@ def synthesize(
     exact: bool = False,
     sizes: Ints | None = None,
 ) -> tuple[Floats, Ints]:
-    """Draws records for every group.
+    """Draw records for every group.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def synthesize(
 def _drawn(
     moments: GroupMoments, counts: Ints, rng: np.random.Generator, distribution: str, exact: bool
 ) -> Floats:
-    """The records of all groups, one group after the other."""
+    """Return the records of all groups, one group after the other."""
     matrix = np.empty((int(counts.sum()), moments.means.shape[1]))
     starts = np.cumsum(counts) - counts
     chunk = max(1, min(10_000, _CELLS // max(1, matrix.shape[1] ** 2)))
@@ -83,7 +83,7 @@ def _drawn(
 
 
 def count_degenerate(moments: GroupMoments) -> int:
-    """Groups of two or more records that are all alike: their records come out as they went in."""
+    """Count groups of two or more identical records: their records come out as they went in."""
     variances = np.einsum("gii->gi", moments.scatters) / moments.counts[:, None]
     rounding = (1e-12 * (1.0 + np.abs(moments.means))) ** 2
     alike = (variances <= rounding).all(axis=1)
@@ -91,7 +91,9 @@ def count_degenerate(moments: GroupMoments) -> int:
 
 
 def _factors(scatters: Floats, counts: Ints) -> Floats:
-    """Matrices F with F'F = covariance, (g, d, d); rows are eigenvectors times deviations."""
+    """Return matrices F with F'F = covariance, (g, d, d); rows are eigenvectors times
+    deviations.
+    """
     values, vectors = np.linalg.eigh(scatters / counts[:, None, None])
     dimensions = values.shape[1]
     # n records span n - 1 dimensions: what eigh shows beyond that, or below its own rounding
@@ -105,7 +107,7 @@ def _factors(scatters: Floats, counts: Ints) -> Floats:
 def _draw(
     factors: Floats, size: int, distribution: str, exact: bool, rng: np.random.Generator
 ) -> Floats:
-    """Deviations from the mean for groups of one size, (groups, size, d)."""
+    """Draw deviations from the mean for groups of one size, (groups, size, d)."""
     shape = (len(factors), size, factors.shape[2])
     if distribution == "normal":
         coordinates = rng.standard_normal(shape)
@@ -119,7 +121,7 @@ def _draw(
 
 
 def _place(drawn: Floats, starts: Ints, matrix: Floats) -> None:
-    """Writes the records of some groups where their rows begin."""
+    """Write the records of some groups where their rows begin."""
     groups, size, dimensions = drawn.shape
     if starts[-1] - starts[0] == (groups - 1) * size:  # neighbours: one block
         matrix[starts[0] : starts[0] + groups * size] = drawn.reshape(-1, dimensions)
@@ -128,7 +130,7 @@ def _place(drawn: Floats, starts: Ints, matrix: Floats) -> None:
 
 
 def _standardised(coordinates: Floats, factors: Floats) -> Floats:
-    """The nearest coordinates whose mean is 0 and whose covariance is 1, in each group.
+    """Return the nearest coordinates whose mean is 0 and whose covariance is 1, in each group.
 
     Nearest by the polar decomposition, over the dimensions that the group spans.
     """
@@ -151,7 +153,7 @@ def _require_rank(factors: Floats, sizes: Ints) -> None:
 
 
 def _refuse_copies(factors: Floats, held: Ints, sizes: Ints) -> None:
-    """Two different records are the only two with their mean and covariance."""
+    """Refuse groups of two different records, the only two with their mean and covariance."""
     differ = (factors != 0).any(axis=(1, 2))
     copied = int((differ & (held == 2) & (sizes == 2)).sum())
     if copied:
@@ -163,7 +165,7 @@ def _refuse_copies(factors: Floats, held: Ints, sizes: Ints) -> None:
 
 
 def _batches(sizes: Ints, dimensions: int) -> Iterator[Ints]:
-    """Groups of equal size, as many at a time as fit the memory."""
+    """Yield groups of equal size, as many at a time as fit into memory."""
     for size in np.unique(sizes[sizes > 0]).tolist():
         same = np.flatnonzero(sizes == size)
         step = max(1, _CELLS // (size * dimensions))

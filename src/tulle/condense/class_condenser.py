@@ -128,7 +128,7 @@ class ClassCondenser(BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None = None) -> None:
-        """Fits without a word; ``watch`` sees the groups of each class."""
+        """Fit without emitting warnings; ``watch`` sees the groups of each class."""
         self._check_parameters()
         template = Condenser() if self.condenser is None else self.condenser
         template._check_parameters()
@@ -270,7 +270,9 @@ class ClassCondenser(BaseEstimator):
 
     @property
     def information_loss_(self) -> float:
-        """100 SSQ / SST on the columns as standardised over the whole table, as the parts are."""
+        """Return 100 SSQ / SST on the columns as standardised over the whole table, as the parts
+        are.
+        """
         width = self._width
         parts = [part.moments_ for part in self.condensers_]
         means = np.concatenate([part.means[:, :width] for part in parts])
@@ -296,7 +298,7 @@ class ClassCondenser(BaseEstimator):
 
     @property
     def _width(self) -> int:
-        """The number of dimensions to show: a pool has further ones for its labels."""
+        """Return the number of dimensions to show: a pool has additional ones for its labels."""
         return len(self._scales)
 
     def _total(self, name: str) -> int:
@@ -308,7 +310,7 @@ class ClassCondenser(BaseEstimator):
 
     @property
     def notes_(self) -> list[str]:
-        """The notes of all classes: once what holds for all, else with the class it is about."""
+        """Return the notes of all classes: once if a note holds for all, else with its class."""
         notes = []
         if self._withheld:
             notes.append(
@@ -339,7 +341,7 @@ class ClassCondenser(BaseEstimator):
     def _plan(
         self, labels: Labels, demands: Ints | None, people: Ints | None
     ) -> tuple[list[Unit], int | None]:
-        """The classes (and the pool) to condense, and the group size."""
+        """Return the classes (and the pool) to condense, and the group size."""
         if demands is not None:
             partly = getattr(self.condenser, "on_infeasible", "error") == "suppress"
             asked = "their highest level"
@@ -361,7 +363,7 @@ class ClassCondenser(BaseEstimator):
         return units, approximate_gcd(sizes, t)
 
     def _unfitted(self, template: Condenser, share: float, rng: np.random.Generator) -> Condenser:
-        """The condenser of one class, which has a share of the records."""
+        """Return the unfitted condenser of one class, which has a share of the records."""
         part: Condenser = clone(template).set_params(random_state=rng)
         if self.k_ is not None:
             part.set_params(k=self.k_)
@@ -378,7 +380,7 @@ class ClassCondenser(BaseEstimator):
 def _of_unit(
     unit: Unit, matrix: Floats, labels: Labels, encoder: TableEncoder, exit: Exit, levels: Any
 ) -> tuple[Floats, Any, TableEncoder, Border]:
-    """The encoded records of a class; in a pool the labels are one more column."""
+    """Return the encoded records of a class; in a pool the labels are one more column."""
     rows = matrix[unit.rows]
     if len(unit.classes) == 1:
         return rows, levels, encoder, Border(exit)
@@ -393,7 +395,7 @@ def _of_unit(
 def _draw_unit(
     condenser: Condenser, classes: Sequence[int], size: int | None
 ) -> tuple[pl.DataFrame, Ints]:
-    """New records of a class or a pool, and their labels."""
+    """Draw new records of a class or a pool, and their labels."""
     drawn = condenser._draw(size)
     if len(classes) == 1:
         return drawn, np.full(drawn.height, classes[0], dtype=np.int64)

@@ -51,7 +51,7 @@ class Condenser(BaseEstimator):
     """Condense a table into groups of at least ``k`` records and draw a look-alike from them.
 
     Records are put into groups of similar ones. Of each group only the count, the mean and the
-    covariance are kept, and new records are drawn from these. Categories, truth values and
+    covariance are kept, and new records are drawn from these. Categories, booleans and
     missing values come out at each group's own rates; every column keeps its type, range,
     precision and domain.
 
@@ -127,7 +127,7 @@ class Condenser(BaseEstimator):
     domains: it is for the owner of the data. Not protected: the range of each column and the
     domain of categories (give public bounds), what all records of a group share
     (``n_degenerate_``), and that many draws from one fit average to its means. Group sizes bound
-    what can be linked to a person, they are no proof against an attacker with other knowledge:
+    what can be linked to a person, they are not proof against an attacker with other knowledge:
     audit a release.
 
     Notes
@@ -381,7 +381,7 @@ class Condenser(BaseEstimator):
         return groups
 
     def _store(self, moments: GroupMoments) -> None:
-        """Sets what follows from the groups' statistics."""
+        """Set what follows from the groups' statistics."""
         self.moments_ = moments
         self.counts_ = moments.counts
         self.levels_ = moments.levels
@@ -392,7 +392,7 @@ class Condenser(BaseEstimator):
         self.n_singular_ = 0 if self._keeps_shape else singular
         if self.exact_moments and self.n_singular_:
             raise PrivacyError(
-                f"exact_moments gives away the records of {self.n_singular_} of "
+                f"exact_moments would reveal the records of {self.n_singular_} of "
                 f"{len(self.counts_)} groups: they have no more records than the "
                 f"{moments.means.shape[1]} dimensions. Ask for larger groups, leave columns out, "
                 "or set exact_moments=False",
@@ -408,12 +408,14 @@ class Condenser(BaseEstimator):
 
 
 def merge(first: Condenser, second: Condenser) -> Condenser:
-    """A condenser with the groups of both; both stay as they are."""
+    """Return a condenser with the groups of both; neither is changed."""
     if not isinstance(second, type(first)):
-        raise ParameterError(f"a Condenser merges with another, not with a {type(second).__name__}")
+        raise ParameterError(
+            f"a Condenser merges with another Condenser, not with a {type(second).__name__}"
+        )
     if second is first:
         raise ParameterError(
-            "a condenser does not merge with itself: every record would count twice"
+            "a condenser cannot be merged with itself: every record would count twice"
         )
     check_is_fitted(first, "moments_")
     check_is_fitted(second, "moments_")

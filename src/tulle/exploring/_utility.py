@@ -110,7 +110,7 @@ def _lesson(
 
 
 def _numbered(answers: Any, truth: Any) -> tuple[Ints, Ints]:
-    """Number classes from 0, alike in both."""
+    """Return the classes as numbers from 0, alike in both."""
     _, numbers = np.unique(np.concatenate([answers, truth]), return_inverse=True)
     found = np.split(numbers.ravel().astype(np.int64), [len(answers)])
     return found[0], found[1]

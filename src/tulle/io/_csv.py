@@ -88,7 +88,7 @@ class Fields:
 
     @property
     def has_wrong_quotes(self) -> bool:
-        """Whether some record is refused for its quotes."""
+        """Return whether some record is refused because of its quotes."""
         return WRONG_QUOTES in self.reasons.values()
 
     def lines_before(self, record: int) -> int:
@@ -118,7 +118,7 @@ class Fields:
         return set(np.unique(fields[odd] % self.width).tolist())
 
     def _look_closer(self, ends: np.ndarray, wrong: np.ndarray) -> None:
-        """Counts the fields of each record; takes out blank lines and what is refused."""
+        """Count the fields of each record; take out blank lines and refused records."""
         fields = np.diff(np.flatnonzero(ends), prepend=-1)
         stops = self._stops[ends]
         lengths = np.diff(stops, prepend=-1)  # with the newline
@@ -147,7 +147,7 @@ class CsvReader:
         self.separator = mark or separator_of(text, None if record is None else record.decode())
         line = text.encode() + b"\n"
         if Fields(line, self.separator, 1).has_wrong_quotes:
-            raise DataError(f"{source}: the quotes of the header do not match")
+            raise DataError(f"{source}: the header has unbalanced quotes")
         self.header = parsed(line, {}, separator=self.separator).row(0)
         self.names = column_names(source, self.header)
         candidates = (*ALL, WITH_COMMA) if self.separator == ";" else ALL
@@ -187,7 +187,7 @@ class CsvReader:
         types: dict[str, pl.DataType],
         accepted: Callable[[pl.Series], bool],
     ) -> pl.DataFrame:
-        """A block parsed as numbers where that loses nothing, and as text where it might."""
+        """Parse a block as numbers where that loses nothing, and as text where it might."""
         if not fields.block:
             return pl.DataFrame(schema=types)
         if any(dtype != _TEXT for dtype in types.values()):
@@ -229,7 +229,7 @@ def parsed(
 
 
 def _is_exact(numbers: pl.Series) -> bool:
-    """Whether numbers that were parsed need no look at their texts."""
+    """Return whether numbers that were parsed need no look at their texts."""
     if numbers.dtype.is_integer():
         return True
     largest = numbers.abs().max()
@@ -305,13 +305,15 @@ def csv_frames(plan: CsvPlan, names: list[str]) -> Iterator[pl.DataFrame]:
 
 
 def _convertible(frame: pl.DataFrame, schema: pl.Schema) -> bool:
-    """Whether no column was parsed as numbers that turned out to be text."""
+    """Return whether no column was parsed as numbers that turned out to be text."""
     types = frame.schema
     return all(types[name] == _TEXT or dtype.is_numeric() for name, dtype in schema.items())
 
 
 def _typed(frame: pl.DataFrame, schema: pl.Schema, plan: CsvPlan) -> pl.DataFrame:
-    """The columns in their final types, from text or from the numbers they were parsed as."""
+    """Return the columns in their final types, from text or from the numbers they were parsed
+    as.
+    """
     types = frame.schema
     return frame.select(
         plan.guesses[name].expression(name) if types[name] == _TEXT else pl.col(name).cast(dtype)
@@ -320,7 +322,9 @@ def _typed(frame: pl.DataFrame, schema: pl.Schema, plan: CsvPlan) -> pl.DataFram
 
 
 def _same_blocks(plan: CsvPlan) -> Iterator[bytes]:
-    """The blocks of the first pass; they need not be checked again if the file is the same."""
+    """Yield the blocks of the first pass; they need not be checked again if the file is the
+    same.
+    """
     blocks = repeated_blocks(plan.path, plan.stamp, quoted=True)
     _, line, body = _head(plan.path, blocks)
     rest = _chain(body, blocks)
@@ -338,7 +342,9 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _head(path: Path, blocks: Iterator[bytes]) -> tuple[CsvReader, int, bytes]:
-    """A reader that knows the header, the line after it, and what follows in these blocks."""
+    """Return a reader that knows the header, the line after it, and what follows in these
+    blocks.
+    """
     whole = b""
     for block in blocks:
         whole += block
@@ -362,7 +368,7 @@ def _after_blank_lines(block: bytes, start: int) -> int:
 
 
 def _record_end(block: bytes, start: int) -> int:
-    """Where the record ends that begins at ``start``, its newline included."""
+    """Return where the record ends that begins at ``start``, its newline included."""
     end = start
     while True:
         end = block.find(b"\n", end) + 1
@@ -373,7 +379,7 @@ def _record_end(block: bytes, start: int) -> int:
 
 
 def _checked(reader: CsvReader, blocks: Iterator[bytes], line: int) -> Iterator[Fields]:
-    """The blocks, after every record was found to have as many fields as the header."""
+    """Yield the blocks, after every record was found to have as many fields as the header."""
     wrong, first, width = 0, 0, len(reader.names)
     for block in blocks:
         fields = reader.fields(block)
@@ -381,8 +387,8 @@ def _checked(reader: CsvReader, blocks: Iterator[bytes], line: int) -> Iterator[
             at = first or line + fields.lines_before(record)
             if reason == WRONG_QUOTES:
                 raise DataError(
-                    f"{reader.source}: the quotes on line {at} do not match: they belong around a "
-                    'whole field, with "" for a quote in it'
+                    f"{reader.source}: unbalanced quotes on line {at}: quotes must enclose a whole "
+                    'field, with "" for a quote inside it'
                 )
             wrong, first = wrong + 1, at
         if not wrong and fields.block:
@@ -391,6 +397,6 @@ def _checked(reader: CsvReader, blocks: Iterator[bytes], line: int) -> Iterator[
     if wrong:
         records = "1 record does" if wrong == 1 else f"{wrong} records do"
         raise DataError(
-            f"{reader.source}: {records} not have {width} fields as the header does; the first is "
-            f"on line {first}. A separator inside a field needs quotes around the field"
+            f"{reader.source}: {records} not have {width} fields like the header; the first is on "
+            f"line {first}. A field that contains the separator must be quoted"
         )

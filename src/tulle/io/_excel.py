@@ -31,7 +31,7 @@ _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_575, 16_384, 32_767
 
 
 def read_excel(source: Source) -> pl.DataFrame:
-    """The table in the only sheet of a workbook, or in the sheet named after ``#``."""
+    """Return the table in the only sheet of a workbook, or in the sheet named after ``#``."""
     name, sheet = split_sheet(source)
     path = existing_file(name)
     reader = _library("fastexcel")
@@ -50,7 +50,7 @@ def read_excel(source: Source) -> pl.DataFrame:
 
 
 def excel_book(frame: pl.DataFrame) -> bytes:
-    """A workbook with one sheet; made in memory, so that no plain copy lies on the disk."""
+    """Return a workbook with one sheet, made in memory so that no plain copy lies on the disk."""
     _refuse_too_large(frame)
     packed = io.BytesIO()
     book = _library("xlsxwriter").Workbook(
@@ -75,21 +75,21 @@ def _sheet(name: str, sheets: list[str], wanted: str | None) -> str:
         return sheets[0]
     if wanted is None:
         raise DataError(
-            f"{name}: has {len(sheets)} sheets: say which, such as '{name}#{sheets[0]}'"
+            f"{name} has {len(sheets)} sheets: choose one, such as '{name}#{sheets[0]}'"
         )
     if wanted not in sheets:
-        raise DataError(f"{name}: has no sheet '{wanted}': {nearest_name(wanted, sheets)}")
+        raise DataError(f"{name} has no sheet '{wanted}': {nearest_name(wanted, sheets)}")
     return wanted
 
 
 def _tidy(book: str, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Names and types that a table would have; what is wholly blank is no column or record."""
+    """Give names and types as a table would have them; drop wholly blank columns and records."""
     columns = []
     for i, (series, name) in enumerate(zip(frame, names), 1):
         filled = series.null_count() < len(series)
         if filled and not name.strip() and i > 1:  # the first may be an index that pandas wrote
             raise DataError(
-                f"{book}: column {i} of the sheet has values and no name: a table begins with one "
+                f"{book}: column {i} of the sheet has values but no name: a table begins with one "
                 "row of names, without a title above it or merged cells in it"
             )
         if filled or name.strip():
@@ -122,7 +122,7 @@ def _typed_time(series: pl.Series) -> pl.Series:
 
 
 def _storable(series: pl.Series) -> pl.Series:
-    """The values as Excel keeps them; what it would change becomes text."""
+    """Return the values as Excel keeps them; what it would change becomes text."""
     dtype = series.dtype
     if dtype.is_integer():
         extremes: list[Any] = [series.min() or 0, series.max() or 0]  # as Python's numbers
@@ -131,7 +131,9 @@ def _storable(series: pl.Series) -> pl.Series:
     if dtype.is_float() or dtype == pl.Decimal:
         numbers = series.cast(pl.Float64).fill_nan(None)
         if numbers.is_infinite().any():
-            raise DataError(f"the column '{series.name}' holds infinities: Excel has none")
+            raise DataError(
+                f"the column '{series.name}' contains infinite values, which Excel cannot store"
+            )
         return numbers
     if dtype == pl.Date:
         known = series.is_between(_FIRST_DAY, _LAST_DAY).all()
@@ -149,27 +151,29 @@ def _storable(series: pl.Series) -> pl.Series:
 def _refuse_too_large(frame: pl.DataFrame) -> None:
     if frame.height > _MOST_ROWS or frame.width > _MOST_COLUMNS:
         raise DataError(
-            f"the table has {frame.height} records and {frame.width} columns: Excel holds "
+            f"the table has {frame.height} records and {frame.width} columns: Excel holds at most "
             f"{_MOST_ROWS} and {_MOST_COLUMNS}; write Parquet or CSV"
         )
     for series in frame:
         if series.dtype == pl.String and (series.str.len_chars() > _LONGEST_TEXT).any():
             raise DataError(
-                f"the column '{series.name}' holds text of more than {_LONGEST_TEXT} characters: "
-                "Excel cannot; write Parquet or CSV"
+                f"the column '{series.name}' contains text longer than {_LONGEST_TEXT} characters, "
+                "which Excel cannot store: write Parquet or CSV"
             )
 
 
 def _refuse_blank_records(frame: pl.DataFrame) -> None:
-    """A row without a value would not come back: to Excel it is no record."""
+    """Refuse rows without a value, which would not come back: Excel does not count them as
+    records.
+    """
     empty = [s.is_null() | (s == "") if s.dtype == pl.String else s.is_null() for s in frame]
     blank = pl.DataFrame([s.alias(str(i)) for i, s in enumerate(empty)]).min_horizontal()
     # between the values of a lone column a blank cell can be nothing but a missing value
     lost = int((blank if frame.width > 1 else blank.tail(1)).sum())
     if lost:
         raise DataError(
-            f"{lost} records have no value in any column: Excel takes them for no records; write "
-            "Parquet or CSV"
+            f"{lost} records have no value in any column: Excel would not count them as records; "
+            "write Parquet or CSV"
         )
 
 
@@ -182,7 +186,7 @@ def _library(name: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps the reader from writing to standard error about columns without a value."""
+    """Keep the reader from writing to standard error about columns without a value."""
     logger = logging.getLogger("fastexcel.types.dtype")
     before, logger.disabled = logger.disabled, True
     try:

@@ -47,7 +47,7 @@ _SQL = re.compile(r"(sqlite|postgresql|postgres)://", re.IGNORECASE)
 
 
 def format_of(source: Source) -> Format:
-    """The format of a table, from its extension or its URI.
+    """Return the format of a table, from its extension or its URI.
 
     >>> format_of("people.csv.gz")
     <Format.CSV: 'CSV'>
@@ -61,31 +61,31 @@ def format_of(source: Source) -> Format:
     found = _EXTENSIONS.get(extension)
     if found is None or (path.suffix == ".gz" and found not in _COMPRESSIBLE):
         raise DataError(
-            f"{display_name(source)}: no known table format. Name it .csv, .csv.gz, .ndjson, "
+            f"{display_name(source)}: unknown table format. Use .csv, .csv.gz, .ndjson, "
             ".ndjson.gz, .parquet, .arrow or .xlsx, or give a URI such as sqlite:///file.db#table"
         )
     return found
 
 
 def is_sql(source: Source) -> bool:
-    """Whether a source is a database URI."""
+    """Return whether a source is a database URI."""
     return isinstance(source, str) and _SQL.match(source) is not None
 
 
 def split_sheet(source: Source) -> tuple[str, str | None]:
-    """The file and the sheet of a workbook: ``book.xlsx#people``."""
+    """Split a workbook's source into file and sheet: ``book.xlsx#people``."""
     name = os.fspath(source)
     cut = name.lower().find(".xlsx#")
     return (name, None) if cut < 0 else (name[: cut + 5], name[cut + 6 :])
 
 
 def is_compressed(source: Source) -> bool:
-    """Whether the name asks for gzip."""
+    """Return whether the name asks for gzip."""
     return os.fspath(source).lower().endswith(".gz")
 
 
 def display_name(source: Source) -> str:
-    """A source as messages, manifests and reports may show it: no password, no query.
+    """Return a source as messages, manifests and reports may show it: no password, no query.
 
     The literals of a query may be cells of the data, the options of a URI may be secrets.
 
@@ -106,29 +106,29 @@ def display_name(source: Source) -> str:
     shown = f"{scheme}://{user.partition(':')[0]}{at}{place}"
     if not selection:
         return shown
-    told = not is_query(selection) and _NO_NAME.search(selection) is None
-    return f"{shown}#{selection if told else 'query'}"
+    is_name = not is_query(selection) and _NO_NAME.search(selection) is None
+    return f"{shown}#{selection if is_name else 'query'}"
 
 
 def is_query(selection: str) -> bool:
-    """Whether what follows the ``#`` of a database URI is a query rather than a table."""
+    """Return whether what follows the ``#`` of a database URI is a query rather than a table."""
     return _QUERY.match(selection) is not None
 
 
 def existing_file(source: Source) -> Path:
-    """The path of a file that can be opened."""
+    """Return the path of a file that can be opened."""
     if "://" in os.fspath(source):
         address = display_name(source).partition("?")[0]
-        raise DataError(
-            f"{address}: is no file: Tulle reads files and databases; download it first"
-        )
+        raise DataError(f"{address}: Tulle cannot read URLs. Download the file first")
     path = Path(source)
     if path.is_dir():
-        raise DataError(f"{path} is a folder: name a file")
+        raise DataError(f"{path} is a folder: give the path of a file")
     if not path.exists():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(f"{path}: no such file")
     if not path.is_file():
-        raise DataError(f"{path} is no regular file, and cannot be read twice: name a file")
+        raise DataError(
+            f"{path} is not a regular file and cannot be read twice: give the path of a file"
+        )
     if not os.access(path, os.R_OK):
         raise DataError(f"{path}: no permission to read it")
     return path
@@ -136,7 +136,7 @@ def existing_file(source: Source) -> Path:
 
 @contextmanager
 def readable_as(source: Source, what: Format) -> Iterator[None]:
-    """Turns whatever a reader raises into an error without a cell of the data in it.
+    """Turn whatever a reader raises into an error without a cell of the data in it.
 
     Readers quote the cells that they stumble over, so their words are not passed on.
     """
@@ -148,6 +148,6 @@ def readable_as(source: Source, what: Format) -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise  # but a panic of polars, which is no Exception, is one of its words
         raise DataError(
-            f"{display_name(source)}: cannot be read as {what} ({type(error).__name__}): "
-            "the file is damaged, cut short or of another format"
+            f"{display_name(source)}: cannot be read as {what} ({type(error).__name__}): the file "
+            "is damaged, truncated or in another format"
         ) from None

@@ -46,7 +46,9 @@ def _unquoted(text: str) -> str:
 def refuse_no_header(source: str, header: str) -> None:
     """Raise if a first line is JSON or ends with a lone CR."""
     if "\r" in _unquoted(header):
-        raise DataError(f"{source}: the lines end with a lone CR: save the file with LF line ends")
+        raise DataError(
+            f"{source}: the lines end with a lone CR: save the file with LF line endings"
+        )
     try:
         value = json.loads(header)
     except (ValueError, RecursionError):
@@ -75,7 +77,7 @@ def refuse_title(source: str, header: Iterable[str | None], filled: Iterable[boo
     if len(unnamed) > 1:
         raise DataError(
             f"{source}: {len(unnamed)} columns, the first of them column {unnamed[0]}, have values "
-            "and no name: a table begins with one line of names, without a title above it"
+            "but no name: a table begins with one line of names, without a title above it"
         )
 
 
@@ -104,7 +106,7 @@ def refuse_record(source: str, records: pl.DataFrame) -> None:
 
 
 def _in_steps(judged: list[pl.Series]) -> bool:
-    """Whether the names count up or down by one, or three or more go up in equal steps."""
+    """Return whether the names count up or down by one, or three or more go up in equal steps."""
     if len(judged) < 2 or not all(series.dtype.is_numeric() for series in judged):
         return False
     first, *others = {round(b - a, 9) for a, b in pairwise(float(s.name) for s in judged)}
@@ -114,7 +116,7 @@ def _in_steps(judged: list[pl.Series]) -> bool:
 def _no_header(source: str) -> DataError:
     return DataError(
         f"{source}: the first line looks like a record: a table begins with the names of its "
-        "columns. Put them before it, or rename columns that are named by a number"
+        "columns. Put them before it, or rename columns whose name is a number"
     )
 
 
@@ -126,7 +128,7 @@ def _number(text: str) -> float | None:
 
 
 def _is_value(name: str, dtype: pl.DataType) -> bool:
-    """Whether a name could stand in a column of this type."""
+    """Return whether a name could stand in a column of this type."""
     if dtype.is_numeric():
         return _number(name) is not None
     guess = ColumnGuess(ALL)
@@ -135,7 +137,9 @@ def _is_value(name: str, dtype: pl.DataType) -> bool:
 
 
 def _within(values: pl.Series) -> bool:
-    """Whether the name lies among the values; a date or boolean above its like does."""
+    """Return whether the name lies among the values; a date or boolean above others of its type
+    does.
+    """
     if not values.dtype.is_numeric():
         return True
     low: Any = values.min()

@@ -60,7 +60,7 @@ class JsonGuess:
         self.guesses: dict[str, ColumnGuess] = {}
 
     def update(self, block: bytes, line: int = 1) -> None:
-        """Take lines into account; those that are no records are refused, if that is noticed."""
+        """Take lines into account; those that are not records are refused, if that is noticed."""
         if self._conforms(block):
             return
         try:
@@ -81,17 +81,21 @@ class JsonGuess:
 
     @property
     def types(self) -> dict[str, TextType | None]:
-        """The types of the columns; as decimals, long numbers would lose their last digits."""
+        """Return the types of the columns; as decimals, long numbers would lose their last
+        digits.
+        """
         types: dict[str, TextType | None] = {}
         for name, dtype in self.raw.items():
             if not name.strip():
-                raise DataError(f"{self.source}: the records have an empty key: name it")
+                raise DataError(f"{self.source}: the records have an empty key: give it a name")
             long = dtype == pl.Float64() and name in self.long
             types[name] = None if long else _PLAIN.get(dtype, self.guesses[name].result)
         return types
 
     def _conforms(self, block: bytes) -> bool:
-        """Whether lines have the types so far, which is found out faster than their types are."""
+        """Return whether lines have the types so far, which is faster to check than to find
+        their types.
+        """
         if not self.raw or pl.Null() in self.raw.values():
             return False
         form = _usual_form(self.types, integer=_EXACT_INTEGER)
@@ -106,7 +110,7 @@ class JsonGuess:
         return True
 
     def _wider(self, name: str, a: pl.DataType, b: pl.DataType) -> pl.DataType:
-        """The narrowest type that holds both."""
+        """Return the narrowest type that holds both."""
         if b.is_nested():
             raise DataError(
                 f"{self.source}: the column '{name}' holds lists or objects: flatten it first"
@@ -120,7 +124,9 @@ class JsonGuess:
         return pl.Float64() if a.is_numeric() and b.is_numeric() else pl.String()
 
     def _diagnosed(self, block: bytes, line: int) -> dict[str, pl.DataType]:
-        """The types of a block that the fast reader refused, or an error with the line at fault."""
+        """Return the types of a block that the fast reader refused, or an error with the line at
+        fault.
+        """
         schema: dict[str, pl.DataType] = {}
         for number, text in enumerate(block.split(b"\n"), line):
             row, reason = parse_json(text)
@@ -135,7 +141,7 @@ class JsonGuess:
 
 
 def _has_long(numbers: pl.Series, block: bytes) -> bool:
-    """Whether there are whole numbers that are not exact as decimals."""
+    """Return whether there are whole numbers that are not exact as decimals."""
     bounds = (numbers.min() or 0, numbers.max() or 0)
     if all(-_EXACT < bound < _EXACT for bound in bounds):  # type: ignore[operator]
         return False
@@ -158,9 +164,9 @@ def parse_json(text: bytes) -> tuple[Row | None, str]:
     except UnicodeDecodeError:
         return None, "not UTF-8"
     except UnicodeEncodeError:
-        return None, "half a surrogate pair in a text"
+        return None, "an unpaired surrogate in a text"
     except _KeyTwice:
-        return None, "a key comes twice"
+        return None, "a key occurs twice"
     except (ValueError, RecursionError):
         return None, "not valid JSON"
     if not isinstance(row, dict) or not row:
@@ -171,7 +177,7 @@ def parse_json(text: bytes) -> tuple[Row | None, str]:
 
 
 class _KeyTwice(Exception):
-    """Nobody knows which of its values is meant."""
+    """A repeated key: it is unclear which of its values is meant."""
 
 
 def _keys_once(pairs: list[tuple[str, Any]]) -> Row:
@@ -200,7 +206,8 @@ _STRING = rf'"(?:[^"\\\x00-\x1f]|{_ESCAPE})*"'
 
 
 def _usual_form(types: Mapping[str, TextType | None], integer: str = _INTEGER) -> str:
-    """An object with the known keys in the known order, each at most once, and fitting values.
+    """Return the pattern of an object with the known keys in the known order, each at most once,
+    and fitting values.
 
     Commas are left to the parser: it refuses what is not JSON.
     """
@@ -215,7 +222,7 @@ def _usual_form(types: Mapping[str, TextType | None], integer: str = _INTEGER) -
 
 
 def _matches(form: str, texts: Sequence[bytes]) -> np.ndarray:
-    """Which lines have a form."""
+    """Return which lines have a form."""
     try:
         lines = pl.Series(texts, dtype=pl.Binary).cast(pl.String)
         return lines.str.contains(form).to_numpy().copy()
@@ -270,7 +277,7 @@ class JsonReader:
         return found._replace(surplus=sum(not row.keys() <= self.types.keys() for row in rows))
 
     def _together(self, texts: Sequence[bytes], usual: np.ndarray) -> pl.DataFrame | None:
-        """The raw values of usual lines; None if the parser refuses them after all."""
+        """Return the raw values of usual lines; None if the parser refuses them after all."""
         chosen = texts if usual.all() else [texts[at] for at in np.flatnonzero(usual).tolist()]
         try:
             raw = pl.read_ndjson(io.BytesIO(b"\n".join(chosen)), schema=self.raw)
@@ -279,7 +286,9 @@ class JsonReader:
         return raw if raw.height == len(chosen) else None
 
     def _checked(self, name: str, values: list[Any], reasons: Reasons) -> pl.Series:
-        """A column of values of lines that are not usual, which must have its type in JSON."""
+        """Return a column from lines of unusual form; its values must have the column's JSON
+        type.
+        """
         kind = self.types[name]
         word = "text" if kind is None else kind.name
         allowed = {type(None), *_PYTHON.get(word, (str,))}
@@ -288,7 +297,7 @@ class JsonReader:
                 reasons.setdefault(place, f"column '{name}' is not of type {word}")
                 values[place] = None
             elif _is_too_large(value, self.raw[name]):
-                reasons.setdefault(place, f"column '{name}' is too large a number")
+                reasons.setdefault(place, f"column '{name}' holds a number that is too large")
                 values[place] = None
         if kind is None:
             values = [v if v is None or type(v) is str else json.dumps(v) for v in values]
@@ -296,7 +305,7 @@ class JsonReader:
 
 
 def _is_too_large(value: Any, dtype: pl.DataType) -> bool:
-    """Whether a whole number does not fit, or would lose its last digits as a decimal."""
+    """Return whether a whole number does not fit, or would lose its last digits as a decimal."""
     if type(value) is not int or dtype == pl.String:
         return False
     return abs(value) > _EXACT if dtype == pl.Float64 else not -(2**63) <= value < 2**63
@@ -319,7 +328,7 @@ class NdjsonPlan:
                     guess.update(block, line)
                 line += block.count(b"\n")
         if not guess.raw:
-            raise DataError(f"{path}: the file is empty: there is no record in it")
+            raise DataError(f"{path}: the file is empty: it holds no records")
         self.types = guess.types
 
     @property

@@ -36,7 +36,7 @@ class Plan:
 
 
 def plan(address: Address, connection: Any) -> Plan:
-    """Finds the types; they are declared, so that no record is read for it."""
+    """Find the types; they are declared, so no record is read."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {address.subquery} LIMIT 0")
         fields = list(cursor.fetch_arrow_table().schema)
@@ -51,7 +51,7 @@ def plan(address: Address, connection: Any) -> Plan:
 
 
 def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:
-    """Creates the table and fills it; the caller commits."""
+    """Create the table and fill it; the caller commits."""
     schema, name = address.table
     mode = "create"
     for frame in frames:
@@ -64,12 +64,12 @@ def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> 
 
 
 def _storable(series: pl.Series) -> pl.Series:
-    """The values, unless they are times of which PostgreSQL would cut off nanoseconds."""
+    """Return the values, unless they are times whose nanoseconds PostgreSQL would cut off."""
     fine = series.dtype == pl.Time or getattr(series.dtype, "time_unit", None) == "ns"
     if fine and (series.to_physical() % 1000 != 0).any():
         raise DataError(
-            f"the column '{series.name}' holds times finer than a microsecond: PostgreSQL cannot; "
-            "round them, or write Parquet"
+            f"the column '{series.name}' holds times finer than a microsecond, which PostgreSQL "
+            "cannot store: round them, or write Parquet"
         )
     return series
 

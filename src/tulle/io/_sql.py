@@ -2,7 +2,7 @@
 
 ::
 
-    sqlite:///clinic.db#visits               a file beside you (four slashes: an absolute path)
+    sqlite:///clinic.db#visits               a file in this folder (four slashes: an absolute path)
     postgresql://ann@db.example/clinic#visits
     postgresql://db.example/clinic#SELECT age, sex FROM visits WHERE year = 2024
 
@@ -48,13 +48,13 @@ class Address:
 
     @property
     def table(self) -> tuple[str | None, str]:
-        """Schema (PostgreSQL only) and name of the table."""
+        """Return the schema (PostgreSQL only) and name of the table."""
         schema, dot, name = self.selection.partition(".")
         return (schema, name) if dot and not self.sqlite else (None, self.selection)
 
     @property
     def subquery(self) -> str:
-        """What to select from."""
+        """Return what to select from."""
         if self.is_query:
             # on a line of its own the bracket is not part of a comment at the end of the query
             return f"({self.selection.strip().rstrip(';')}\n) AS t"
@@ -71,7 +71,7 @@ class Query:
 
 
 def parse(source: str) -> Address:
-    """Takes a database URI apart."""
+    """Take a database URI apart."""
     uri, _, selection = source.partition("#")
     scheme, _, rest = uri.partition("://")
     sqlite = scheme.lower() == "sqlite"
@@ -80,12 +80,12 @@ def parse(source: str) -> Address:
     place = rest[1:] if sqlite else uri
     if sqlite and (not place or place.startswith((":", "file:"))):
         # SQLite would take a database in memory, and what is written there is gone
-        raise DataError(f"{display_name(source)}: name a file: sqlite:///file.db#table")
+        raise DataError(f"{display_name(source)}: give a file: sqlite:///file.db#table")
     return Address(source, sqlite, place, selection.strip())
 
 
 def open_query(source: str) -> Query:
-    """Finds the types of a table or query over all of its records."""
+    """Find the types of a table or query over all of its records."""
     address = parse(source)
     if address.sqlite:
         existing_file(address.place)
@@ -106,14 +106,14 @@ def open_query(source: str) -> Query:
 
 
 def write_rows(frames: Iterable[pl.DataFrame], target: str, *, force: bool = False) -> None:
-    """Writes frames of one schema as one table, in one transaction."""
+    """Write frames of one schema as one table, in one transaction."""
     address = writable(target)
     with transaction(address) as connection:
         put_rows(frames, address, connection, force=force)
 
 
 def writable(target: str) -> Address:
-    """The address of a table that can be written, if the database lets us."""
+    """Return the address of a table that can be written, if the database lets us."""
     address = parse(target)
     if address.is_query or not address.selection:
         raise DataError(f"{address.shown}: name the table to write after a #")
@@ -125,7 +125,7 @@ def writable(target: str) -> Address:
 
 
 def refuse_long(names: Iterable[str]) -> None:
-    """Refuses names that PostgreSQL would cut off in silence."""
+    """Refuse names that PostgreSQL would silently truncate."""
     for name in names:
         if len(name.encode()) > _LONGEST_NAME:
             raise DataError(
@@ -136,7 +136,7 @@ def refuse_long(names: Iterable[str]) -> None:
 
 @contextmanager
 def transaction(address: Address) -> Iterator[Any]:
-    """A connection for writing: all of it or nothing, and no new file for nothing."""
+    """Open a connection for writing: all or nothing, and no new file left behind for nothing."""
     fresh = address.sqlite and not Path(address.place).exists()
     try:
         with connected(address, writing=True) as connection:
@@ -152,7 +152,7 @@ def transaction(address: Address) -> Iterator[Any]:
 def put_rows(
     frames: Iterable[pl.DataFrame], address: Address, connection: Any, *, force: bool
 ) -> None:
-    """Writes a table within a transaction."""
+    """Write a table within a transaction."""
     if has_table(address, connection):
         if not force:
             raise OutputExists(
@@ -163,14 +163,14 @@ def put_rows(
 
 
 def get_rows(address: Address, connection: Any) -> Iterator[pl.DataFrame]:
-    """The records of a table as they are within a transaction."""
+    """Yield the records of a table as they are within a transaction."""
     plan = _dialect(address).plan(address, connection)
     yield plan.schema.to_frame()
     yield from plan.batches(connection, list(plan.schema))
 
 
 def has_table(address: Address, connection: Any) -> bool:
-    """Whether the table is there."""
+    """Return whether the table exists."""
     tables = _tables(address, connection)
     if address.sqlite:  # to which capitals are the same
         return address.selection.lower() in {name.lower() for _, name in tables}
@@ -178,12 +178,12 @@ def has_table(address: Address, connection: Any) -> bool:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it literally."""
+    """Return a name quoted so that SQL takes it literally."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def execute(connection: Any, statement: str) -> list[tuple[Any, ...]]:
-    """Runs a statement and gives its rows, if any."""
+    """Run a statement and return its rows, if any."""
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return list(cursor.fetchall()) if cursor.description else []
@@ -192,7 +192,7 @@ def execute(connection: Any, statement: str) -> list[tuple[Any, ...]]:
 def record_batches(
     connection: Any, statement: str, options: dict[str, str] | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Runs a query and gives its records as they come."""
+    """Run a query and yield its records as they come."""
     with connection.cursor(adbc_stmt_kwargs=options) as cursor:
         cursor.execute(statement)
         for batch in cursor.fetch_record_batch():
@@ -203,7 +203,7 @@ def record_batches(
 
 @contextmanager
 def connected(address: Address, *, writing: bool = False) -> Iterator[Any]:
-    """A connection; what the database says against it is passed on without its words.
+    """Open a connection; errors of the database are passed on without their wording.
 
     They may quote a cell, the query or the password.
     """
@@ -215,10 +215,10 @@ def connected(address: Address, *, writing: bool = False) -> Iterator[Any]:
         # what a killed writer left has to be taken back first, as any reader of SQLite does
         mode = "rw" if Path(f"{place}-journal").exists() else "ro"
         place = f"file:{quote(place)}?mode={mode}"
-    stage = "cannot connect: is the server there, are host, user and password right?"
+    stage = "cannot connect: is the server running, and are host, user and password correct?"
     try:
         with dbapi.connect(place) as connection:
-            stage = "the database refused"
+            stage = "the database reported an error"
             yield connection
     except theirs as error:
         state = getattr(error, "sqlstate", None)
@@ -227,7 +227,7 @@ def connected(address: Address, *, writing: bool = False) -> Iterator[Any]:
 
 
 def _stamps(address: Address) -> list[tuple[int, int]]:
-    """What tells whether an SQLite file was written; PostgreSQL declares its types."""
+    """Return what shows whether an SQLite file was written to; PostgreSQL declares its types."""
     places = [Path(address.place + ending) for ending in ("", "-wal")] if address.sqlite else []
     return [stamp_of(place) for place in places if place.exists() and place.stat().st_size]
 
@@ -240,11 +240,11 @@ def _check_table(address: Address, connection: Any) -> None:
     if not address.selection:
         raise DataError(f"{address.shown}: name a table after a #; {nearest_name('', names)}")
     hint = nearest_name(address.selection, names)
-    raise DataError(f"{address.shown}: there is no such table: {hint}")
+    raise DataError(f"{address.shown}: no such table: {hint}")
 
 
 def _tables(address: Address, connection: Any) -> list[tuple[str | None, str]]:
-    """Tables and views; those that need no schema first."""
+    """Return tables and views; those that need no schema first."""
     if address.sqlite:
         kinds = "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
         statement = f"SELECT name FROM sqlite_master WHERE {kinds} ORDER BY name"

@@ -42,7 +42,7 @@ class Plan:
 
 
 def plan(address: Address, connection: Any) -> Plan:
-    """Looks at the type of every value, and at every text that may be a time."""
+    """Look at the type of every value, and at every text that may be a time."""
     # as a subquery, names that occur twice would be changed in silence
     whole = f"SELECT * FROM {address.subquery} LIMIT 0"
     with connection.cursor() as cursor:
@@ -50,14 +50,14 @@ def plan(address: Address, connection: Any) -> Plan:
         names = [str(column[0]) for column in cursor.description]
     refuse_doubled(address.shown, names)
     stored = _stored_types(address, connection, names)
-    truths = _truth_values(address, connection, stored)
+    booleans = _booleans(address, connection, stored)
     guesses = _guesses(address, connection, stored)
     expressions: dict[str, pl.Expr] = {}
     schema: dict[str, pl.DataType] = {}
     for name, dtype in stored.items():
         guess = guesses.get(name)
         expressions[name], schema[name] = pl.col(name), dtype
-        if name in truths:
+        if name in booleans:
             expressions[name], schema[name] = pl.col(name).cast(pl.Boolean), pl.Boolean()
         elif guess and guess.result:
             expressions[name], schema[name] = guess.expression(name), guess.result.dtype
@@ -65,7 +65,7 @@ def plan(address: Address, connection: Any) -> Plan:
 
 
 def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:
-    """Creates the table and fills it; the caller commits."""
+    """Create the table and fill it; the caller commits."""
     created = False
     for frame in frames:
         if not created:
@@ -91,7 +91,10 @@ def _stored_types(address: Address, connection: Any, names: list[str]) -> dict[s
         for i, name in enumerate(some):
             blob, text, real, integer = flags[4 * i : 4 * i + 4]
             if blob:
-                raise DataError(f"{address.shown}: the column '{name}' holds bytes, not values")
+                raise DataError(
+                    f"{address.shown}: the column '{name}' holds binary data: convert it or leave "
+                    "it out"
+                )
             if text or not (real or integer):
                 types[name] = pl.String()
             else:
@@ -99,18 +102,18 @@ def _stored_types(address: Address, connection: Any, names: list[str]) -> dict[s
     return types
 
 
-def _truth_values(address: Address, connection: Any, stored: dict[str, pl.DataType]) -> set[str]:
-    """The columns of a table that are declared boolean and hold nothing but 0 and 1."""
+def _booleans(address: Address, connection: Any, stored: dict[str, pl.DataType]) -> set[str]:
+    """Return the columns of a table that are declared boolean and hold nothing but 0 and 1."""
     if address.is_query:
         return set()
     declared = execute(connection, f"SELECT name, type FROM pragma_table_info({_text(address)})")
-    truths = set()
+    booleans = set()
     for name, kind in declared:
         if "BOOL" in str(kind).upper() and stored.get(name) == pl.Int64():
             bounds = f"min({quoted(name)}) >= 0 AND max({quoted(name)}) <= 1"
             ((inside,),) = execute(connection, f"SELECT {bounds} FROM {address.subquery}")
-            truths |= {name} if inside else set()
-    return truths
+            booleans |= {name} if inside else set()
+    return booleans
 
 
 def _text(address: Address) -> str:
@@ -135,7 +138,7 @@ def _guesses(
 def _typed_batches(
     address: Address, connection: Any, types: dict[str, pl.DataType]
 ) -> Iterator[pl.DataFrame]:
-    """The records, each column with the type given.
+    """Yield the records, each column with the type given.
 
     The driver takes its types from the first batch and fails at a later value of another one. So
     one record of our own, with the right types, goes ahead of the others and is dropped again.

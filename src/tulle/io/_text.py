@@ -1,7 +1,7 @@
 """Text to records: one splitter for whole files and for streams.
 
 Bytes are cut where a record ends (a newline outside of quotes) and brought to UTF-8. What is
-malformed gets a reason: a whole file is refused for it, a stream refuses the record and goes on.
+malformed gets a reason: a whole file is refused for it, a stream refuses the record and continues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST_RECORD = 64 << 20  # a record longer than this is a quote that was never
 QUOTE, NEWLINE, RETURN = b'"\n\r'
 Reasons = dict[int, str]  # why records are refused, by their place
 _TEXT = pl.String()
-WRONG_QUOTES = "quotes do not match"
+WRONG_QUOTES = "unbalanced quotes"
 TOO_LONG = "longer than 1 MiB"
 
 # UTF-8, or else Windows-1252.
@@ -46,7 +46,7 @@ class Encoding:
         self.name = name
 
     def decide(self, text: bytes) -> None:
-        """Settle the encoding, if it is still open and this text tells."""
+        """Decide the encoding, if it is still open and this text settles it."""
         if self.name is None and not text.isascii():
             self.name = "utf-8" if _is_utf8(text) or _mostly_utf8(text) else "cp1252"
 
@@ -66,7 +66,7 @@ class Encoding:
 
 
 def _mostly_utf8(text: bytes) -> bool:
-    """Whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
+    """Return whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
 
     A few may look so in any Latin-1 text: a capital umlaut before a dash.
     """
@@ -130,7 +130,7 @@ def repeated_blocks(path: Path, stamp: tuple[int, int], *, quoted: bool) -> Iter
 
 
 def _last_record_end(block: bytes, quoted: bool) -> int:
-    """The length of the whole records at the start of a block."""
+    """Return the length of the whole records at the start of a block."""
     if not quoted or b'"' not in block:
         return block.rfind(b"\n") + 1
     codes = np.frombuffer(block, np.uint8)
@@ -139,7 +139,9 @@ def _last_record_end(block: bytes, quoted: bool) -> int:
 
 
 def outside_quotes(codes: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """The marks that are not inside double quotes (a doubled quote closes and opens again)."""
+    """Return the marks that are not inside double quotes (a doubled quote closes and opens
+    again).
+    """
     quotes = codes == QUOTE
     if not quotes.any():
         return marks
@@ -164,20 +166,20 @@ def _read(file: BinaryIO, path: Path, size: int) -> bytes:
     try:
         return file.read(size)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError(f"{path}: the gzip data are damaged or cut short") from None
+        raise DataError(f"{path}: the gzip data is damaged or truncated") from None
 
 
 def _recoded(path: Path, encoding: Encoding, block: bytes, line: int) -> bytes:
-    """A block in UTF-8; a file of two encodings is refused with the line where they meet."""
+    """Return a block in UTF-8; refuse a file of two encodings with the line where they meet."""
     if b"\0" in block:
-        raise DataError(f"{path}: holds zero bytes: this is not a text table")
+        raise DataError(f"{path}: contains NUL bytes: this is not a text table")
     known = encoding.name
     found = encoding.recoded(block)
     if found is not None and not (known == "cp1252" and _mostly_utf8(block)):
         return found
     odd = (at for at, text in enumerate(block.split(b"\n")) if encoding.recoded(text) is None)
     raise DataError(
-        f"{path}: the text is neither UTF-8 nor Windows-1252 (Latin-1) throughout; look at line "
+        f"{path}: the text is neither UTF-8 nor Windows-1252 (Latin-1) throughout; see line "
         f"{line + next(odd, 0)}, and save it as UTF-8"
     )
 
@@ -199,7 +201,7 @@ class Split(NamedTuple):
 
 
 def split_records(block: bytes, longest: int) -> Split:
-    """Cut CSV where records end; lines that are no record are refused as one.
+    """Cut CSV where records end; lines that are not records are refused as one.
 
     That is, if their quotes do not match, or if a quote is not closed within ``longest`` bytes:
     where the block ends must not matter, so it ends what it has opened even if it is closed later.
@@ -235,7 +237,7 @@ def split_records(block: bytes, longest: int) -> Split:
 
 
 def _record_ends(block: bytes) -> tuple[list[int], int]:
-    """Where records end, and where the lines end that are no record (0 if there are none)."""
+    """Return where records end, and where lines end that are not records (0 if there are none)."""
     codes = np.frombuffer(block, np.uint8)
     newlines = codes == NEWLINE
     ends = np.flatnonzero(outside_quotes(codes, newlines))
@@ -253,7 +255,7 @@ def _record_ends(block: bytes) -> tuple[list[int], int]:
 
 
 def wrong_quotes(codes: np.ndarray, marks: np.ndarray, inner: np.ndarray) -> np.ndarray:
-    """The pairs of quotes (where they open and close) that are wrong.
+    """Return the pairs of quotes (where they open and close) that are wrong.
 
     A pair is around a whole field: a separator or a line end is before and behind it, or the quote
     of a next pair, which is then one quote of the text. Or it is inside a bare field, where quotes
@@ -290,10 +292,10 @@ class Records(NamedTuple):
     frame: pl.DataFrame
     places: Ints
     refused: Reasons
-    surplus: int = 0  # lines with keys that are no columns
+    surplus: int = 0  # lines with keys that are not columns
 
     def __repr__(self) -> str:
-        """Counts: a traceback must not show records."""
+        """Show counts only: a traceback must not show records."""
         return f"<{self.frame.height} records, {len(self.refused)} lines refused>"
 
 

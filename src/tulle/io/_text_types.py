@@ -1,9 +1,9 @@
 """Text to types, judged by every value of a column and not by the first hundred.
 
-A column becomes a number, a truth value, a date or a time only if *all* of its values are one;
+A column becomes a number, a boolean, a date or a time only if *all* of its values are one;
 what would lose something on the way stays text: leading zeros (post codes), a leading plus
 (telephone numbers), more digits than a number can hold (cards, accounts), and days and months
-that could be told either way.
+that could be read either way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polars.selectors import by_name
 from tulle.errors import DataError
 from tulle.table.schema import Kind
 
-# Words that stand for a missing value in a column of numbers, truth values or times. In a column
+# Words that stand for a missing value in a column of numbers, booleans or times. In a column
 # of text they stay: NA may be a country, None a surname.
 MISSING_WORDS = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?", "-", ".")
 
@@ -42,7 +42,7 @@ class TextType:
     narrower: TextType | None = None  # whose texts fit too, if their years are those of nanoseconds
 
     def read_with(self, column: pl.Expr, fraction: str | None) -> pl.Expr:
-        """The same as ``read``, and faster, if all texts have this fraction of a second."""
+        """Read like ``read``, but faster, if all texts have this fraction of a second."""
         if fraction is None or "%.f" not in self.form:
             return self.read(column)
         dtype: Any = self.dtype
@@ -76,7 +76,7 @@ class ColumnGuess:
         self.fraction: str | None = None  # the form of all fractions of a second so far
 
     def update(self, values: pl.Series) -> None:
-        """Takes the next values (text, null where a field is empty) into account."""
+        """Take the next values (text, null where a field is empty) into account."""
         values = values.alias("")  # methods of a series look for it by its name, as pl.col does
         missing = values.null_count()
         if not self.candidates or missing == len(values):
@@ -100,12 +100,12 @@ class ColumnGuess:
 
     @property
     def has_values(self) -> bool:
-        """Whether there was more than missing values."""
+        """Return whether there was more than missing values."""
         return self.seen or not self.candidates
 
     @property
     def result(self) -> TextType | None:
-        """The type of the column; None if it is text, or could be two kinds of date."""
+        """Return the type of the column; None if it is text, or could be two kinds of date."""
         if not self.seen or not self.candidates:
             return None
         first = self.candidates[0]
@@ -113,7 +113,7 @@ class ColumnGuess:
         return None if ambiguous else first
 
     def accept(self, numbers: pl.Series) -> bool:
-        """Takes numbers into account that were parsed as ``parsed_as`` and are written as they are.
+        """Take numbers into account that were parsed as ``parsed_as`` and are written as they are.
 
         False if their text has to be looked at after all.
         """
@@ -126,12 +126,12 @@ class ColumnGuess:
 
     @property
     def parsed_as(self) -> pl.DataType:
-        """The type that a parser of text may give the column itself, which is faster."""
+        """Return the type that a parser of text may give the column itself, which is faster."""
         plain = self.result is not None and self.result.name in ("integer", "decimal")
         return self.result.dtype if self.result and plain and not self.cleaned else pl.String()
 
     def expression(self, name: str) -> pl.Expr:
-        """Turns the text of the column into its type."""
+        """Return an expression that turns the text of the column into its type."""
         column = named(name)
         if self.result is None:
             return column
@@ -139,12 +139,12 @@ class ColumnGuess:
 
 
 def named(name: str) -> pl.Expr:
-    """The column of this very name: ``pl.col`` takes ``*`` and ``^...$`` for patterns."""
+    """Return the column of exactly this name: ``pl.col`` takes ``*`` and ``^...$`` for patterns."""
     return by_name(name).as_expr()
 
 
 def clean(column: pl.Expr) -> pl.Expr:
-    """Without surrounding spaces; missing words become null."""
+    """Strip surrounding spaces; words for missing become null."""
     stripped = column.str.strip_chars(" \t")
     return pl.when(~stripped.is_in(MISSING_WORDS)).then(stripped)
 
@@ -163,7 +163,9 @@ def _fitting(candidates: tuple[TextType, ...], values: pl.Series) -> tuple[TextT
 
 
 def _years_of_nanoseconds(values: pl.Series) -> bool:
-    """Whether texts that begin with a year of four digits lie where 64 bits of them reach."""
+    """Return whether texts that begin with a four-digit year lie within the range of 64-bit
+    nanoseconds.
+    """
     return str(values.min()) >= "1678" and str(values.max()) < "2262"
 
 
@@ -221,7 +223,7 @@ def _temporal(
 
 
 def _fraction(values: pl.Series) -> str:
-    """The form of the fractions of a second; a fixed one if all texts are of one length."""
+    """Return the form of the fractions of a second; a fixed one if all texts are of one length."""
     first, lengths = str(values.first()), values.str.len_bytes()
     digits = re.search(r":[0-9]{2}:[0-9]{2}(?:\.([0-9]+))?$", first)
     if digits is None or lengths.min() != lengths.max():
@@ -233,7 +235,9 @@ _YEAR = r"(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"  # the year 0 
 
 
 def _time_stamps() -> list[TextType]:
-    """ISO 8601 with T or a space, with or without seconds, fraction and offset (then UTC)."""
+    """Return the types of ISO 8601 texts with T or a space, with or without seconds, fraction and
+    offset (then UTC).
+    """
     made: dict[tuple[str, str], TextType] = {}
     for unit, digits in (("us", 6), ("ns", 9)):
         for gap in "T ":
@@ -263,7 +267,7 @@ _WRITTEN = (
 
 
 def _written_time_stamps() -> list[TextType]:
-    """The same with a time behind it, of a clock with 24 hours or with AM and PM."""
+    """Return the types of written dates with a time, on a 24-hour clock or with AM and PM."""
     minutes, seconds = "[0-9]{1,2}:[0-9]{2}", "[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
     clocks = (
         (rf"{seconds}(?:\.[0-9]{{1,6}})?", "%H:%M:%S%.f"),
@@ -329,7 +333,7 @@ def restored_type(name: str, place: int) -> TextType | None:
     """Return the type that was saved; this version of Tulle may not have it."""
     found = ALL[place] if 0 <= place < len(ALL) else _PLAIN.get(name)
     if name != ("text" if found is None else found.name):
-        raise DataError("the state was made by another version: its types are unknown")
+        raise DataError("the state was written by another version of Tulle: its types are unknown")
     return found
 
 

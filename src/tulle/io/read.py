@@ -92,7 +92,7 @@ def read_batches(
 
 
 def read_schema(source: Source) -> pl.Schema:
-    """Names and types of the columns."""
+    """Return names and types of the columns."""
     return _open(source).schema
 
 
@@ -105,7 +105,7 @@ class _Opened:
 
 
 def _open(source: Source, *, hold: bool = False) -> _Opened:
-    """Finds the types; ``hold``: there is memory for the whole table meanwhile."""
+    """Find the types; ``hold``: there is memory for the whole table meanwhile."""
     kind = format_of(source)
     if kind is Format.SQL:
         from tulle.io._sql import open_query
@@ -132,7 +132,7 @@ def _open(source: Source, *, hold: bool = False) -> _Opened:
 
 
 def _streamed(source: Source, kind: Format, lazy: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """The frames of a lazy query, in order; the one place that uses the unstable method."""
+    """Yield the frames of a lazy query, in order; the one place that uses the unstable method."""
     with readable_as(source, kind):
         yield pl.DataFrame(schema=lazy.collect_schema())
         yield from lazy.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, lazy=True)
@@ -143,16 +143,16 @@ def _chosen(source: Source, schema: pl.Schema, columns: Sequence[str] | None) ->
     if columns is None:
         return list(schema)
     if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
-        raise ParameterError("'columns' must be a list of names, each of them once, or None")
+        raise ParameterError("'columns' must be a list of distinct names, or None")
     for name in columns:
         if name not in schema:
             hint = nearest_name(name, schema)
-            raise DataError(f"{display_name(source)}: has no column '{name}': {hint}")
+            raise DataError(f"{display_name(source)} has no column '{name}': {hint}")
     return list(columns)
 
 
 def rebatched(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """The same records in frames of exactly ``rows``, the last one excepted."""
+    """Yield the same records in frames of exactly ``rows``, except for the last one."""
     held: list[pl.DataFrame] = []
     count, given = 0, False
     for frame in frames:
@@ -182,7 +182,7 @@ _WITHOUT_TYPES = (Format.CSV, Format.NDJSON)  # NDJSON has no dates
 def read_like(
     source: Source, model: pl.DataFrame, origin: Source, columns: list[str] | None = None
 ) -> pl.DataFrame:
-    """A whole table, its columns in the types of those of ``model``, which was read from
+    """Read a whole table, its columns in the types of those of ``model``, which was read from
     ``origin``; columns whose values do not allow it keep the type they were read in.
     """
     table = read_table(source, columns)
@@ -201,9 +201,9 @@ def read_like(
 def codes_as_text(
     tables: list[pl.DataFrame], sources: Iterable[Source], names: Iterable[str]
 ) -> list[pl.DataFrame]:
-    """The tables, with the named columns as text where one of the tables has them as text.
+    """Return the tables, with the named columns as text where one of the tables has them as text.
 
-    Only whole numbers from CSV are told as they were written; others stay what they are.
+    Only whole numbers from CSV are shown as they were written; others stay what they are.
     """
     typed = any(format_of(source) is not Format.CSV for source in sources)
     mixed = [
@@ -222,7 +222,9 @@ def codes_as_text(
 
 
 def _differ(a: pl.DataType, b: pl.DataType) -> bool:
-    """Whether two types are of different sorts: numbers are one sort, so are days and moments."""
+    """Return whether two types are of different sorts: numbers are one sort, and so are days and
+    moments.
+    """
     alike = (a.is_numeric() and b.is_numeric()) or any(
         isinstance(a, sort) and isinstance(b, sort) for sort in (_WORDS, _DAYS)
     )
@@ -230,7 +232,7 @@ def _differ(a: pl.DataType, b: pl.DataType) -> bool:
 
 
 def _texts(source: Source, names: list[str]) -> pl.DataFrame:
-    """Columns as they are written."""
+    """Return columns as they are written."""
     path = existing_file(source)
     if format_of(source) is Format.CSV:
         plan = plan_csv(path)
@@ -244,7 +246,7 @@ def _texts(source: Source, names: list[str]) -> pl.DataFrame:
 
 
 def _forms(origin: Source) -> dict[str, TextType | None]:
-    """How the texts of the model were read."""
+    """Return how the texts of the model were read."""
     if format_of(origin) not in _WITHOUT_TYPES:
         return {}
     if format_of(origin) is Format.NDJSON:
@@ -253,7 +255,7 @@ def _forms(origin: Source) -> dict[str, TextType | None]:
 
 
 def _taken(texts: pl.Series, dtype: pl.DataType, form: TextType | None) -> pl.Series | None:
-    """The texts in the type of the model; None if they do not allow it."""
+    """Return the texts in the type of the model; None if they do not allow it."""
     if isinstance(dtype, _WORDS):
         return texts
     if form is None or texts.dtype != pl.String:

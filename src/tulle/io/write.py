@@ -80,7 +80,7 @@ def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool
 
 
 def put_table(frame: pl.DataFrame, file: BinaryIO, name: Source) -> None:
-    """Writes a table into an open file, in the format of ``name``."""
+    """Write a table into an open file, in the format of ``name``."""
     put_batches([frame], file, name)
 
 
@@ -91,7 +91,7 @@ def put_batches(
     *,
     words: dict[str, str] | None = None,
 ) -> None:
-    """Writes frames of one schema into an open file, in the format of ``name``.
+    """Write frames of one schema into an open file, in the format of ``name``.
 
     What is on its way into a database goes as Arrow. ``words`` go into the metadata of Parquet,
     the format that has a place for them.
@@ -113,19 +113,19 @@ def put_batches(
 
 
 def flat(frame: pl.DataFrame, kind: Format) -> pl.DataFrame:
-    """The columns with types that a format of flat values knows."""
+    """Return the columns in types that a format of flat values knows."""
     return frame.with_columns(_flat(series, kind) for series in frame)
 
 
 def refuse_alike(names: Iterable[str], kind: Format) -> None:
-    """Refuses names that differ in capitals only, or are blank, where a format cannot."""
+    """Refuse names that differ only in case, or are blank, where the format does not allow it."""
     seen: dict[str, str] = {}
     for name in names:
         first = seen.setdefault(name.lower(), name)
         if first is not name:
             raise DataError(
-                f"{kind} takes the column names '{first}' and '{name}' for one: rename one, or "
-                "write Parquet or CSV"
+                f"{kind} does not distinguish the column names '{first}' and '{name}': rename one, "
+                "or write Parquet or CSV"
             )
         if not name.strip():
             raise DataError(f"a column has no name: {kind} needs one; rename it")
@@ -135,7 +135,7 @@ def _flat(series: pl.Series, kind: Format) -> pl.Series:
     dtype = series.dtype
     if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
         raise DataError(
-            f"the column '{series.name}' holds lists, objects or bytes: {kind} cannot; "
+            f"the column '{series.name}' holds lists, objects or bytes, which {kind} cannot store: "
             "write Parquet or Arrow"
         )
     if dtype == pl.Duration:
@@ -146,7 +146,9 @@ def _flat(series: pl.Series, kind: Format) -> pl.Series:
         return _whole_of_64_bits(series)
     if kind is Format.NDJSON and (dtype.is_float() or dtype.is_decimal()):
         if dtype.is_float() and series.is_infinite().any():
-            raise DataError(f"the column '{series.name}' holds infinities: JSON has none")
+            raise DataError(
+                f"the column '{series.name}' contains infinite values, which JSON cannot store"
+            )
         return series.cast(pl.Float64) if dtype.is_decimal() else series
     return series
 
@@ -155,8 +157,8 @@ def _whole_of_64_bits(series: pl.Series) -> pl.Series:
     signed = series.cast(pl.Int64, strict=False)
     if signed.null_count() > series.null_count():
         raise DataError(
-            f"the column '{series.name}' holds whole numbers beyond 64 bits with a sign: a "
-            "database cannot; write Parquet, or convert it to text"
+            f"the column '{series.name}' holds whole numbers beyond signed 64 bits, which a "
+            "database cannot store: write Parquet, or convert it to text"
         )
     return signed
 
@@ -194,7 +196,7 @@ def _separator(name: Source) -> str:
 
 
 def _header(names: list[str], separator: str) -> str:
-    """Names with anything in them that readers take for a separator are quoted."""
+    """Return a header in which names with anything that readers take for a separator are quoted."""
     plain = (bool(re.fullmatch(r"[^,;|\t\r\n\"]+", name)) for name in names)
     quoted = ('"' + name.replace('"', '""') + '"' for name in names)
     return separator.join(n if bare else q for n, bare, q in zip(names, plain, quoted)) + "\n"
@@ -221,7 +223,9 @@ def _put_binary(
 
 @contextmanager
 def _writing(name: Source, kind: Format) -> Iterator[None]:
-    """Says in plain words that a file cannot be written; writers quote cells in theirs."""
+    """Report in plain words that a file cannot be written; the writers' own messages quote
+    cells.
+    """
     try:
         yield
     except TulleError:

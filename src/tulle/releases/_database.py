@@ -1,6 +1,6 @@
 """A release as two tables of a database, written in one transaction.
 
-The table ``visits`` has its manifest beside it, in the only row of ``visits_manifest``. The digest
+The table ``visits`` has its manifest next to it, in the only row of ``visits_manifest``. The digest
 is taken of the records as the database gives them back, in any order: a database has none.
 """
 
@@ -37,14 +37,14 @@ _COLUMN = "manifest"
 
 
 def manifest_table(target: str) -> str:
-    """Where the manifest of a table is."""
+    """Return where the manifest of a table is."""
     return f"{target}_manifest"
 
 
 def check_target(
     target: str, *, sources: tuple[str | os.PathLike[str], ...] = (), force: bool = False
 ) -> None:
-    """Refuses a source as the output, and what exists.
+    """Refuse to write over a source or anything that exists.
 
     ``force`` replaces a release, and nothing that is not one: a table of the source could hide
     behind a query, a view or another name of the server.
@@ -60,13 +60,15 @@ def check_target(
         raise OutputExists(f"{address.shown} exists already: pass --force to replace it")
     if there != known:
         place = address if there else beside
-        raise OutputExists(f"{place.shown} exists already and is no release: choose another name")
+        raise OutputExists(
+            f"{place.shown} exists already and is not a release: choose another name"
+        )
 
 
 def write(
     target: str, put: Callable[[BinaryIO], None], manifest: Manifest, *, force: bool = False
 ) -> Manifest:
-    """Writes both tables, or none."""
+    """Write both tables, or none."""
     address, beside = writable(target), writable(manifest_table(target))
     with tempfile.TemporaryFile() as file:  # it has no name: nothing is left if we are killed
         put(file)
@@ -91,7 +93,7 @@ def has_manifest(target: str) -> bool:
 def read_manifest(target: str) -> Manifest:
     address, beside = parse(target), parse(manifest_table(target))
     if address.is_query:
-        raise DataError(f"{address.shown} is no release: name a table")
+        raise DataError(f"{address.shown} is a query, not a release: name the table of a release")
     if not has_manifest(target):
         raise DataError(
             f"{address.shown} has no manifest (table {beside.selection}): it is not a release"
@@ -111,7 +113,7 @@ def digest_of(target: str) -> str:
 
 
 def digest_of_rows(frames: Iterable[pl.DataFrame]) -> str:
-    """SHA-256 of the column names and of the sorted digests of the records."""
+    """Return the SHA-256 of the column names and of the sorted digests of the records."""
     names: list[str] = []
     records: list[bytes] = []
     for frame in frames:
@@ -123,7 +125,7 @@ def digest_of_rows(frames: Iterable[pl.DataFrame]) -> str:
 
 
 def _exact(series: pl.Series) -> pl.Series:
-    """Whole numbers and text, which every version of every library writes alike."""
+    """Return whole numbers and text, which every version of every library writes alike."""
     if series.dtype.is_float():
         numbers = series.cast(pl.Float64)
         bits = pl.Series(series.name, numbers.fill_null(0.0).to_numpy().view(np.int64))
@@ -153,18 +155,20 @@ def _refuse_source(address: Address, source: str | os.PathLike[str]) -> None:
         return
     other = parse(str(source))
     if _database(other) == _database(address) and _may_read(other, address.table):
-        raise TulleError(f"{address.shown} is the source itself: a release needs a name of its own")
+        raise TulleError(
+            f"{address.shown} is the source table: choose another name for the release"
+        )
 
 
 def _database(address: Address) -> str:
-    """A database by one name, as far as names tell."""
+    """Return one name for a database, as far as names tell."""
     if address.sqlite:
         return os.path.realpath(address.place)
     return address.place.partition("?")[0]
 
 
 def _may_read(source: Address, table: tuple[str | None, str]) -> bool:
-    """Whether a table, or the manifest beside it, may be what a source reads."""
+    """Return whether a source may read a table or the manifest next to it."""
     schema, name = table
     if source.is_query:
         mentioned = rf"\b{re.escape(name)}(?:_manifest)?\b"

@@ -1,11 +1,11 @@
 """A release as two files.
 
-``release.parquet`` has its manifest beside it, ``release.parquet.manifest.json``. The manifest is
+``release.parquet`` has its manifest next to it, ``release.parquet.manifest.json``. The manifest is
 put down first under the name ``.next``, then the data takes its name (this is the moment at which
 the release exists), then the manifest takes its own. A run that is killed in between is completed
 or undone by :func:`settle`, which reading, verifying and writing call first: what there is
 afterwards is the old release or the new one, never a mixture. Meanwhile the folder is locked, so
-that nobody undoes what a living run is about to complete.
+that no other run undoes what a live one is about to complete.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tulle.releases.manifest import Manifest
 
 
 def manifest_path(release: str | os.PathLike[str]) -> Path:
-    """Where the manifest of a release is."""
+    """Return where the manifest of a release is."""
     path = Path(release)
     if not path.name:
-        raise DataError(f"'{release}' is no file: name the file of a release")
+        raise DataError(f"'{release}' is not a file: give the path of a release")
     return path.with_name(path.name + ".manifest.json")
 
 
@@ -44,7 +44,7 @@ def check_target(
     sources: tuple[str | os.PathLike[str], ...] = (),
     force: bool = False,
 ) -> None:
-    """Refuses a source as the output, and what exists unless ``force``."""
+    """Refuse to write over a source, or over what exists unless ``force``."""
     for source in sources:
         refuse_same(source, path)
         refuse_same(source, manifest_path(path))
@@ -59,7 +59,7 @@ def write(
     *,
     force: bool = False,
 ) -> Manifest:
-    """Writes both files, or none."""
+    """Write both files, or none."""
     target, beside = Path(path), manifest_path(path)
     settle(target)
     with ExitStack() as until_both_are_named:
@@ -76,7 +76,7 @@ def write(
 
 
 def settle(path: str | os.PathLike[str]) -> None:
-    """Completes or undoes what a killed run left between its two steps."""
+    """Complete or undo what a killed run left between its two steps."""
     beside = manifest_path(path)
     staged = _next(beside)
     for file in (path, beside, staged):

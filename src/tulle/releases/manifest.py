@@ -83,7 +83,7 @@ class Manifest:
 
     @property
     def holds(self) -> bool:
-        """Whether something was verified, and nothing of it failed."""
+        """Return whether something was verified, and nothing of it failed."""
         return bool(self.verified) and all(_holds(value) for value in self.verified.values())
 
     def completed(self, **output: Any) -> Manifest:
@@ -141,17 +141,20 @@ class Manifest:
         try:
             found = cls(**json.loads(text))
         except (ValueError, TypeError):
-            raise DataError(f"{place} is not a manifest of Tulle") from None
+            raise DataError(f"{place} is not a Tulle manifest") from None
         if isinstance(found.format, int) and found.format > FORMAT:
-            raise DataError(f"{place} has format {found.format}: this Tulle reads up to {FORMAT}")
+            raise DataError(
+                f"{place} has format {found.format}: this version of Tulle reads formats up to "
+                f"{FORMAT}"
+            )
         sections = [getattr(found, part.name) for part in fields(cls) if "Mapping" in part.type]
         if found.format != FORMAT or not all(isinstance(part, dict) for part in sections):
-            raise DataError(f"{place} is not a manifest of Tulle")
+            raise DataError(f"{place} is not a Tulle manifest")
         return found
 
 
 def _holds(value: Any) -> bool:
-    """Counts and words were looked at and stand for themselves; a no or a nothing does not hold."""
+    """Return whether a finding holds; counts and words do, false and nothing do not."""
     if isinstance(value, Mapping):
         return _holds(value.get("holds", True))
     if isinstance(value, list | tuple):

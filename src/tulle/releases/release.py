@@ -22,7 +22,7 @@ def write_release(
     sources: tuple[Place, ...] = (),
     force: bool = False,
 ) -> Manifest:
-    """Writes data and manifest, or nothing; gives the completed manifest back.
+    """Write data and manifest, or nothing; return the completed manifest.
 
     ``write`` puts the data into a binary file. A manifest without a verified guarantee is refused:
     no guarantee, no output.
@@ -36,14 +36,14 @@ def write_release(
 
 
 def check_target(path: Place, *, sources: tuple[Place, ...] = (), force: bool = False) -> None:
-    """Refuses a bad output before any work is done for it."""
+    """Refuse a bad output before any work is done for it."""
     if split_sheet(path)[1] is not None:
-        raise ParameterError(f"a release is a file of its own, not a sheet of one: got '{path}'")
+        raise ParameterError(f"a release is a whole file, not a sheet of a workbook: got '{path}'")
     _kind(path).check_target(path, sources=sources, force=force)
 
 
 def has_manifest(path: Place) -> bool:
-    """Whether a table is a release: whether there is a manifest beside it."""
+    """Return whether a table is a release, that is, has a manifest next to it."""
     found: bool = _kind(path).has_manifest(path)
     return found
 
@@ -112,7 +112,7 @@ def verify_release(path: Place) -> list[dict[str, Any]]:
 
 
 def _compared(path: Place) -> tuple[Manifest, bool]:
-    """The manifest, and whether the data are those it speaks of; both may be replaced meanwhile."""
+    """Return the manifest, and whether the data match it; both may be replaced meanwhile."""
     kind, found = _kind(path), read_manifest(path)
     while (same := kind.digest_of(path) == found.output.get("sha256")) is False:
         again = read_manifest(path)
@@ -123,7 +123,7 @@ def _compared(path: Place) -> tuple[Manifest, bool]:
 
 
 def _kind(path: Place) -> ModuleType:
-    """The module for this kind of release; the database's is loaded only if there is one."""
+    """Return the module for this kind of release; the database's is loaded only if there is one."""
     if is_sql(path):
         from tulle.releases import _database as database
 
@@ -134,7 +134,7 @@ def _kind(path: Place) -> ModuleType:
 
 
 def _said(name: str, value: Any) -> str:
-    """A verified promise in a few words: tables of it stay in the manifest."""
+    """Summarise a verified promise in a few words; its tables stay in the manifest."""
     if value is True or isinstance(value, list | Mapping):
         return name
     return f"{name} {value}"

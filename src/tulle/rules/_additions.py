@@ -31,7 +31,7 @@ def best_adding(
     keep: Sequence[Codes],
     rng: np.random.Generator,
 ) -> Edits:
-    """The edits, additions among them, that lose the fewest rules."""
+    """Return the edits, additions among them, that lose the fewest rules."""
 
     def harm(edits: Edits) -> tuple[int, float, float]:
         released = edits.apply(sensitive.baskets)
@@ -58,7 +58,9 @@ def _plans(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> It
 def _mixed(
     sensitive: Sensitive, impact: Impact, growing: list[int], rng: np.random.Generator
 ) -> Edits | None:
-    """Removals for the other rules, then additions for the growing ones, until all are hidden."""
+    """Plan removals for the other rules, then additions for the growing ones, until all are
+    hidden.
+    """
     others = [r for r in range(len(sensitive)) if r not in growing]
     edits = Edits.none(sensitive.baskets)
     if others:
@@ -77,7 +79,7 @@ def _mixed(
 
 
 def _grow_antecedent(sensitive: Sensitive, edits: Edits, r: int) -> None:
-    """Gives a rule's antecedent to baskets without its consequent, the least changed first."""
+    """Add a rule's antecedent to baskets without its consequent, the least changed first."""
     counts = EditedCounts(sensitive, edits)
     left, sure = sensitive.antecedent[r], sensitive.confidence[r]
     assert sure is not None
@@ -102,7 +104,7 @@ def _add(edits: Edits, counts: EditedCounts, rows: Ints, items: Codes) -> None:
 
 
 def _take_consequent(sensitive: Sensitive, edits: Edits, r: int) -> None:
-    """Takes an item of a rule's consequent out of the shortest baskets that always had it."""
+    """Remove an item of a rule's consequent from the shortest baskets that always had it."""
     counts = EditedCounts(sensitive, edits)
     rows, item = counts.rows(sensitive.whole[r]), sensitive.consequent[r][0]
     antecedent = len(counts.rows(sensitive.antecedent[r]))
@@ -129,7 +131,7 @@ def _take_consequent(sensitive: Sensitive, edits: Edits, r: int) -> None:
 
 
 def blocking(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """Blocks items of the shortest supporting baskets until every rule is uncertain enough."""
+    """Block items of the shortest supporting baskets until every rule is uncertain enough."""
     baskets = sensitive.baskets
     edits = Edits.none(baskets)
     edits.blocked = np.zeros(len(baskets.items), dtype=bool)
@@ -141,7 +143,7 @@ def blocking(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
 
 
 def sure_rows(sensitive: Sensitive, blocked: np.ndarray, items: tuple[int, ...]) -> Ints:
-    """Baskets that hold all of some items beyond doubt."""
+    """Return the baskets that certainly hold all of some items."""
     rows = sensitive.baskets.rows_with(items)
     for item in items:
         rows = rows[~blocked[sensitive.baskets.cells_at(rows, item)]]
@@ -149,7 +151,9 @@ def sure_rows(sensitive: Sensitive, blocked: np.ndarray, items: tuple[int, ...])
 
 
 def _visible(sensitive: Sensitive, blocked: np.ndarray) -> list[int]:
-    """Rules that can still be mined: blocking for one rule can bring another one back."""
+    """Return the rules that can still be mined: blocking for one rule can bring another one
+    back.
+    """
     return [
         r for r in range(len(sensitive)) if not sensitive.hidden(r, *_sure(sensitive, blocked, r))
     ]
@@ -161,7 +165,7 @@ def _sure(sensitive: Sensitive, blocked: np.ndarray, r: int) -> tuple[int, int]:
 
 
 def _block_rule(sensitive: Sensitive, blocked: np.ndarray, r: int) -> None:
-    """The cheaper of: the rule's top item for support, the consequent's for confidence."""
+    """Choose the cheaper of: the rule's top item for support, the consequent's for confidence."""
     baskets = sensitive.baskets
     rows = sure_rows(sensitive, blocked, sensitive.whole[r])
     counts = _sure(sensitive, blocked, r)
@@ -175,7 +179,7 @@ def _block_rule(sensitive: Sensitive, blocked: np.ndarray, r: int) -> None:
 
 
 def _add_decoys(sensitive: Sensitive, edits: Edits, rng: np.random.Generator) -> None:
-    """Opens as many empty cells of each item, where a basket holds most of a rule with it."""
+    """Block as many empty cells of each item, where a basket holds most of a rule with it."""
     baskets = sensitive.baskets
     assert edits.blocked is not None
     blocked = np.bincount(baskets.items[edits.blocked], minlength=len(baskets.names))
@@ -190,7 +194,7 @@ def _add_decoys(sensitive: Sensitive, edits: Edits, rng: np.random.Generator) ->
 
 
 def _likeness(sensitive: Sensitive, item: int) -> Floats:
-    """For each basket, how much of the rest of a rule with the item it holds, at most."""
+    """Return, for each basket, how much of the rest of a rule with the item it holds, at most."""
     baskets = sensitive.baskets
     most = np.zeros(len(baskets))
     for items in (whole for whole in sensitive.whole if item in whole):

@@ -21,19 +21,19 @@ Choice = Callable[[int, Ints], Ints]
 
 
 def minfia(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """The victim is the rule's rarest item."""
+    """Remove the rule's rarest item."""
     return _remove(sensitive, _constant([_rarest(sensitive, items) for items in sensitive.whole]))
 
 
 def maxfia(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """The victim is the rule's most frequent item."""
+    """Remove the rule's most frequent item."""
     counts = sensitive.baskets.counts
     most = [max(items, key=lambda item: (counts[item], -item)) for items in sensitive.whole]
     return _remove(sensitive, _constant(most))
 
 
 def rra(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """Victims in turn: the next item of the rule for each next basket."""
+    """Remove the items in turn: the next item of the rule for each next basket."""
     return _remove(
         sensitive,
         lambda r, rows: np.resize(np.array(sensitive.whole[r], dtype=np.int64), len(rows)),
@@ -41,19 +41,21 @@ def rra(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
 
 
 def ra(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """Victims at random."""
+    """Remove an item at random."""
     return _remove(
         sensitive, lambda r, rows: rng.choice(np.array(sensitive.whole[r]), size=len(rows))
     )
 
 
 def iga(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """The victim is the item that the rule shares with its group; crowded baskets first."""
+    """Remove the item that the rule shares with its group; crowded baskets first."""
     return _remove(sensitive, _constant(group_labels(sensitive)), crowded_first=True)
 
 
 def naive(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """All items of the rule go; of a basket that holds nothing else, the most frequent stays."""
+    """Remove all items of the rule; of a basket that holds nothing else, the most frequent
+    stays.
+    """
     baskets, edits = sensitive.baskets, Edits.none(sensitive.baskets)
     left = baskets.lengths.copy()
     for r, items in enumerate(sensitive.whole):
@@ -68,7 +70,7 @@ def naive(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
 
 
 def group_labels(sensitive: Sensitive) -> list[int]:
-    """IGA's victims: rules that share an item form a group, each rule ends in one group."""
+    """Return IGA's victims: rules that share an item form a group, each rule ends in one group."""
     counts = sensitive.baskets.counts
     members: dict[int, set[int]] = {}
     for r, items in enumerate(sensitive.whole):
@@ -122,7 +124,7 @@ Step = Callable[[Sensitive, Edits, int], None]
 
 
 def algo1a(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """Raises the antecedent's support: adds its missing items to baskets that hold some of it.
+    """Increase the antecedent's support: add its missing items to baskets that hold some of it.
 
     The only algorithm that adds items: the release then says of people what is not true.
     """
@@ -130,7 +132,7 @@ def algo1a(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
 
 
 def algo1b(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """Takes the rarest item of the consequent away."""
+    """Remove the rarest item of the consequent."""
     return _until_hidden(
         sensitive,
         range(len(sensitive)),
@@ -139,7 +141,7 @@ def algo1b(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
 
 
 def algo2a(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """Takes the rarest item of the rule away."""
+    """Remove the rarest item of the rule."""
     return _until_hidden(
         sensitive,
         range(len(sensitive)),
@@ -148,7 +150,7 @@ def algo2a(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
 
 
 def algo2b(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
-    """Hides the rules' itemsets by support, large and frequent ones first, by their top item."""
+    """Hide the rules' itemsets by support, large and frequent ones first, by their top item."""
     support = [len(rows) for rows in sensitive.rows]
     order = sorted(range(len(sensitive)), key=lambda r: (-len(sensitive.whole[r]), -support[r], r))
 
@@ -163,7 +165,7 @@ def algo2b(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
 def removals_needed(
     support: int, antecedent: int, limit: int, sure: Fraction | None, *, lowers_antecedent: bool
 ) -> int:
-    """How many supporting baskets must lose an item until the rule is hidden.
+    """Return how many supporting baskets must lose an item until the rule is hidden.
 
     If the item belongs to the antecedent, each removal lowers that support too, and with it what
     confidence gains: (support - n) / (antecedent - n) instead of (support - n) / antecedent.
@@ -266,7 +268,7 @@ def swa(
     window: int | None = None,
     victim: str = "transaction",
 ) -> Edits:
-    """The shortest baskets of each window lose the item that most sensitive rules share."""
+    """Remove from the shortest baskets of each window the item that most sensitive rules share."""
     kept = slide(
         sensitive.baskets,
         sensitive.whole,

@@ -16,7 +16,7 @@ from tulle._jit import kernel
 
 @kernel
 def preorder(parent: Any) -> Any:
-    """The nodes in preorder, and in that order the end of each one's subtree."""
+    """Return the nodes in preorder, and in that order the end of each one's subtree."""
     n = len(parent)
     starts = np.zeros(n + 1, dtype=np.int64)
     for node in range(1, n):
@@ -55,7 +55,7 @@ def preorder(parent: Any) -> Any:
 def lost_supports(
     indptr: Any, items: Any, kept: Any, rows: Any, item: Any, after: Any, single: Any, n_items: int
 ) -> Any:
-    """How many of some baskets supported each set, and no longer do."""
+    """Count how many of some baskets supported each set and no longer do."""
     lost = np.zeros(len(item), dtype=np.int32)
     state = np.zeros(n_items, dtype=np.int8)  # 0 not in the basket, 1 held, 2 taken away
     for row in rows:
@@ -87,7 +87,9 @@ def removal_costs(
     indptr: Any, items: Any, kept: Any, rows: Any, item: Any, after: Any, single: Any, n_items: int,
     weight: Any, column: Any, n_columns: int,
 ) -> Any:  # fmt: skip
-    """For each basket and each item with a column: the weight of all sets that go with it."""
+    """Compute, for each basket and each item with a column, the weight of all sets that go with
+    it.
+    """
     costs = np.zeros((len(rows), n_columns), dtype=np.float64)
     held = np.zeros(n_items, dtype=np.bool_)
     ends = np.empty(n_items + 1, dtype=np.int64)

@@ -15,7 +15,7 @@ from tulle._jit import inlined, kernel
 
 @kernel
 def hash_sets(parent: Any, item: Any, words: Any) -> Any:
-    """The hash of each set, and an open-addressing table of the sets."""
+    """Return the hash of each set, and an open-addressing table of the sets."""
     hashes = np.zeros(len(parent), dtype=np.uint64)
     size = 4
     while size < 2 * len(parent):
@@ -34,7 +34,7 @@ def hash_sets(parent: Any, item: Any, words: Any) -> Any:
 
 @inlined
 def find(table: Any, hashes: Any, wanted: Any) -> int:
-    """The node of a hash, -1 if there is none."""
+    """Find the node of a hash, -1 if there is none."""
     mask = np.uint64(len(table) - 1)
     place = wanted & mask
     while table[place] >= 0 and hashes[table[place]] != wanted:
@@ -47,7 +47,7 @@ def implications(
     parent: Any, item: Any, support: Any, words: Any, hashes: Any, table: Any,
     numerator: int, denominator: int, longest: int, most: int,
 ) -> Any:  # fmt: skip
-    """Rows (set, antecedent, consequent) of all rules with enough confidence, at most so many.
+    """Return rows (set, antecedent, consequent) of all rules with enough confidence, up to a limit.
 
     Consequents grow item by item: if one fails, all that contain it fail.
     """

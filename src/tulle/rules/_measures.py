@@ -27,21 +27,23 @@ class Mined:
 
     @classmethod
     def of(cls, baskets: Transactions, minimum: int, confidence: Fraction) -> Mined:
-        """Mines the rules with one item in the consequent."""
+        """Mine the rules with one item in the consequent."""
         found = implications(mine(baskets, minimum), confidence, 1)
         hashes = found.itemsets.hashes
         keys = _mixed(hashes[found.whole], hashes[found.antecedent])
         return cls(found, keys, minimum, confidence)
 
     def sensitive(self, sensitive: Sensitive) -> Flags:
-        """Which of the rules are sensitive ones."""
+        """Return which of the rules are sensitive."""
         words = hash_words(len(sensitive.baskets.names))
         whole = np.array([_xor(words, items) for items in sensitive.whole])
         left = np.array([_xor(words, items) for items in sensitive.antecedent])
         return np.isin(self.keys, _mixed(whole, left))
 
     def containing(self, sensitive: Sensitive) -> Flags:
-        """Which of the rules are on a set that contains a sensitive one: they may fall with it."""
+        """Return which of the rules are on a set that contains a sensitive one: they may fall
+        with it.
+        """
         itemsets = self.rules.itemsets
         indptr, codes = itemsets.rows
         owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
@@ -53,7 +55,9 @@ class Mined:
 
 
 def side_effects(before: Mined, after: Mined, sensitive: Sensitive) -> dict[str, float]:
-    """Misses cost (of all rules, and of those that need not fall) and artifactual patterns."""
+    """Return misses cost (of all rules, and of those that need not fall) and artifactual
+    patterns.
+    """
     spared = ~before.sensitive(sensitive)
     avoidable = spared & ~before.containing(sensitive)
     lost = ~np.isin(before.keys, after.keys)
@@ -66,7 +70,9 @@ def side_effects(before: Mined, after: Mined, sensitive: Sensitive) -> dict[str,
 
 
 def changed_share(before: Transactions, after: Transactions) -> float:
-    """dif: item occurrences that differ, as a share of all there were; open cells count."""
+    """Compute dif: item occurrences that differ, as a share of all there were; blocked cells
+    count.
+    """
     width = max(len(before.names), 1)
     old = before.row_of * width + before.items
     new = after.row_of * width + after.items

@@ -31,7 +31,8 @@ def _popcount(word: Any) -> Any:
 
 @kernel
 def project(indptr: Any, items: Any, rank: Any, heads: Any) -> Any:
-    """Rows of ranks, ascending; then, rank by rank, the cells that hold it and their rows' ends.
+    """Return rows of ranks, ascending; then, rank by rank, the cells that hold it and their
+    rows' ends.
 
     Two counting sorts: first by rank, then (walking the ranks upwards) by row.
     """
@@ -63,7 +64,7 @@ def project(indptr: Any, items: Any, rank: Any, heads: Any) -> Any:
 
 @kernel
 def _emit(nodes: Any, used: Any, parent: Any, item: Any, support: Any, perfect: Any, n: Any) -> Any:
-    """Writes one set and its unions with every subset of the perfect extensions."""
+    """Write one set and its unions with every subset of the perfect extensions."""
     need = used + (1 << min(n, 28))
     if need > MOST_SETS:
         raise MemoryError("too many frequent itemsets")
@@ -104,7 +105,7 @@ def _grow(
     nodes: Any, used: Any, root: Any, bits: Any, words: int, item: Any, support: Any, n: Any,
     perfect: Any, n_perfect: Any, minimum: int,
 ) -> Any:  # fmt: skip
-    """Adds every frequent set below ``root``; slot s has ``bits[s]``, an item and a support."""
+    """Add every frequent set below ``root``; slot s has ``bits[s]``, an item and a support."""
     # of each level: next slot, end, parent node, number of perfect extensions
     place = np.zeros(n + 2, dtype=np.int64)
     last = np.zeros(n + 2, dtype=np.int64)
@@ -159,7 +160,7 @@ def _grow(
 
 @kernel
 def mine_dense(indptr: Any, items: Any, rank: Any, heads: Any, minimum: int) -> Any:
-    """One projection on all baskets."""
+    """Mine one projection on all baskets."""
     n_rows, n_items = len(indptr) - 1, len(heads) - 1
     words = (n_rows + 63) // 64
     bits = np.zeros((2 * n_items + 2, words), dtype=np.uint64)
@@ -193,7 +194,7 @@ def mine_dense(indptr: Any, items: Any, rank: Any, heads: Any, minimum: int) -> 
 
 @kernel
 def mine_sparse(indptr: Any, items: Any, rank: Any, heads: Any, minimum: int) -> Any:
-    """One projection for each item, rarest first, on the baskets that hold it."""
+    """Mine one projection for each item, rarest first, on the baskets that hold it."""
     n_rows, n_items = len(indptr) - 1, len(heads) - 1
     codes, cells, ends = project(indptr, items, rank, heads)
     count = np.zeros(n_items, dtype=np.int32)
@@ -248,7 +249,9 @@ def mine_sparse(indptr: Any, items: Any, rank: Any, heads: Any, minimum: int) ->
 
 @kernel
 def set_sizes(parent: Any) -> Any:
-    """Number of items in each set: one more than in its parent, which comes before it."""
+    """Return the number of items in each set: one more than in its parent, which comes before
+    it.
+    """
     sizes = np.zeros(len(parent), dtype=np.int64)
     for node in range(1, len(parent)):
         sizes[node] = sizes[parent[node]] + 1
@@ -257,7 +260,7 @@ def set_sizes(parent: Any) -> Any:
 
 @kernel
 def fill_rows(parent: Any, item: Any, indptr: Any, out: Any) -> None:
-    """The items of each set, ascending: those of its parent, and its own in its place."""
+    """Write the items of each set, ascending: those of its parent, and its own in its place."""
     for node in range(1, len(parent)):
         place = indptr[node]
         waiting = True

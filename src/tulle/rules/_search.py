@@ -95,15 +95,17 @@ class Impact:
         self.classes: Classes | None = None
 
     def expect(self, rows: Ints, items: Ints) -> None:
-        """Prepares for costs of these items in these baskets, many times over."""
+        """Prepare to compute the costs of these items in these baskets many times."""
         self.classes = Classes.of(self.baskets, self.itemsets, rows, items)
 
     def lost(self, kept: Flags, rows: Ints) -> Ints:
-        """How many of some baskets no longer support each set."""
+        """Return how many of some baskets no longer support each set."""
         return self.tree.lost(kept, rows)
 
     def costs(self, kept: Flags, rows: Ints, weight: Floats, items: Ints) -> Floats:
-        """For each of some baskets and items: the weight of the sets that go with the item."""
+        """Compute, for each of some baskets and items, the weight of the sets that go with the
+        item.
+        """
         if self.classes is None:
             return self.tree.costs(kept, rows, weight, items)
         gone = np.concatenate(([0], np.cumsum(~kept)))
@@ -115,13 +117,15 @@ class Impact:
         return costs
 
     def n_lost(self, support: Ints) -> int:
-        """Number of rules, sensitive ones aside, that supports like these lose."""
+        """Return the number of rules, not counting sensitive ones, that supports like these
+        lose.
+        """
         broken = int(np.count_nonzero(support[self.precious] < self.minimum))
         lost = np.count_nonzero((self._margin(support)[0] < 0) & ~self.spare)
         return int(lost) + _PRECIOUS * broken
 
     def weight(self, support: Ints, reference: Ints, sharpness: float, dying: str) -> Floats:
-        """What one basket less of each set costs, near a reference solution.
+        """Compute what one basket less of each set costs, near a reference solution.
 
         A rule that survives the reference weighs more the less it can lose. One that dies there
         is given up (``give up``: weighs nothing), weighs like the others (``save``), or the
@@ -211,7 +215,7 @@ class _Matrix:
         return holds.T.astype(np.float64) @ (weight[:, None] * self.members[:, items])
 
     def _holds(self, kept: Flags, rows: Ints) -> Flags:
-        """Which set (rows of the result) each basket (columns) holds."""
+        """Return which set (rows of the result) each basket (columns) holds."""
         place = np.full(len(self.baskets), -1, dtype=np.int64)
         place[rows] = np.arange(len(rows))
         cells = np.flatnonzero(kept & (place[self.baskets.row_of] >= 0))
@@ -255,7 +259,7 @@ class Candidates:
 
     @classmethod
     def of(cls, sensitive: Sensitive, most: int = 60_000) -> Candidates:
-        """All supporting baskets; of very many, the shortest, which take least with them."""
+        """Return all supporting baskets; of very many, the shortest, which take least with them."""
         rows = _supporting(sensitive, most)
         items = np.array(sorted({item for whole in sensitive.whole for item in whole}))
         baskets = sensitive.baskets
@@ -278,11 +282,13 @@ class Candidates:
 
     @cached_property
     def has(self) -> Flags:
-        """Which basket holds which item, as they came."""
+        """Return which original basket holds which item."""
         return self.cell >= 0
 
     def count(self, left: Flags, r: int) -> tuple[int, int]:
-        """Supports of a rule and of its antecedent, given which items are left in the baskets."""
+        """Count supports of a rule and of its antecedent, given which items are left in the
+        baskets.
+        """
         whole = left[:, self.in_rule[r]].all(axis=1)
         head = left[:, self.in_antecedent[r]].all(axis=1)
         return (
@@ -292,24 +298,24 @@ class Candidates:
 
     @cached_property
     def _outside(self) -> tuple[Ints, Ints]:
-        """Supports of rules and antecedents among all baskets that are no candidates."""
+        """Count supports of rules and antecedents among all baskets that are not candidates."""
         inside = np.count_nonzero(holds(self.has, self.in_rule), axis=0)
         heads = np.count_nonzero(holds(self.has, self.in_antecedent), axis=0)
         return self.supports - inside, self.antecedents - heads
 
     @cached_property
     def supports(self) -> Ints:
-        """Support of each rule, as the baskets came."""
+        """Return the support of each rule in the original baskets."""
         return np.array([len(rows) for rows in self.sensitive.rows], dtype=np.int64)
 
 
 def holds(left: Flags, members: Flags) -> Flags:
-    """Which basket holds all items of which set."""
+    """Return which basket holds all items of which set."""
     return np.stack([left[:, wanted].all(axis=1) for wanted in members], axis=1)
 
 
 def cheaper_modes(candidates: Candidates, costs: Floats) -> Flags:
-    """For each rule, whether falling by confidence costs less than falling by support."""
+    """Return, for each rule, whether hiding by confidence costs less than hiding by support."""
     sensitive = candidates.sensitive
     modes = np.zeros(len(sensitive), dtype=bool)
     whole = holds(candidates.has, candidates.in_rule)
@@ -329,11 +335,11 @@ def cheaper_modes(candidates: Candidates, costs: Floats) -> Flags:
 def cover(
     candidates: Candidates, left: Flags, part: Ints, costs: Floats, modes: Flags, needs: Floats
 ) -> tuple[Ints, Ints]:
-    """The removals (basket, column) that meet all needs at least cost.
+    """Return the removals (basket, column) that meet all needs at least cost.
 
     Baskets are places among the candidates' rows, of which only those of ``part`` may change;
     ``costs`` has a row for each of them. Needs that they cannot meet are met as far as they
-    can; whoever calls repairs the rest.
+    can; the caller repairs the rest.
     """
     whole = holds(left[part], candidates.in_rule)
     useful = whole[:, needs > 0].astype(np.int32) @ candidates.in_rule[needs > 0].astype(np.int32)
@@ -352,7 +358,7 @@ def cover(
 def _effects(
     candidates: Candidates, left: Flags, whole: Flags, place: Ints, column: Ints, modes: Flags
 ) -> Floats:
-    """How far each removal brings each rule; see the head of this file."""
+    """Compute how far each removal brings each rule; see the head of this file."""
     effect = (whole[place] & candidates.in_rule[:, column].T).astype(np.float64)
     head = holds(left, candidates.in_antecedent)[place] & candidates.in_antecedent[:, column].T
     for r in np.flatnonzero(modes).tolist():
@@ -361,20 +367,20 @@ def _effects(
 
 
 def _cheapest_of_equal(place: Ints, kind: Ints, cost: Floats) -> Ints:
-    """Of removals from the same basket with the same effect, only the cheapest is of use."""
+    """Keep only the cheapest of removals from the same basket with the same effect."""
     order = np.lexsort((cost, kind, place))
     same = (place[order][1:] == place[order][:-1]) & (kind[order][1:] == kind[order][:-1])
     return order[np.concatenate(([True], ~same))] if len(order) else order
 
 
 def _kinds(effect: Floats) -> Ints:
-    """Numbers the different effects."""
+    """Assign a number to each different effect."""
     mixed = effect @ np.random.default_rng(0).standard_normal(effect.shape[1])
     return np.unique(mixed, return_inverse=True)[1].reshape(-1)
 
 
 def _solve(cost: Floats, effect: Floats, kind: Ints, needs: Floats) -> Ints:
-    """Which removals to choose.
+    """Return which removals to choose.
 
     Removals of one effect differ in cost only, so the cheapest go first; the program need not
     see each of them, only some dozen parcels of about equal cost for each effect.
@@ -391,7 +397,7 @@ def _solve(cost: Floats, effect: Floats, kind: Ints, needs: Floats) -> Ints:
 
 
 def _parcels(kind: Ints) -> Ints:
-    """Cuts each run of one kind into at most so many parcels; numbers them in order."""
+    """Cut each run of one kind into a limited number of parcels; number them in order."""
     counts = np.bincount(kind)
     rank = np.arange(len(kind)) - np.repeat(np.cumsum(counts) - counts, counts)
     pieces = np.minimum(counts, _PARCELS)
@@ -400,7 +406,7 @@ def _parcels(kind: Ints) -> Ints:
 
 
 def _program(cost: Floats, effect: Floats, needs: Floats) -> Floats:
-    """The share of each parcel to take: least cost such that all needs are met."""
+    """Return the share of each parcel to take: least cost such that all needs are met."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
@@ -443,7 +449,7 @@ class Plan:
 
     @property
     def badness(self) -> tuple[int, int]:
-        """Fewest lost rules first, then fewest edits."""
+        """Return a key that sorts by fewest lost rules, then fewest edits."""
         return self.n_lost, -self.n_left
 
 
@@ -460,19 +466,21 @@ class Planner:
         self.untouched = Plan(has, np.zeros_like(impact.support), 0, int(np.count_nonzero(has)))
 
     def solved(self, base: Plan, part: Ints, costs: Floats, modes: Flags) -> Plan:
-        """The plan that hides all rules by the cheapest removals from a part of the baskets."""
+        """Return the plan that hides all rules by the cheapest removals from a part of the
+        baskets.
+        """
         left = base.left.copy()
         left[self.chosen(base, part, costs, modes)] = False
         self._repair(left, part, costs)
         return self.measured(left, base)
 
     def chosen(self, base: Plan, part: Ints, costs: Floats, modes: Flags) -> tuple[Ints, Ints]:
-        """The cheapest removals, as places and columns, that bring all rules down."""
+        """Return the cheapest removals, as places and columns, that bring all rules down."""
         needs = self._needs(base.left, modes)
         return cover(self.candidates, base.left, part, costs, modes, needs)
 
     def measured(self, left: Flags, near: Plan) -> Plan:
-        """Counts what is lost, from a plan that differs in some baskets only."""
+        """Count what is lost, starting from a plan that differs only in some baskets."""
         changed = self.candidates.rows[(left != near.left).any(axis=1)]
         lost = near.lost - self.impact.lost(self.kept(near.left), changed)
         lost += self.impact.lost(self.kept(left), changed)
@@ -480,25 +488,25 @@ class Planner:
         return Plan(left, lost, n_lost, int(np.count_nonzero(left)))
 
     def costs(self, base: Plan, near: Plan, part: Ints, sharpness: float, dying: str) -> Floats:
-        """What each removal from a part of the baskets costs, near another plan."""
+        """Compute what each removal from a part of the baskets costs, near another plan."""
         support = self.impact.support
         weight = self.impact.weight(support - base.lost, support - near.lost, sharpness, dying)
         rows = self.candidates.rows[part]
         return self.impact.costs(self.kept(base.left), rows, weight, self.candidates.items)
 
     def by_confidence(self, left: Flags) -> Flags:
-        """Which rules are hidden by confidence and not by support."""
+        """Return which rules are hidden by confidence and not by support."""
         support = [self.candidates.count(left, r)[0] for r in range(len(self.sensitive))]
         return np.array(support) >= self.sensitive.limit
 
     def kept(self, left: Flags) -> Flags:
-        """The same as a mask over all cells of the baskets."""
+        """Return the same as a mask over all cells of the baskets."""
         kept = np.ones(len(self.sensitive.baskets.items), dtype=bool)
         kept[self.candidates.cell[self.candidates.has & ~left]] = False
         return kept
 
     def _needs(self, left: Flags, modes: Flags) -> Floats:
-        """How far each rule still is from being hidden in its way."""
+        """Return how far each rule still is from being hidden in its way."""
         needs = np.zeros(len(self.sensitive))
         for r in range(len(self.sensitive)):
             support, antecedent = self.candidates.count(left, r)
@@ -512,7 +520,7 @@ class Planner:
         return needs
 
     def _repair(self, left: Flags, part: Ints, costs: Floats) -> None:
-        """Takes an item of the consequent away, cheapest first, until every rule is hidden."""
+        """Remove an item of the consequent, cheapest first, until every rule is hidden."""
         price = np.full(left.shape, np.inf)
         price[part] = costs
         while visible := self._visible(left):
@@ -543,7 +551,7 @@ _WORK = 4e10  # nanoseconds, about, of a whole search: less than a minute
 
 
 def best(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> Edits:
-    """Edits that hide all rules and lose as few others as the search finds."""
+    """Return edits that hide all rules and lose as few others as the search finds."""
     search = Search(sensitive, impact, rng)
     starts, rounds = search.plan()
     return search.run(starts, rounds)
@@ -559,7 +567,9 @@ class Search:
         self.rng = rng
 
     def plan(self) -> tuple[int, int]:
-        """Numbers of starts and of improvements, from the work that one evaluation takes."""
+        """Return the numbers of starts and of improvements, from the work that one evaluation
+        takes.
+        """
         impact = self.planner.impact
         share = len(self.candidates.rows) / len(self.sensitive.baskets)
         walk = float(impact.support.sum()) * share
@@ -569,7 +579,9 @@ class Search:
         return starts, int(np.clip(0.45 * _WORK / (1.6 * once), 80, 400))
 
     def run(self, starts: int, rounds: int) -> Edits:
-        """The best edits after so many starts and improvements of the best of both kinds."""
+        """Return the best edits after this many starts and improvements of the best of both
+        kinds.
+        """
         with bar("hiding rules", starts + rounds) as advance:
             stepwise = self._classical()
             for number in range(starts):
@@ -583,7 +595,7 @@ class Search:
         return Edits(self.planner.kept(best.left))
 
     def _improved(self, plans: list[Plan], rounds: int, advance: Callable[..., None]) -> Plan:
-        """The best of some plans, improved until nothing more is found."""
+        """Return the best of some plans, improved until nothing more is found."""
         best = min(plans, key=lambda plan: plan.badness)
         idle = 0
         for _ in range(rounds):
@@ -596,7 +608,7 @@ class Search:
         return best
 
     def _near(self, sharpness: float) -> Plan:
-        """A plan from nothing: three times at once, each with costs near the one before."""
+        """Make a plan from scratch: three times at once, each with costs near the one before."""
         everywhere, untouched, found = self.planner.everywhere, self.planner.untouched, []
         reference = untouched
         for dying in ("save", "spread", "give up"):
@@ -607,7 +619,7 @@ class Search:
         return min(found, key=lambda plan: plan.badness)
 
     def _stepwise(self, number: int) -> Plan:
-        """A plan from nothing in steps."""
+        """Make a plan from scratch in steps."""
         everywhere, untouched = self.planner.everywhere, self.planner.untouched
         sharpness = _SHARPNESS[number % len(_SHARPNESS)]
         tilt = self._tilt(0.0 if number < 2 * len(_SHARPNESS) else 0.3)
@@ -618,7 +630,7 @@ class Search:
     def _steps(
         self, base: Plan, part: Ints, modes: Flags, steps: int, sharpness: float, tilt: Floats
     ) -> Plan:
-        """Chooses all removals, makes some, and chooses the rest anew, until all is done."""
+        """Choose all removals, make some, and choose the rest again, until all is done."""
         for step in range(steps, 1, -1):
             costs = self.planner.costs(base, base, part, sharpness, "save") * tilt
             place, column = self.planner.chosen(base, part, costs, modes)
@@ -630,7 +642,7 @@ class Search:
         return self.planner.solved(base, part, costs, modes)
 
     def _classical(self) -> list[Plan]:
-        """The plans of the literature, as far as they touch candidates only."""
+        """Return the plans of the literature, as far as they touch candidates only."""
         found = []
         for method in _CLASSICAL:
             kept = method(self.sensitive, self.rng).kept
@@ -640,7 +652,7 @@ class Search:
         return found
 
     def _improve(self, best: Plan) -> Plan:
-        """Gives a part of the baskets their items back and plans it again."""
+        """Restore the items of a part of the baskets and plan it again."""
         modes = self.planner.by_confidence(best.left)
         tilt = self._tilt(float(self.rng.choice(_TILTS)))
         if self.rng.random() < 0.3:
@@ -658,7 +670,9 @@ class Search:
         return self.planner.solved(freed, part, costs, modes)
 
     def _around_rules(self, modes: Flags, tilt: Floats) -> tuple[Ints, Flags, Floats]:
-        """Baskets of one to three rules, perhaps to fall in the other way or by other items."""
+        """Choose baskets of one to three rules, perhaps to fall in the other way or by other
+        items.
+        """
         count = min(len(self.sensitive), int(self.rng.integers(1, 4)))
         rules = self.rng.choice(len(self.sensitive), size=count, replace=False)
         supporting: Flags = np.any(
@@ -675,5 +689,5 @@ class Search:
         return np.flatnonzero(which & (self.rng.random(len(which)) < self.rng.choice(shares)))
 
     def _tilt(self, strength: float) -> Floats:
-        """Random factors for the items: whole items are given up or spared together."""
+        """Draw random factors for the items: whole items are given up or spared together."""
         return np.exp(strength * self.rng.standard_normal(len(self.candidates.items)))

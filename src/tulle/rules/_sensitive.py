@@ -45,7 +45,7 @@ class Thresholds:
     disclosure: Any = None
 
     def of(self, rule: Rule, support: int, n_baskets: int) -> Limit:
-        """The limits of one rule that so many of so many baskets support.
+        """Return the limits of one rule, given its support and the number of baskets.
 
         What the rule says itself comes first, then disclosure, then the common thresholds.
         """
@@ -57,8 +57,8 @@ class Thresholds:
         sure = self.min_confidence if rule.min_confidence is None else rule.min_confidence
         if least is None:
             raise ParameterError(
-                f"nothing says how far '{rule}' must fall: give min_support (and min_confidence) "
-                "or disclosure, for all rules or for this one"
+                f"no threshold is set for '{rule}': give min_support (and min_confidence) or "
+                "disclosure, for all rules or for this one"
             )
         margin = exact_share(self.owner, "margin", self.margin)
         limit = support_count(self.owner, least, n_baskets, margin)
@@ -82,9 +82,9 @@ class Sensitive:
     def find(
         cls, baskets: Transactions, rules: Sequence[Rule], thresholds: Thresholds
     ) -> Sensitive:
-        """Looks the rules up in the data; unknown items and absent rules are named.
+        """Look the rules up in the data; unknown items and absent rules are named.
 
-        A share is one of the baskets that hold anything: whoever leaves the empty ones out does
+        A share is one of the baskets that hold anything: leaving the empty ones out does
         not find the rules either.
         """
         codes = _Lookup(baskets)
@@ -101,7 +101,7 @@ class Sensitive:
         return len(self.rules)
 
     def only(self, some: Sequence[int]) -> Sensitive:
-        """Some of the rules."""
+        """Return some of the rules."""
         return Sensitive(
             self.baskets,
             tuple(self.rules[r] for r in some),
@@ -112,45 +112,45 @@ class Sensitive:
 
     @cached_property
     def limit(self) -> Ints:
-        """The support below which each rule is hidden."""
+        """Return the support below which each rule is hidden."""
         return np.array([limit.support for limit in self.limits], dtype=np.int64)
 
     @cached_property
     def confidence(self) -> tuple[Fraction | None, ...]:
-        """The confidence below which each rule is hidden too."""
+        """Return the confidence below which each rule is hidden too."""
         return tuple(limit.confidence for limit in self.limits)
 
     @cached_property
     def whole(self) -> tuple[Codes, ...]:
-        """All items of each rule, ascending."""
+        """Return all items of each rule, ascending."""
         return tuple(tuple(sorted(a + b)) for a, b in zip(self.antecedent, self.consequent))
 
     @cached_property
     def rows(self) -> tuple[Ints, ...]:
-        """The baskets that support each rule."""
+        """Return the baskets that support each rule."""
         return tuple(self.baskets.rows_with(items) for items in self.whole)
 
     @cached_property
     def quota(self) -> Ints:
-        """How many supporting baskets must lose each rule if it falls by support alone."""
+        """Return how many supporting baskets must lose each rule if it falls by support alone."""
         support = np.array([len(rows) for rows in self.rows], dtype=np.int64)
         return np.maximum(0, support - self.limit + 1)
 
     @cached_property
     def degree(self) -> Ints:
-        """Conflict degree: number of sensitive rules that each basket supports."""
+        """Return the conflict degree: the number of sensitive rules that each basket supports."""
         degree = np.zeros(len(self.baskets), dtype=np.int64)
         for rows in self.rows:
             degree[rows] += 1
         return degree
 
     def hidden(self, r: int, support: int, antecedent_support: int) -> bool:
-        """Whether rule r is hidden at these counts."""
+        """Return whether rule r is hidden at these counts."""
         return is_hidden(support, antecedent_support, self.limits[r])
 
 
 def is_hidden(support: int, antecedent: int, limit: Limit) -> bool:
-    """Whether a rule is below its support limit or its confidence."""
+    """Return whether a rule is below its support limit or its confidence."""
     sure = limit.confidence
     if support < limit.support:
         return True
@@ -190,7 +190,7 @@ class _Lookup:
 
 
 def refuse_impossible(rules: Sequence[Rule], supports: Sequence[int], n_baskets: int) -> None:
-    """Names rules that no basket supports, and rules that every basket supports."""
+    """Refuse rules that no basket supports, and rules that every basket supports."""
     absent = [str(rule) for rule, support in zip(rules, supports) if support == 0]
     if absent:
         raise DataError(
@@ -200,13 +200,13 @@ def refuse_impossible(rules: Sequence[Rule], supports: Sequence[int], n_baskets:
     universal = [str(rule) for rule, support in zip(rules, supports) if support == n_baskets]
     if universal:
         raise DataError(
-            f"{len(universal)} rules hold in every basket: {'; '.join(universal)}. Whoever knows "
-            "one basket knows such a rule: leave one of its items out of the data instead"
+            f"{len(universal)} rules hold in every basket: {'; '.join(universal)}. Anyone who "
+            "knows one basket knows such a rule: remove one of its items from the data instead"
         )
 
 
 def lookup(baskets: Transactions, itemsets: Sequence[Sequence[Any]]) -> list[Codes]:
-    """The codes of the user's itemsets; unknown items are named."""
+    """Return the codes of the user's itemsets; unknown items are named."""
     codes = _Lookup(baskets)
     found = [codes.of(tuple(items)) for items in itemsets]
     codes.refuse_unknown()
@@ -238,11 +238,11 @@ class Edits:
 
     @classmethod
     def none(cls, baskets: Transactions) -> Edits:
-        """No edit yet."""
+        """Return an empty set of edits."""
         return cls(np.ones(len(baskets.items), dtype=bool))
 
     def apply(self, baskets: Transactions) -> Transactions:
-        """The edited baskets."""
+        """Return the edited baskets."""
         if self.blocked is not None:
             return self._with_unknown(baskets)
         released = baskets.keeping(self.kept)
@@ -257,7 +257,7 @@ class Edits:
         return Transactions(sure.indptr, sure.items, sure.names, unknown)
 
     def n_touched(self, baskets: Transactions) -> int:
-        """Baskets in which any cell changed."""
+        """Count the baskets in which any cell changed."""
         touched = np.zeros(len(baskets), dtype=bool)
         changed = ~self.kept if self.blocked is None else ~self.kept | self.blocked
         touched[baskets.row_of[changed]] = True
@@ -277,7 +277,7 @@ class EditedCounts:
         self.edits = edits
 
     def rows(self, items: Iterable[int]) -> Ints:
-        """Baskets that hold all of some items, ascending."""
+        """Return the baskets that hold all of some items, ascending."""
         lists = sorted((self._rows_of(item) for item in items), key=len)
         found = lists[0]
         for other in lists[1:]:
@@ -291,13 +291,13 @@ class EditedCounts:
         return np.union1d(rows, more) if len(more) else rows
 
     def visible(self, sensitive: Sensitive, r: int) -> bool:
-        """Whether a rule can still be mined."""
+        """Return whether a rule can still be mined."""
         support = len(self.rows(sensitive.whole[r]))
         return not sensitive.hidden(r, support, len(self.rows(sensitive.antecedent[r])))
 
 
 def count_sets(baskets: Transactions, itemsets: Sequence[Sequence[int]]) -> list[int]:
-    """Supports of some itemsets, counted afresh on the rows; one pass over the cells."""
+    """Count the supports of some itemsets from the rows, in one pass over the cells."""
     wanted = sorted({item for items in itemsets for item in items})
     wide = len(wanted) >= 2**16  # 16 bits are sorted by counting
     table: Any = np.full(len(baskets.names), len(wanted), dtype=np.int64 if wide else np.uint16)

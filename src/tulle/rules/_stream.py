@@ -48,7 +48,7 @@ def hide_stream(
     victim: str = "transaction",
     random_state: RandomState = None,
 ) -> StreamResult:
-    """Writes the baskets of a FIMI file of numbers with the rules hidden by SWA.
+    """Write the baskets of a FIMI file of numbers with the rules hidden by SWA.
 
     The bytes are those that :class:`RuleHider` with the same window and seed would write.
     """
@@ -82,7 +82,7 @@ def hide_stream(
             write_fimi(released, file)
             advance(len(block))
     if (after.n_baskets, cells) != (before.n_baskets, before.n_cells):
-        raise DataError("the file of baskets changed while it was read: nothing is released")
+        raise DataError("the baskets file changed while it was read: nothing is released")
     report = checked(rules, before.pairs, after.pairs, limits, before.n_baskets, "swa")
     dif = 1 - after.n_cells / before.n_cells
     failed = _failure(report, thresholds, before.n_baskets)
@@ -107,8 +107,8 @@ class _Counter:
             ]
         except ValueError:
             raise DataError(
-                "--stream needs items that are numbers: leave it out, or number the items, in the "
-                "baskets and in the rules"
+                "--stream requires numeric items: omit it, or number the items in the baskets and "
+                "in the rules"
             ) from None
         self.pairs: list[Pair] = [(0, 0)] * len(rules)
         self.n_baskets = self.n_cells = 0
@@ -116,7 +116,7 @@ class _Counter:
         self.unseen = set(self.items)
 
     def add(self, block: Transactions) -> None:
-        """Counts one block."""
+        """Count one block."""
         sides = self.sides(block)
         found = _counts(block, [a + b for a, b in sides] + [a for a, _ in sides])
         whole, left = found[: len(sides)], found[len(sides) :]
@@ -127,7 +127,7 @@ class _Counter:
             self.unseen -= set(block.names.tolist())
 
     def sides(self, block: Transactions) -> list[tuple[Codes, Codes]]:
-        """The rules in the codes of a block, -1 for an item that it does not hold."""
+        """Return the rules in the codes of a block, -1 for an item that it does not hold."""
         place = np.searchsorted(block.names, self.items)
         found = block.names[np.minimum(place, len(block.names) - 1)] == self.items
         code = dict(zip(self.items, np.where(found, place, -1).tolist()))

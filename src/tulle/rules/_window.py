@@ -32,7 +32,7 @@ def slide(
     seed: int = 0,
     first_row: int = 0,
 ) -> Flags:
-    """Which cells stay after SWA.
+    """Return which cells stay after SWA.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def slide(
 
 
 def supporters(baskets: Transactions, flat: Ints, ends: Ints) -> Ints:
-    """Pairs (row, rule), in the order of rows, then rules."""
+    """Return pairs (row, rule), in the order of rows, then rules."""
     if len(baskets.items) <= _FEW_CELLS:
         lists = [baskets.rows_with(flat[a:b].tolist()) for a, b in pairwise(ends)]
         numbers = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
@@ -94,7 +94,7 @@ def choose_victims(
     seed: int,
     first_row: int,
 ) -> Ints:
-    """The victim of each (row, rule): the rule's most shared item; if none is shared, any.
+    """Return the victim of each (row, rule): the rule's most shared item; if none is shared, any.
 
     Sharing is counted among the sensitive rules that the same basket supports (``transaction``)
     or over all pairs of the window (``window``).
@@ -118,7 +118,9 @@ def choose_victims(
 
 
 def offset_by_chance(rows: Ints, rules: Ints, sizes: Ints, seed: int) -> Ints:
-    """A random place in each rule, from (seed, row, rule) alone: no order of work changes it."""
+    """Return a random place in each rule, from (seed, row, rule) alone: no order of work changes
+    it.
+    """
     with np.errstate(over="ignore"):
         mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed += rules.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed)
@@ -129,7 +131,7 @@ def offset_by_chance(rows: Ints, rules: Ints, sizes: Ints, seed: int) -> Ints:
 
 
 def _by_rule_then_length(own: Ints, length: Ints) -> Ints:
-    """A stable order; short numbers are sorted by counting."""
+    """Return a stable order; short numbers are sorted by counting."""
     most = max(int(length.max()), int(own.max()))
     kind = np.uint16 if most < 2**16 else np.int64
     order = np.argsort(length.astype(kind), kind="stable")

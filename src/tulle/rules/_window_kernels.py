@@ -13,7 +13,7 @@ from tulle._jit import kernel
 def find_supporters(
     indptr: Any, items: Any, starts: Any, anchored: Any, ends: Any, rule_items: Any
 ) -> Any:
-    """Pairs (row, rule) of baskets that support a rule, by row, then rule.
+    """Find pairs (row, rule) of baskets that support a rule, by row, then rule.
 
     ``anchored[starts[i]:starts[i + 1]]`` are the rules whose rarest item is i; the others of its
     items are looked for only in baskets that hold this one.
@@ -58,7 +58,7 @@ def find_supporters(
 def pick_victims(
     rows: Any, own: Any, chance: Any, flat: Any, ends: Any, by_window: bool, n_items: int
 ) -> Any:
-    """The most shared item of each pair's rule; where none is shared, the one of chance."""
+    """Pick the most shared item of each pair's rule; where none is shared, the random one."""
     victims = np.empty(len(rows), dtype=np.int64)
     shared = np.zeros(n_items, dtype=np.int64)
     begin = 0
@@ -88,7 +88,7 @@ def pick_victims(
 def _is_whole(
     items: Any, kept: Any, begin: int, end: int, rule_items: Any, first: int, last: int
 ) -> Any:
-    """Whether a basket still holds all items of a rule; and where its items are."""
+    """Return whether a basket still holds all items of a rule, and where its items are."""
     other, here = first, begin
     while other < last and here < end:
         if items[here] == rule_items[other]:
@@ -104,7 +104,7 @@ def remove_victims(
     indptr: Any, items: Any, kept: Any, rows: Any, rules: Any, victims: Any, heads: Any,
     quotas: Any, ends: Any, rule_items: Any,
 ) -> None:  # fmt: skip
-    """For each rule, its first unbroken baskets lose their victim until the quota is met.
+    """Remove, for each rule, the victim from its first unbroken baskets until the quota is met.
 
     Pairs ``heads[r]:heads[r + 1]`` are those of rule r, shortest basket first. A basket in which
     an earlier removal broke the rule counts, and is not touched again.

@@ -46,24 +46,24 @@ class Source(NamedTuple):
 
 
 def as_baskets(data: Any) -> Transactions:
-    """Baskets from anything that holds baskets."""
+    """Return baskets from anything that holds baskets."""
     return open_baskets(data).baskets
 
 
 def open_baskets(data: Any) -> Source:
-    """Baskets from anything that holds baskets, and the way back."""
+    """Return baskets from anything that holds baskets, and the way back."""
     source = _open(data)
     if len(source.baskets) == 0:
-        raise DataError("there is no basket in the data")
+        raise DataError("the data contains no baskets")
     if len(source.baskets.items) == 0:
         raise DataError("all baskets are empty: there is nothing to mine or to hide")
     return source
 
 
 def shuffled(data: Any, order: Any) -> Any:
-    """Baskets in another order; rows of a frame of (basket, item) are mixed as rows.
+    """Return baskets in another order; rows of a frame of (basket, item) are mixed as rows.
 
-    An index of pandas would tell the old order: it is numbered anew.
+    A pandas index would show the old order, so it is renumbered.
     """
     if isinstance(data, Transactions):
         return data.take(order)
@@ -109,7 +109,7 @@ def _read(path: str | os.PathLike[str]) -> Transactions:
 
 
 def is_table_name(path: str | os.PathLike[str]) -> bool:
-    """Whether a name says table (or database) rather than FIMI file."""
+    """Return whether a name denotes a table (or database) rather than a FIMI file."""
     from tulle.io._formats import format_of
 
     name = str(path)
@@ -143,7 +143,7 @@ def _kind(basket: Any) -> Callable[[list[Any]], Any]:
 
 
 def _as_series(baskets: list[Any], like: Any, *, marked: bool) -> Any:
-    """A list of baskets as the tuple, array or series that it came from."""
+    """Return a list of baskets as the tuple, array or series that it came from."""
     if isinstance(like, tuple):
         return tuple(baskets)
     if isinstance(like, np.ndarray):
@@ -198,11 +198,11 @@ def _open_sparse(data: Any) -> Source:
 
 
 def _open_sparse_frame(data: Any) -> Source:
-    """A frame of sparse columns of pandas, without a dense copy of it."""
+    """Open a pandas frame of sparse columns, without a dense copy of it."""
     try:
         source = _open_sparse(data.sparse.to_coo())
     except ValueError:
-        raise DataError("sparse columns must leave out what is 0 or False") from None
+        raise DataError("the fill value of sparse columns must be 0 or False") from None
     names = np.empty(len(data.columns), dtype=object)
     names[:] = list(data.columns)
 
@@ -234,7 +234,9 @@ def _open_dense(data: Any) -> Source:
 def _refuse_other_values(values: Any) -> None:
     odd = int(np.count_nonzero(values != 1))
     if odd:
-        raise DataError(f"{odd} cells are neither 0 nor 1: a basket holds an item or does not")
+        raise DataError(
+            f"{odd} cells are neither 0 nor 1: write 1 where a basket holds an item, else 0"
+        )
 
 
 def _is_frame(data: Any) -> bool:
@@ -253,7 +255,7 @@ def _library(data: Any) -> str:
 
 
 def _taken(data: Any, rows: Any) -> Any:
-    """Some rows of a frame or a column; an index would tell which, and is numbered again."""
+    """Return some rows of a frame or a column, with a new index: the old one would show which."""
     if _is_pandas(data):
         return data.iloc[rows].reset_index(drop=True)
     return data.take(rows) if _library(data) == "pyarrow" else data[rows]
@@ -267,10 +269,10 @@ _PLAIN = (str, bytes, int, float, Decimal, datetime.date, datetime.time, datetim
 
 
 def open_frame(data: Any) -> tuple[Transactions, Restore]:
-    """Baskets of a wide frame of 0/1 columns or of a frame of two columns, basket and item."""
+    """Open a wide frame of 0/1 columns, or a frame of two columns, basket and item."""
     columns = _columns(data)
     if not columns or not len(data):
-        raise DataError("there is no basket in the data")
+        raise DataError("the data contains no baskets")
     others = [name for name, column in columns.items() if not _is_indicator(column)]
     if not others:
         return _open_wide(data)
@@ -278,13 +280,13 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
         return _open_pairs(data, *columns)
     raise DataError(
         "baskets are a 0/1 column for each item, or two columns (basket and item). "
-        f"{_listing(others)} not only 0 and 1: leave such columns out, or choose the two with "
+        f"{_listing(others)} values other than 0 and 1: drop such columns, or choose the two with "
         "baskets_from_long(frame, basket, item), or --basket and --item"
     )
 
 
 def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]:
-    """Baskets of a frame with one item a row."""
+    """Open a frame with one item per row."""
     return _open_pairs(data, basket, item)
 
 
@@ -314,7 +316,7 @@ def baskets_from_long(frame: Any, basket: str, item: str) -> Transactions:
 
 
 def named(codes: Any, names: Any) -> pl.Series:
-    """Items as a column of their names; names of several kinds, or of odd ones, as text."""
+    """Return items as a column of their names; names of mixed or unusual types become text."""
     if names.dtype != object:
         return pl.Series("items", names[codes])
     plain = names.tolist()
@@ -327,7 +329,7 @@ def named(codes: Any, names: Any) -> pl.Series:
 
 
 def _listing(names: list[str]) -> str:
-    """Columns as the subject of a sentence; of many, the first."""
+    """Return columns as the subject of a sentence; of many, the first."""
     shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
     if len(names) == 1:
         return f"The column {shown} holds"
@@ -336,7 +338,7 @@ def _listing(names: list[str]) -> str:
 
 
 def _columns(data: Any) -> dict[str, Any]:
-    """The columns of a frame as they are, by their names as text."""
+    """Return the columns of a frame unchanged, by their names as text."""
     if _is_pandas(data):
         names = [str(label) for label in data.columns]
         columns = [data.iloc[:, place] for place in range(len(names))]
@@ -365,7 +367,7 @@ def _open_wide(data: Any) -> tuple[Transactions, Restore]:
     for code, column in enumerate(frame):
         missing = column.null_count()
         if missing:
-            raise DataError(f"the column '{column.name}' misses {missing} values: write 0 or 1")
+            raise DataError(f"the column '{column.name}' has {missing} missing values: use 0 or 1")
         found = np.flatnonzero(column.to_numpy())
         rows.append(found)
         codes.append(np.full(len(found), code))
@@ -387,7 +389,7 @@ def _open_wide(data: Any) -> tuple[Transactions, Restore]:
 
 
 def _filled(released: Transactions, code: int, name: str, dtype: Any) -> pl.Series:
-    """A column of a release in its own type; where some cells are open, of booleans."""
+    """Return a column of a release in its own type; where some cells are blocked, of booleans."""
     column = pl.Series(name, _held(released, code))
     if released.unknown is None:
         return column.cast(pl.Int64).cast(dtype)
@@ -422,7 +424,7 @@ def _open_pairs(data: Any, basket: str, item: str) -> tuple[Transactions, Restor
 def _listed(
     data: Any, pair: tuple[str, str], numbers: tuple[Any, Any], released: Transactions
 ) -> Any:
-    """All pairs in order of basket and item: what came into the table does not stand out.
+    """Return all pairs in order of basket and item, so that added items do not stand out.
 
     Labels are taken from the rows of the table where they stand first, in their own types.
     """
@@ -430,7 +432,7 @@ def _listed(
     keys, marks = sure, None
     if (open_ := released.unknown) is not None:
         if "unknown" in pair:
-            raise DataError("the column of open cells is called 'unknown': rename yours")
+            raise DataError("the column name 'unknown' is reserved for blocked cells: rename yours")
         keys = np.union1d(sure, open_.row_of * len(released.names) + open_.items)
         marks = ~np.isin(keys, sure)
     firsts = [np.unique(part, return_index=True)[1] for part in numbers]
@@ -449,7 +451,7 @@ def _listed(
 
 
 def _framed(data: Any, columns: dict[str, Any]) -> Any:
-    """Columns as a frame of polars or pyarrow, like another."""
+    """Return columns as a polars or pyarrow frame, like another."""
     if isinstance(data, pl.DataFrame):
         return pl.DataFrame(columns)
     import pyarrow as pa
@@ -459,7 +461,7 @@ def _framed(data: Any, columns: dict[str, Any]) -> Any:
 
 
 def _numbered(column: Any, name: str) -> tuple[Any, int, Any]:
-    """Codes by first appearance, how many there are, and the value of each code."""
+    """Return codes by first appearance, how many there are, and the value of each code."""
     try:
         values, _ = enter_column(column)
     except DataError:  # objects of several types
@@ -467,7 +469,7 @@ def _numbered(column: Any, name: str) -> tuple[Any, int, Any]:
         return found.items.astype(np.int64), len(found.names), found.names
     missing = values.null_count() + (int(values.is_nan().sum()) if values.dtype.is_float() else 0)
     if missing:
-        raise DataError(f"the column '{name}' misses {missing} values: drop those rows")
+        raise DataError(f"the column '{name}' has {missing} missing values: drop those rows")
     known = values.unique(maintain_order=True)
     codes = values.replace_strict(known, pl.Series(range(len(known)), dtype=pl.Int64))
     names: Any = known.to_numpy() if known.dtype.is_integer() else np.empty(len(known), object)

@@ -63,7 +63,7 @@ Pair = tuple[int, int]  # support of a rule, support of its antecedent
 def verified(
     sensitive: Sensitive, released: Transactions, thresholds: Thresholds, method: str
 ) -> Report:
-    """The report of each rule; an error if any is not hidden in the release.
+    """Return the report of each rule; raise an error if any is not hidden in the release.
 
     Open cells do not count: supports are those of baskets that surely hold the items. Nor do
     baskets of which nothing is left: many a file cannot hold them, and many a miner skips them.
@@ -83,7 +83,9 @@ def checked(
     n_baskets: int,
     method: str,
 ) -> Report:
-    """The report from counts (support, antecedent's support); an error if a rule is visible."""
+    """Return the report from counts (support, antecedent's support); raise an error if a rule is
+    visible.
+    """
     seen = [
         str(rule)
         for rule, counts, limit in zip(rules, after, limits)
@@ -99,7 +101,9 @@ def checked(
 
 
 def failure(report: Report, minimum: int, sure: Fraction) -> float:
-    """Hiding failure: of the rules that could be mined before, the share that still can."""
+    """Return the hiding failure: of the rules that could be mined before, the share that still
+    can.
+    """
     before = sum(_minable(line, "before", minimum, sure) for line in report)
     after = sum(_minable(line, "after", minimum, sure) for line in report)
     return after / before if before else 0.0
@@ -108,7 +112,7 @@ def failure(report: Report, minimum: int, sure: Fraction) -> float:
 def refuse_contradictions(
     sensitive: Sensitive, keep: Sequence[Codes], mined: Mined | None, *, adding: bool
 ) -> None:
-    """Explains why a rule cannot be hidden while an itemset that contains it stays frequent.
+    """Explain why a rule cannot be hidden while an itemset that contains it stays frequent.
 
     Where items may be added, confidence can fall and the itemset stay as it is.
     """
@@ -118,7 +122,7 @@ def refuse_contradictions(
         support = len(sensitive.baskets.rows_with(items))
         if support < mined.minimum:
             raise DataError(
-                f"{name} shall stay frequent, but it is in {support} baskets, fewer than "
+                f"{name} must stay frequent but occurs in only {support} baskets, fewer than "
                 f"min_support ({mined.minimum})"
             )
         for r, rule in enumerate(sensitive.rules):
@@ -127,16 +131,16 @@ def refuse_contradictions(
             most = _most_support(sensitive, r)
             if set(sensitive.whole[r]) <= set(items) and most < mined.minimum:
                 raise DataError(
-                    f"the wishes contradict each other: to hide '{rule}' its items may be "
-                    f"together in at most {most} baskets, but {name}, which contains them, "
-                    f"shall stay in at least {mined.minimum}; give up one of the two"
+                    f"these constraints conflict: to hide '{rule}', its items may occur together "
+                    f"in at most {most} baskets, but {name}, which contains them, must stay in at "
+                    f"least {mined.minimum}; give up one of the two"
                 )
 
 
 def require_kept(
     released: Transactions, keep: Sequence[Codes], mined: Mined | None, method: str
 ) -> None:
-    """An error if an itemset that should stay frequent is not."""
+    """Raise an error if an itemset that should stay frequent does not."""
     if not keep or mined is None:
         return
     counts = count_sets(released, keep)
@@ -147,7 +151,7 @@ def require_kept(
 
 
 def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
-    """The nodes of some frequent itemsets."""
+    """Return the nodes of some frequent itemsets."""
     indptr, codes = itemsets.rows
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
     nodes = []
@@ -184,7 +188,7 @@ def _minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> b
 
 
 def _most_support(sensitive: Sensitive, r: int) -> int:
-    """The most baskets that may still support a hidden rule."""
+    """Return the most baskets that may still support a hidden rule."""
     most = int(sensitive.limit[r]) - 1
     sure = sensitive.confidence[r]
     if sure is None:
@@ -215,7 +219,7 @@ SIMPLE = {
 class RuleHider(BaseEstimator):
     """Hide sensitive association rules in baskets.
 
-    Some items are taken out of some baskets, so that whoever mines the release at the thresholds
+    Some items are taken out of some baskets, so that anyone who mines the release at the thresholds
     does not find the rules; all other rules should stay. Before anything is given back, the rules
     are counted again in the release itself: if one is not hidden,
     :class:`~tulle.errors.PrivacyError` is raised.
@@ -250,7 +254,7 @@ class RuleHider(BaseEstimator):
         Whether ``best`` may also add items, which loses fewer rules but invents some: the release
         then makes false statements about people, as with ``algo1a``.
     shuffle
-        Whether to give the baskets back in random order; an index of pandas is numbered anew.
+        Whether to give the baskets back in random order; a pandas index is renumbered.
     random_state
         Seed; None for the operating system's entropy.
 
@@ -278,7 +282,7 @@ class RuleHider(BaseEstimator):
     Notes
     -----
     **What may leave**: the release, and the measures. Not ``report_``: it names the rules and how
-    strong they were. Which cells were edited is known to nobody: the edits are not kept. Not
+    strong they were. Nobody knows which cells were edited: the edits are not kept. Not
     protected: baskets are released one for one, a person in them can be recognised; a receiver
     with lower thresholds finds hidden rules again.
 
@@ -346,7 +350,10 @@ class RuleHider(BaseEstimator):
         source = open_baskets(X)
         baskets = source.baskets
         if baskets.unknown is not None:
-            raise DataError("some cells of the baskets are open: hide rules in what they came from")
+            raise DataError(
+                "these baskets contain blocked (unknown) cells: apply RuleHider to the original "
+                "baskets"
+            )
         rng = as_generator(self.random_state)
 
         thresholds = self._thresholds()
@@ -362,7 +369,7 @@ class RuleHider(BaseEstimator):
         require_kept(released, kept_sets, before, self.method)
         if len(edits.added_rows):
             warnings.warn(
-                f"{self.method} adds items that people did not have: the release makes false "
+                f"{self.method} adds items that people did not have: the release contains false "
                 "statements",
                 PrivacyWarning,
                 stacklevel=2,
@@ -381,7 +388,7 @@ class RuleHider(BaseEstimator):
         check_flag(name, "additions", self.additions)
         check_flag(name, "shuffle", self.shuffle)
         if self.additions and self.method != "best":
-            raise ParameterError(f"additions of {name} are for method='best'.")
+            raise ParameterError(f"The 'additions' parameter of {name} requires method='best'.")
         exact_share(name, "margin", self.margin)
         if self.window is not None:
             check_int(name, "window", self.window, 1)
@@ -395,7 +402,7 @@ class RuleHider(BaseEstimator):
         if self.min_support is None and (self.method == "best" or keep):
             raise ParameterError(
                 f"{name} needs min_support to know which rules should stay; with disclosure alone, "
-                "choose another method than 'best' and keep no itemset."
+                "choose a method other than 'best' and keep no itemset."
             )
         return RuleFile(wishes.rules, keep)
 

@@ -43,7 +43,7 @@ class Itemsets:
 
     @cached_property
     def sizes(self) -> Ints:
-        """Number of items in each set."""
+        """Return the number of items in each set."""
         if kernels_are_loaded():
             from tulle.rules._mining_kernels import set_sizes
 
@@ -57,7 +57,7 @@ class Itemsets:
 
     @cached_property
     def rows(self) -> tuple[Ints, Codes]:
-        """All sets as compressed rows of ascending codes."""
+        """Return all sets as compressed rows of ascending codes."""
         indptr = np.concatenate(([0], np.cumsum(self.sizes)))
         if len(self) > _FEW_SETS or kernels_are_loaded():
             from tulle.rules._mining_kernels import fill_rows
@@ -68,7 +68,7 @@ class Itemsets:
         return indptr, self._rows_small(indptr)
 
     def _rows_small(self, indptr: Ints) -> Codes:
-        """The twin of the kernel."""
+        """Return what the kernel returns, without compiling."""
         owner = np.repeat(np.arange(len(self)), self.sizes)
         flat = np.empty(indptr[-1], dtype=np.int64)
         nodes = np.flatnonzero(self.sizes)
@@ -82,7 +82,7 @@ class Itemsets:
 
     @cached_property
     def hashes(self) -> npt.NDArray[np.uint64]:
-        """A hash of each set: the exclusive or of its items' words."""
+        """Return a hash of each set: the exclusive or of its items' words."""
         indptr, codes = self.rows
         if len(codes) == 0:
             return np.zeros(len(self), dtype=np.uint64)
@@ -92,13 +92,13 @@ class Itemsets:
         return hashes
 
     def codes(self, node: int) -> Codes:
-        """The items of one set, ascending."""
+        """Return the items of one set, ascending."""
         indptr, flat = self.rows
         return flat[indptr[node] : indptr[node + 1]]
 
 
 def mine(baskets: Transactions, minimum: int) -> Itemsets:
-    """All itemsets in at least ``minimum`` baskets, the empty set among them.
+    """Return all itemsets in at least ``minimum`` baskets, the empty set among them.
 
     Small data do not wait for a compiler, but use the kernels if they are there already; so that
     this makes no difference, few sets are put into one order.
@@ -114,12 +114,12 @@ def mine(baskets: Transactions, minimum: int) -> Itemsets:
 
 
 def kernels_are_loaded() -> bool:
-    """Whether this process has paid for the compiler already."""
+    """Return whether this process has already paid for the compiler."""
     return "tulle.rules._mining_kernels" in sys.modules
 
 
 def canonical(found: Itemsets) -> Itemsets:
-    """The same sets in an order, and with parents, that depend on nothing but the sets.
+    """Return the same sets in an order, and with parents, that depend on nothing but the sets.
 
     Small sets come first; a set's parent is the set without its last item.
     """
@@ -138,12 +138,12 @@ def canonical(found: Itemsets) -> Itemsets:
 
 
 def hash_words(n_items: int) -> npt.NDArray[np.uint64]:
-    """Random words for the items, to hash sets; always the same ones, they hide nothing."""
+    """Return random words for the items, to hash sets; always the same ones, they hide nothing."""
     return np.random.default_rng(0x7E11E).integers(0, 2**64, size=n_items, dtype=np.uint64)
 
 
 def mine_large(baskets: Transactions, minimum: int) -> Itemsets:
-    """By the kernels: bit sets over all baskets, or over each item's own baskets."""
+    """Mine with the kernels: bit sets over all baskets, or over each item's own baskets."""
     from tulle.rules import _mining_kernels as kernels
 
     order = _frequent_ascending(baskets, minimum)
@@ -163,7 +163,7 @@ def mine_large(baskets: Transactions, minimum: int) -> Itemsets:
 
 
 def mine_small(baskets: Transactions, minimum: int, most: int | None = None) -> Itemsets | None:
-    """By Python's long integers as bit sets; None as soon as there are too many sets."""
+    """Mine with Python's long integers as bit sets; None as soon as there are too many sets."""
     order = _frequent_ascending(baskets, minimum)
     level = []
     for code in order.tolist():
@@ -210,24 +210,24 @@ class Implications:
 
     @property
     def whole(self) -> Codes:
-        """Node of antecedent and consequent together."""
+        """Return the node of antecedent and consequent together."""
         return self.nodes[:, 0]
 
     @property
     def antecedent(self) -> Codes:
-        """Node of the antecedent."""
+        """Return the node of the antecedent."""
         return self.nodes[:, 1]
 
     @property
     def consequent(self) -> Codes:
-        """Node of the consequent."""
+        """Return the node of the consequent."""
         return self.nodes[:, 2]
 
 
 def implications(
     itemsets: Itemsets, confidence: Fraction, longest_consequent: int | None = None
 ) -> Implications:
-    """All rules of frequent itemsets with enough confidence."""
+    """Return all rules of frequent itemsets with enough confidence."""
     longest = longest_consequent or len(itemsets)
     few = len(itemsets) <= _FEW_IMPLYING and itemsets.sizes.max(initial=0) <= _SHORT
     if not few:
@@ -238,7 +238,7 @@ def implications(
 
 
 def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
-    """By the kernel."""
+    """Find the rules with the kernel."""
     from tulle.rules._implication_kernels import hash_sets
     from tulle.rules._implication_kernels import implications as kernel
 
@@ -266,7 +266,7 @@ def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Impli
 
 
 def rules_small(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
-    """By a dictionary of all sets."""
+    """Find the rules with a dictionary of all sets."""
     indptr, flat = itemsets.rows
     ends, codes = indptr.tolist(), flat.tolist()
     sets = [tuple(codes[start:end]) for start, end in pairwise(ends)]
@@ -377,7 +377,7 @@ def association_rules(
 
 
 def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame:
-    """Rules with their measures."""
+    """Return rules with their measures."""
     support = rules.itemsets.support.astype(np.int64)
     whole, antecedent, consequent = rules.nodes.T
     confidence, share = support[whole] / support[antecedent], support[consequent] / n_baskets
@@ -398,7 +398,7 @@ def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame
 
 
 def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
-    """The frame as pandas, if pandas came in."""
+    """Return the frame as pandas if the input was pandas."""
     if not pandas:
         return frame
     import pandas as pd
@@ -407,7 +407,7 @@ def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
 
 
 def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
-    """The itemsets as a column of lists of names: all as long as the longest, then cut."""
+    """Return the itemsets as a column of lists of names: all as long as the longest, then cut."""
     codes = itemsets.rows[1]
     if not len(codes):
         return pl.Series("items", [[]] * len(itemsets), dtype=pl.List(named([], names).dtype))
@@ -420,7 +420,9 @@ def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
 
 
 def _border(itemsets: Itemsets, kind: str) -> Ints:
-    """Nodes without a frequent superset (of the same support): one item more is enough to look."""
+    """Return nodes without a frequent superset (of the same support): one more item is enough to
+    check.
+    """
     indptr, codes = itemsets.rows
     words = hash_words(int(codes.max(initial=0)) + 1)
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))

@@ -34,8 +34,8 @@ Pair = frozenset[int]
 class PatternSanitizer(BaseEstimator):
     """Mine rules and leave out the sensitive ones, with whatever would give them away.
 
-    Downright sanitizing (DSA): to leave a sensitive itemset out is not enough. Whoever sees a
-    larger set knows that the set is frequent (backward inference); whoever sees all its subsets
+    Downright sanitizing (DSA): to leave a sensitive itemset out is not enough. Anyone who sees a
+    larger set knows that the set is frequent (backward inference); anyone who sees all its subsets
     of one size guesses it (forward inference). So a pair of items is chosen in each sensitive set,
     the pair whose loss takes the fewest other sets with it, and every itemset that contains a
     chosen pair is left out.
@@ -131,7 +131,9 @@ class PatternSanitizer(BaseEstimator):
         left: Implications,
         sensitive: list[frozenset[int]],
     ) -> None:
-        """Side-effect factor: (|R| - |R'| - |S|) / (|R| - |S|), S the rules on sensitive sets."""
+        """Store the side-effect factor: (|R| - |R'| - |S|) / (|R| - |S|), S the rules on
+        sensitive sets.
+        """
         nodes = _nodes(found)
         own = np.isin(every.whole, [nodes[itemset] for itemset in sensitive])
         other = len(every) - int(own.sum())
@@ -143,7 +145,7 @@ class PatternSanitizer(BaseEstimator):
 
 
 def shareable(found: Itemsets, sensitive: list[frozenset[int]]) -> Flags:
-    """Which itemsets may be shared: those that hold no chosen pair.
+    """Return which itemsets may be shared: those that hold no chosen pair.
 
     Pairs are chosen one after another: the one that covers most sensitive sets for each other
     itemset that goes with it.
@@ -164,7 +166,7 @@ def shareable(found: Itemsets, sensitive: list[frozenset[int]]) -> Flags:
 def recovered(
     found: Itemsets, shared: Flags, sensitive: list[frozenset[int]]
 ) -> list[frozenset[int]]:
-    """The sensitive sets that an attacker regains, guessing again from what was guessed.
+    """Return the sensitive sets that an attacker regains, guessing again from what was guessed.
 
     A set is known if it is shared or has a known superset (backward), and guessed if, for some
     size from 2 up, all its subsets of that size are known (forward).
@@ -190,15 +192,15 @@ def _wanted(given: Any) -> list[Rule]:
     found = as_rules(given)
     if found.keep or any(r.has_thresholds or r.disclosure is not None for r in found.rules):
         raise ParameterError(
-            "PatternSanitizer leaves rules out altogether: thresholds of single rules and "
-            "itemsets to keep are for RuleHider"
+            "PatternSanitizer removes rules entirely: for thresholds of single rules, or itemsets "
+            "to keep, use RuleHider"
         )
     return found.rules
 
 
 def _require_unrecoverable(found: Itemsets, shared: Flags, sensitive: list[frozenset[int]]) -> None:
     if recovered(found, shared, sensitive):
-        raise PrivacyError("inference regains a sensitive itemset: nothing is shared")
+        raise PrivacyError("a sensitive itemset can still be inferred: nothing is shared")
 
 
 def _sensitive_sets(baskets: Transactions, rules: list[Rule], minimum: int) -> list[frozenset[int]]:
@@ -221,7 +223,7 @@ def _nodes(found: Itemsets) -> Sets:
 
 
 def _members(found: Itemsets) -> dict[int, Flags]:
-    """For each item, which sets hold it."""
+    """Return, for each item, which sets hold it."""
     indptr, codes = found.rows
     owner = np.repeat(np.arange(len(found)), np.diff(indptr))
     member = {}
@@ -261,7 +263,9 @@ class Classes:
     def of(
         cls, baskets: Transactions, itemsets: Itemsets, rows: Ints, items: Ints
     ) -> Classes | None:
-        """The classes; None where baskets hold so few sets that walks over them are faster."""
+        """Return the classes; None where baskets hold so few sets that walks over them are
+        faster.
+        """
         steps = float(itemsets.support.sum()) * len(rows) / len(baskets)
         most = min(_MOST_CELLS, int(_STEP * steps) // max(len(items), 1)) // max(len(rows), 1)
         found = _classify(baskets, itemsets, rows, most)
@@ -285,7 +289,9 @@ class Classes:
         )
 
     def costs(self, rows: Ints, weight: Floats) -> Floats:
-        """For each of some untouched baskets and each item: the weight of the sets that go."""
+        """Compute, for each of some untouched baskets and each item, the weight of the sets that
+        go.
+        """
         n_classes = self.held.shape[1]
         weights = np.bincount(self.cell, weight[self.owner], n_classes * self.n_items)
         table = weights.reshape(n_classes, self.n_items).astype(np.float32)
@@ -295,7 +301,7 @@ class Classes:
 def _classify(
     baskets: Transactions, itemsets: Itemsets, rows: Ints, most: int
 ) -> tuple[Ints, Words] | None:
-    """The class of each itemset, and the baskets of each class as bits; None if too many.
+    """Return the class of each itemset, and the baskets of each class as bits; None if too many.
 
     Level by level: the baskets of a set are those of its parent that hold one item more.
     """
@@ -324,7 +330,7 @@ def _classify(
 
 
 def _holders(baskets: Transactions, rows: Ints, items: Codes) -> Words:
-    """For each of some items, which of some baskets hold it: a row of bits."""
+    """Return, for each of some items, which of some baskets hold it: a row of bits."""
     some = baskets.take(rows)
     held = np.zeros((len(items), 64 * -(-len(rows) // 64)), dtype=bool)
     for place, item in enumerate(items.tolist()):

@@ -73,7 +73,7 @@ class Rule:
             object.__setattr__(self, name, items)
         both = set(sides["antecedent"]) & set(sides["consequent"])
         if both:
-            raise ParameterError(f"{self}: the same item stands on both sides of the arrow")
+            raise ParameterError(f"{self}: the same item is on both sides of the arrow")
         object.__setattr__(self, "disclosure", disclosure)
         object.__setattr__(self, "min_support", min_support)
         object.__setattr__(self, "min_confidence", min_confidence)
@@ -82,12 +82,12 @@ class Rule:
 
     @property
     def items(self) -> tuple[Hashable, ...]:
-        """All items of the rule."""
+        """Return all items of the rule."""
         return self.antecedent + self.consequent
 
     @property
     def has_thresholds(self) -> bool:
-        """Whether the rule has a support or confidence of its own to fall below."""
+        """Return whether the rule has a support or confidence of its own to fall below."""
         return self.min_support is not None or self.min_confidence is not None
 
     def __str__(self) -> str:
@@ -151,17 +151,19 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
         except ParameterError as error:
             raise ParameterError(f"{Path(path).name}, line {number}: {error}") from None
     if not found.rules:
-        raise DataError(f"the rules file {path} holds no rule: write one a line, a, b -> c")
+        raise DataError(
+            f"the rules file {path} contains no rules: write one per line, such as a, b -> c"
+        )
     return found
 
 
 def as_itemsets(given: Any) -> list[tuple[Hashable, ...]]:
-    """Itemsets that must stay frequent: texts ``"bread, milk"`` or lists of items."""
+    """Return itemsets that must stay frequent, from texts ``"bread, milk"`` or lists of items."""
     return [_itemset(items) for items in ([given] if isinstance(given, str) else given)]
 
 
 def quoted(item: Hashable) -> str:
-    """An item as it is written in a rule.
+    """Return an item as it is written in a rule.
 
     >>> quoted("bread"), quoted("milk, whole")
     ('bread', '"milk, whole"')
@@ -171,7 +173,9 @@ def quoted(item: Hashable) -> str:
 
 
 def as_rules(given: Any) -> RuleFile:
-    """Rules from whatever a user passes: one or many Rules, texts or pairs, a frame, a file."""
+    """Return rules from whatever a user passes: one or many Rules, texts or pairs, a frame, a
+    file.
+    """
     if isinstance(given, Rule):
         return RuleFile([given], [])
     if isinstance(given, str | os.PathLike):
@@ -184,7 +188,7 @@ def as_rules(given: Any) -> RuleFile:
     else:
         raise ParameterError(f"rules must be rules or texts. Got {type(given).__name__}.")
     if not rules:
-        raise ParameterError("there is no rule to hide")
+        raise ParameterError("there are no rules to hide")
     return RuleFile(rules, [])
 
 
@@ -210,7 +214,7 @@ def _rules_of_frame(given: Any) -> list[Rule]:
 
 
 def _as_list(column: Any) -> list[Any]:
-    """A column of pandas, polars or pyarrow as a list."""
+    """Return a column of pandas, polars or pyarrow as a list."""
     found: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
     return found
 
@@ -230,7 +234,7 @@ def _split(text: str) -> list[str]:
 
 
 def _cut(text: str, mark: str) -> list[str]:
-    """The parts of a text between marks, except marks inside quoted items."""
+    """Return the parts of a text between marks, except marks inside quoted items."""
     quotes = [item.span(1) for item in _QUOTED.finditer(text)]
     ends = [
         found.span()
@@ -248,7 +252,7 @@ def _unquoted(text: str) -> str:
 def _itemset(given: Any) -> tuple[Hashable, ...]:
     items = _items(_split(given) if isinstance(given, str) else given)
     if not items:
-        raise ParameterError("an itemset to keep needs an item")
+        raise ParameterError("an itemset to keep needs at least one item")
     return items
 
 
@@ -268,7 +272,8 @@ def _parse_line(line: str) -> Rule:
         name, equals, value = (part.strip() for part in setting.partition("="))
         if name not in _SETTINGS or not equals:
             raise ParameterError(
-                f"{setting.strip()!r} is no threshold: write disclosure=, support= or confidence="
+                f"{setting.strip()!r} is not a threshold: write disclosure=, support= or "
+                "confidence="
             )
         options[_SETTINGS[name]] = value
     return Rule(text, **options)
@@ -283,7 +288,7 @@ _FINEST = 10**9  # denominators up to here: products with counts stay whole numb
 
 
 def exact_share(owner: str, name: str, value: Any) -> Fraction:
-    """A share in [0, 1] as a fraction: 0.6, "60%".
+    """Return a share in [0, 1] as a fraction: 0.6, "60%".
 
     >>> exact_share("mine", "min_confidence", "60%")
     Fraction(3, 5)
@@ -294,7 +299,7 @@ def exact_share(owner: str, name: str, value: Any) -> Fraction:
 
 
 def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fraction(0)) -> int:
-    """The least number of baskets: a float is a share of them, an int is a count.
+    """Return the minimum number of baskets: a float is a share of them, an int is a count.
 
     With a margin, the least number that is not below (1 - margin) times the threshold.
 
@@ -317,10 +322,12 @@ def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fra
 
 
 def confidence_share(owner: str, value: Any) -> Fraction:
-    """The least confidence, as a fraction."""
+    """Return the minimum confidence, as a fraction."""
     return exact_share(owner, "min_confidence", value)
 
 
 def confidence_if_any(owner: str, value: Any) -> Fraction:
-    """The same where it may be left out: None asks for no confidence."""
+    """Return the minimum confidence, as a fraction; None, where it may be left out, asks for
+    none.
+    """
     return confidence_share(owner, 0 if value is None else value)

@@ -74,7 +74,7 @@ def choose_rules(
     chosen = _disjoint(found, order, n_rules) if scenario == "S1" else order[:n_rules].tolist()
     if len(chosen) < n_rules:
         raise DataError(
-            f"scenario {scenario} asks for {n_rules} rules, but only {len(chosen)} can be had: "
+            f"scenario {scenario} asks for {n_rules} rules, but only {len(chosen)} can be found: "
             "lower min_support or ask for fewer"
         )
     return [_as_rule(found, rule, baskets.names) for rule in chosen]

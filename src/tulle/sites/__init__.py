@@ -1,4 +1,4 @@
-"""Several sites, one untrusted miner: codes that mine alike and mean nothing outside."""
+"""Several sites, one untrusted miner: codes that only the sites can read."""
 
 from tulle.sites.agreement import SiteAgreement
 from tulle.sites.codec import SiteCodec

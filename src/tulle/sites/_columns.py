@@ -1,7 +1,7 @@
 """How each column of a table is coded: aliased, graded, plain or dropped.
 
 The four classes are the entries of an agreement. They hold its secrets, so their ``repr`` shows
-only the name and the way.
+only the name and the kind.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._plurals import counted
 from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError
 from tulle.keys import SecretKey
@@ -47,7 +48,7 @@ class Scale(NamedTuple):
 
 
 def scale(limits: Sequence[float], values: Sequence[int], column: str = "column") -> Scale:
-    """Checked limits and group numbers."""
+    """Return checked limits and group numbers."""
     edges = np.asarray(limits, dtype=np.float64)
     numbers = np.asarray(values, dtype=np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
@@ -56,8 +57,8 @@ def scale(limits: Sequence[float], values: Sequence[int], column: str = "column"
         raise ParameterError(f"column '{column}': cut points must increase")
     if len(numbers) != len(edges) - 1:
         raise ParameterError(
-            f"column '{column}': {len(edges) - 1} groups need as many group numbers, "
-            f"got {len(numbers)}"
+            f"column '{column}': {len(edges) - 1} groups need as many group numbers. Got "
+            f"{len(numbers)}"
         )
     whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
     if not whole or (np.diff(numbers) < 1).any() or np.abs(numbers).max() > 1e6:
@@ -68,7 +69,7 @@ def scale(limits: Sequence[float], values: Sequence[int], column: str = "column"
 
 
 def grade(numbers: Floats, by: Scale) -> Floats:
-    """Codes of numbers inside the limits; NaN stays NaN.
+    """Compute the codes of numbers inside the limits; NaN stays NaN.
 
     >>> table3 = scale([15, 30, 45, 60, 75, 90], [1, 2, 3, 4, 5])
     >>> grade(np.array([30.0, 40, 70, 25, 15, 58, 73, 37, 90]), table3).round(3).tolist()
@@ -88,7 +89,7 @@ def grade(numbers: Floats, by: Scale) -> Floats:
 
 
 def ungrade(codes: Floats, by: Scale) -> Floats:
-    """Numbers of codes; a code between two groups gives the limit between them.
+    """Compute the numbers of codes; a code between two groups gives the limit between them.
 
     >>> uneven = scale([0, 10, 100], [3, 7])
     >>> ungrade(np.array([3.5, 5.0, 7.5, 99.0]), uneven).tolist()
@@ -105,7 +106,7 @@ def ungrade(codes: Floats, by: Scale) -> Floats:
 
 
 def is_code(codes: Floats, by: Scale) -> NDArray[np.bool_]:
-    """Which numbers lie where :func:`grade` puts its codes (NaN does)."""
+    """Return which numbers lie where :func:`grade` puts its codes (NaN does)."""
     last = len(by.values) - 1
     group = np.clip(np.searchsorted(by.values, codes, side="right") - 1, 0, last)
     share = codes - by.values[group]
@@ -115,7 +116,7 @@ def is_code(codes: Floats, by: Scale) -> NDArray[np.bool_]:
 
 
 def cut(code: float, by: Scale) -> tuple[float, bool]:
-    """Where a threshold lies in the original scale, and whether it became strict.
+    """Return where a threshold lies in the original scale, and whether it became strict.
 
     ``code <= t`` means ``x <= number`` (not strict) or ``x < number`` (strict). The second happens
     between two groups, because a limit belongs to the group above it, and below the first group.
@@ -133,7 +134,7 @@ def cut(code: float, by: Scale) -> tuple[float, bool]:
 
 
 def equal_scale(low: float, high: float, groups: int, uniforms: Floats, *, whole: bool) -> Scale:
-    """Groups of equal width over a range with secret margins; numbers in steps of one.
+    """Draw groups of equal width over a range with secret margins; numbers in steps of one.
 
     The codes are a straight line of the numbers, so that every miner finds the same. The margins
     keep the ends of the public range from showing as the first and the last code. Whole numbers
@@ -153,7 +154,7 @@ def equal_scale(low: float, high: float, groups: int, uniforms: Floats, *, whole
 
 
 def uneven_scale(low: float, high: float, groups: int, uniforms: Floats) -> Scale:
-    """Groups of secret, unequal width; numbers in secret steps of one to three.
+    """Draw groups of secret, unequal width; numbers in secret steps of one to three.
 
     The codes keep the order and nothing else: miners that look at order find the same.
     """
@@ -209,12 +210,12 @@ class _Coded:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The columns of the plain table that the coded column stands for."""
+        """Return the columns of the plain table that the coded column stands for."""
         return (self.name,)
 
     @property
     def in_words(self) -> str:
-        """How the column is coded, nothing secret."""
+        """Describe how the column is coded; nothing secret."""
         return self.way
 
     def to_dict(self) -> dict[str, Any]:
@@ -227,14 +228,14 @@ class _Coded:
 
 @dataclass(frozen=True, repr=False)
 class Plain(_Coded):
-    """A column that needs no treatment and goes out as it is."""
+    """A column that is released unchanged."""
 
     way = "plain"
 
 
 @dataclass(frozen=True, repr=False)
 class Dropped(_Coded):
-    """A column that does not go out."""
+    """A column that is not released."""
 
     way = "dropped"
 
@@ -250,7 +251,7 @@ class Aliased(_Coded):
 
     @property
     def keyed(self) -> bool:
-        """Whether aliases come from the key alone."""
+        """Return whether aliases come from the key alone."""
         return self.categories is None
 
     @property
@@ -295,19 +296,19 @@ class Graded(_Coded):
 
     @cached_property
     def scale(self) -> Scale:
-        """Limits and group numbers as arrays."""
+        """Return limits and group numbers as arrays."""
         return scale(self.limits, self.values, self.name)
 
     @property
     def tolerance(self) -> float:
-        """How far floating point can move a number that is coded and decoded again."""
+        """Return how far floating point can move a number that is coded and decoded again."""
         limits, values = self.scale
         steps = np.spacing(np.abs(values) + 1.0) * np.diff(limits)
         return 0.75 * float(steps.max() + np.spacing(np.abs(limits).max()))
 
     @property
     def in_single_precision(self) -> bool:
-        """Whether codes rounded to 24 bits still tell whole numbers apart."""
+        """Return whether codes rounded to 24 bits still tell whole numbers apart."""
         limits, values = self.scale
         steps = np.spacing((np.abs(values) + 1.0).astype(np.float32)) * np.diff(limits)
         return bool(steps.max() < ROUNDS_BACK)
@@ -318,7 +319,7 @@ _WAYS: dict[str, type[Coded]] = {c.way: c for c in (Plain, Dropped, Aliased, Joi
 
 
 def read_column(entries: Mapping[str, Any]) -> Coded:
-    """A column from what :meth:`to_dict` gave, after a trip through JSON."""
+    """Restore a column from what :meth:`to_dict` returned, after a trip through JSON."""
     try:
         plain = dict(entries)
         way = _WAYS[plain.pop("way")]
@@ -330,21 +331,23 @@ def read_column(entries: Mapping[str, Any]) -> Coded:
             plain["types"] = tuple(ValueType(word) for word in plain["types"])
         return way(**plain)
     except (KeyError, ValueError, TypeError):
-        raise KeyMaterialError("the agreement holds a column this Tulle cannot read") from None
+        raise KeyMaterialError(
+            "the agreement has a column that this version of Tulle cannot read"
+        ) from None
 
 
 def check_exact(column: Graded) -> Graded:
-    """Refuses ranges so wide that whole numbers would not come back exactly."""
+    """Raise if a range is so wide that whole numbers would not come back exactly."""
     if column.type in WHOLE and column.tolerance >= ROUNDS_BACK:
         raise ParameterError(
-            f"column '{column.name}': its range is too wide for exact codes: alias it instead "
+            f"column '{column.name}': its range is too wide for exact codes: use aliases instead "
             f"(alias=['{column.name}'])"
         )
     return column
 
 
 def check_names(columns: Sequence[Coded]) -> None:
-    """Refuses a column without a name, named twice, or named like an alias of another."""
+    """Raise if a column has no name, a name used twice, or a name like an alias of another."""
     seen: set[str] = set()
     refuse_patterns(name for column in columns for name in column.sources)
     for column in columns:
@@ -352,7 +355,7 @@ def check_names(columns: Sequence[Coded]) -> None:
             if not name.strip():
                 raise ParameterError("a column of the agreement has no name: give it one")
             if name in seen:
-                raise ParameterError(f"the agreement names column '{name}' twice")
+                raise ParameterError(f"the agreement lists column '{name}' twice")
             seen.add(name)
     for column in columns:
         listed = len(column.categories or ()) + 1 if isinstance(column, Aliased) else 0
@@ -376,7 +379,7 @@ _SHIFTS = np.arange(55, -1, -5, dtype=np.uint64)  # twelve letters of five bits
 
 
 def keyed_aliases(attribute: str, texts: Sequence[str], key: SecretKey, part: int = 0) -> list[str]:
-    """The alias of each text; ``part`` numbers the several aliases of a split value.
+    """Return the alias of each text; ``part`` numbers the several aliases of a split value.
 
     >>> key = SecretKey(bytes(32))
     >>> keyed_aliases("illness", ["Flu", "Gastritis", "Flu"], key)
@@ -390,7 +393,7 @@ def keyed_aliases(attribute: str, texts: Sequence[str], key: SecretKey, part: in
 
 
 def table_aliases(attribute: str, texts: Sequence[str], key: SecretKey) -> list[str]:
-    """The alias of each text of an agreed list: numbers 1, 2, ... in an order drawn by the key."""
+    """Return the alias of each text of an agreed list: 1, 2, ... in an order drawn by the key."""
     digests = list(_digests(f"sites/table/{attribute}", texts, key))
     order = sorted(range(len(texts)), key=lambda index: (digests[index], texts[index]))
     number = {index: place for place, index in enumerate(order, start=1)}
@@ -398,17 +401,17 @@ def table_aliases(attribute: str, texts: Sequence[str], key: SecretKey) -> list[
 
 
 def check_no_collision(attribute: str, aliases: pl.Series) -> None:
-    """Refuses two different texts with one alias (a chance of one in a million at 1.5M texts)."""
+    """Raise if two different texts have one alias (a one-in-a-million chance at 1.5M texts)."""
     shared = len(aliases) - aliases.n_unique()
     if shared:
         raise DataError(
-            f"column '{attribute}': {shared} values share an alias with "
+            f"column '{attribute}': {counted(shared, 'value', 'share')} an alias with "
             "another: rotate the agreement (tulle sites rotate) and encode again"
         )
 
 
 def _digests(use: str, texts: Sequence[str], key: SecretKey) -> Iterator[bytes]:
-    # copying the keyed state is faster than keying anew
+    # copying the keyed state is faster than keying again
     keyed = blake2b(key=key.derive(use), digest_size=8, person=b"tulle-alias")
     for text in texts:
         state = keyed.copy()
@@ -441,35 +444,35 @@ class Vocabulary:
                 self._learn_agreed(column)
 
     def aliases(self, name: str, texts: list[str], part: int = 0) -> list[str]:
-        """The keyed aliases of some distinct texts, remembered for the way back."""
+        """Return the keyed aliases of some distinct texts, and remember them for decoding."""
         found = keyed_aliases(name, texts, self._key, part)
         self._add(name, found, texts)
         return found
 
     def learn(self, name: str, texts: list[str]) -> None:
-        """Remembers values without encoding them; all parts of a split value."""
+        """Remember values without encoding them; all parts of a split value."""
         column = self._columns[name]
         parts = PARTS if isinstance(column, Aliased) and column.split else 1
         for part in range(parts):
             self.aliases(name, texts, part)
 
     def table(self, name: str) -> pl.DataFrame:
-        """Alias and text of all values known of a column."""
+        """Return alias and text of all known values of a column."""
         return self._known[name]
 
     def everything(self) -> pl.DataFrame:
-        """Alias and text of all values known."""
+        """Return alias and text of all known values."""
         return pl.concat([pl.DataFrame(schema=_EMPTY), *self._known.values()])
 
     def texts(self) -> dict[str, str]:
-        """Every alias known, of all columns."""
+        """Return every known alias of all columns."""
         if self._texts is None:  # results come one by one: it is made once for all of them
             known = self.everything()
             self._texts = dict(zip(known["alias"].to_list(), known["text"].to_list()))
         return self._texts
 
     def shared_texts(self) -> set[str]:
-        """Texts that are values of several columns."""
+        """Return the texts that are values of several columns."""
         if self._shared is None:
             once = [known.select(pl.col("text").unique()) for known in self._known.values()]
             texts = pl.concat([pl.DataFrame(schema={"text": pl.String}), *once])
@@ -477,17 +480,17 @@ class Vocabulary:
         return self._shared
 
     def count(self) -> int:
-        """How many aliases are known."""
+        """Return how many aliases are known."""
         return sum(known.height for known in self._known.values())
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Writes the values, sealed for the sites of this agreement."""
+        """Write the values, sealed for the sites of this agreement."""
         words = {name: known["text"].unique().sort().to_list() for name, known in self._keyed()}
         plain = json.dumps(words).encode()
         write_sealed(path, plain, _CONTENT, self._lock(), force=force)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Adds the values of a vocabulary that was saved under the same agreement."""
+        """Add the values of a vocabulary that was saved under the same agreement."""
         plain = read_sealed(path, _CONTENT, self._lock(), "agreement")
         words: Mapping[str, list[str]] = json.loads(plain)
         for name, texts in words.items():
@@ -503,7 +506,7 @@ class Vocabulary:
         return SecretKey(self._key.derive("sites/vocabulary"))
 
     def _learn_agreed(self, column: Aliased) -> None:
-        """What needs no table to be known: booleans and agreed lists."""
+        """Learn what is known without a table: booleans and agreed lists."""
         if column.categories is not None:
             listed = list(dict.fromkeys([*column.categories, *([OTHER] if column.other else [])]))
             self._add(column.name, table_aliases(column.name, listed, self._key), listed)
@@ -521,4 +524,4 @@ class Vocabulary:
         return f"Vocabulary({self.count()} aliases, hidden)"
 
     def __reduce__(self) -> NoReturn:
-        raise KeyMaterialError("a vocabulary is never pickled: save it with save_vocabulary(path)")
+        raise KeyMaterialError("a vocabulary cannot be pickled: save it with save_vocabulary(path)")

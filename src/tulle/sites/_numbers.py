@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._plurals import counted
 from tulle._types import Floats
 from tulle.errors import DataError, ParameterError
 from tulle.sites._columns import CLOCKS, ROUNDS_BACK, WHOLE, Graded, ValueType
@@ -27,7 +28,7 @@ _DECIMALS = 12  # decoded numbers are tried with so many decimals, fewest first
 
 
 def numbers_of(series: pl.Series, column: Graded) -> Floats:
-    """The numbers that are graded; NaN where a value is missing."""
+    """Return the numbers that are graded; NaN where a value is missing."""
     series = _typed(series, column)
     if column.type in CLOCKS:
         return _ticks(series, column)
@@ -38,23 +39,23 @@ def numbers_of(series: pl.Series, column: Graded) -> Floats:
         broken = int(np.count_nonzero(np.isfinite(found) & (found != np.round(found))))
         if broken:
             raise DataError(
-                f"column '{column.name}' holds {broken} values that are no {column.type}s: agree "
-                "on it as decimal"
+                f"column '{column.name}' holds {counted(broken, 'value')} not of type "
+                f"{column.type}: agree on it as decimal"
             )
     return np.asarray(found, dtype=np.float64)
 
 
 def _ticks(series: pl.Series, column: Graded) -> Floats:
-    """Time stamps in whole ticks, counted in whole numbers so that nothing is rounded."""
+    """Convert time stamps to whole ticks, in integer arithmetic so that nothing is rounded."""
     unit = getattr(series.dtype, "time_unit", "ns")
     fine = series.to_physical().cast(pl.Int64) * (1000 if unit == "ms" else 1)
     tick = column.tick * (1000 if unit == "ns" else 1)
     broken = int((fine % tick != 0).sum())
     if broken:
         raise DataError(
-            f"column '{column.name}' holds {broken} values finer than {column.tick:,} "
-            "microseconds, the finest that codes over its range can tell: truncate them, or agree "
-            "on a narrower range"
+            f"column '{column.name}' holds {counted(broken, 'value')} finer than {column.tick:,} "
+            "microseconds, the finest step that codes over its range can represent: truncate "
+            "them, or agree on a narrower range"
         )
     return np.asarray((fine // tick).cast(pl.Float64).fill_null(float("nan")).to_numpy())
 
@@ -62,7 +63,7 @@ def _ticks(series: pl.Series, column: Graded) -> Floats:
 def from_numbers(
     numbers: Floats, missing: pl.Series, column: Graded, dtype: Any = None
 ) -> pl.Series:
-    """Decoded numbers as the type they had; null where ``missing`` is true.
+    """Convert decoded numbers back to their type; null where ``missing`` is true.
 
     ``dtype`` is the type of the site's own table, taken if it holds the values of all sites.
     """
@@ -103,7 +104,7 @@ def _moments(ticks: pl.Series, column: Graded, dtype: Any) -> pl.Series:
 
 
 def _midnights(days: pl.Series, dtype: pl.Datetime) -> pl.Series:
-    """Dates as the time stamps of a site that keeps them so: midnight where it is."""
+    """Convert dates to the time stamps of a site that stores them so: midnight local time."""
     moments = days.cast(pl.Datetime("us"))
     if dtype.time_zone is not None:
         local = moments.dt.replace_time_zone(
@@ -116,7 +117,7 @@ def _midnights(days: pl.Series, dtype: pl.Datetime) -> pl.Series:
 
 
 def snap(numbers: Floats, tolerance: float) -> Floats:
-    """Numbers with the fewest decimals that floating point cannot tell from the given ones.
+    """Return numbers with the fewest decimals that floating point cannot tell from the given ones.
 
     >>> snap(np.array([0.30000000000000016, 7.000000000000001]), 1e-15).tolist()
     [0.3, 7.0]
@@ -134,7 +135,7 @@ def snap(numbers: Floats, tolerance: float) -> Floats:
 
 
 def _typed(series: pl.Series, column: Graded) -> pl.Series:
-    """The column as numbers or moments of the agreed type."""
+    """Return the column as numbers or moments of the agreed type."""
     type, dtype = column.type, series.dtype
     if dtype == pl.Null:
         return series.cast(DTYPES[type])
@@ -148,15 +149,16 @@ def _typed(series: pl.Series, column: Graded) -> pl.Series:
         fits = dtype == pl.Date or isinstance(dtype, pl.Datetime)
     if not fits:
         raise DataError(
-            f"column '{column.name}' was agreed on as {type}, and the table holds "
+            f"column '{column.name}' was agreed on as {type}, but the table holds "
             f"{dtype.base_type()}"
         )
     if type is ValueType.DATE and isinstance(dtype, pl.Datetime):
         late = int((_local(series).dt.time() != dt.time(0)).sum())
         if late:
             raise DataError(
-                f"column '{column.name}' was agreed on as date, and {late} values have a time of "
-                "day: agree on a range with times (2020-01-01T00:00)"
+                f"column '{column.name}' was agreed on as date, but "
+                f"{counted(late, 'value', 'have')} a time of day: agree on a range with times "
+                "(2020-01-01T00:00)"
             )
     return (
         series.cast(pl.Datetime("us"))
@@ -178,7 +180,9 @@ def _parsed(series: pl.Series, column: Graded) -> pl.Series:
         read = series.cast(pl.Float64, strict=False)
     unread = read.null_count() - series.null_count()
     if unread:
-        raise DataError(f"column '{column.name}': {unread} values cannot be read as {type}")
+        raise DataError(
+            f"column '{column.name}': {counted(unread, 'value')} cannot be read as {type}"
+        )
     return read
 
 
@@ -190,14 +194,14 @@ def _stamps(series: pl.Series) -> pl.Series:
 
 
 def _local(series: pl.Series) -> pl.Series:
-    """Time stamps as the clock on the wall shows them; anything else as it is."""
+    """Return time stamps in local (wall clock) time; anything else unchanged."""
     if isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone is not None:
         return series.dt.replace_time_zone(None)
     return series
 
 
 def zoned(moments: pl.Series, dtype: pl.Datetime) -> pl.Series:
-    """Moments in UTC as those of a type with or without a zone."""
+    """Convert moments in UTC to those of a type with or without a zone."""
     if dtype.time_zone is not None:
         moments = moments.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)
     return moments.cast(dtype)
@@ -219,7 +223,7 @@ _HELD = {
 
 
 def type_of_end(value: Any) -> ValueType:
-    """What kind of moment the end of a public range is.
+    """Return what kind of moment the end of a public range is.
 
     >>> type_of_end("2020-03-01"), type_of_end("2020-03-01 12:00"), type_of_end("08:30")
     (<ValueType.DATE: 'date'>, <ValueType.TIMESTAMP: 'timestamp'>, <ValueType.TIME: 'time'>)
@@ -231,7 +235,7 @@ def type_of_end(value: Any) -> ValueType:
 
 
 def type_of_ends(column: str, ends: Sequence[Any]) -> ValueType:
-    """The type that holds all ends: dates beside time stamps are midnights.
+    """Return the type that holds all ends: dates next to time stamps are midnights.
 
     >>> type_of_ends("seen", ["2020-03-01", "2020-04-01 12:00"])
     <ValueType.TIMESTAMP: 'timestamp'>
@@ -243,7 +247,7 @@ def type_of_ends(column: str, ends: Sequence[Any]) -> ValueType:
 
 
 def as_number(value: Any, type: ValueType) -> int:
-    """Days since 1970 of a date, microseconds since 1970 (UTC) or midnight of a time.
+    """Return the days since 1970 of a date, or microseconds since 1970 (UTC) or since midnight.
 
     >>> as_number("1970-01-03", ValueType.DATE), as_number("00:01", ValueType.TIME)
     (2, 60000000)
@@ -261,7 +265,7 @@ def as_number(value: Any, type: ValueType) -> int:
 
 
 def as_moment(number: float, type: ValueType) -> dt.date | dt.datetime | dt.time:
-    """The way back; a date of a number with a fraction is the day it falls in.
+    """Convert a number back; one with a fraction becomes the date it falls in.
 
     >>> as_moment(2.5, ValueType.DATE), as_moment(60000000, ValueType.TIME)
     (datetime.date(1970, 1, 3), datetime.time(0, 1))

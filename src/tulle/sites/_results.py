@@ -38,7 +38,7 @@ _OPERATOR = r"<=|>=|==|!=|&le;|≤|≥|<|>|=|:"
 
 
 def alias_pattern(columns: Iterable[Coded]) -> re.Pattern[str] | None:
-    """Finds aliases: of any value, known or not."""
+    """Build a pattern that finds aliases of any value, known or not."""
     keyed, listed = [], []
     for column in columns:
         if isinstance(column, Joint) or (isinstance(column, Aliased) and column.keyed):
@@ -50,13 +50,13 @@ def alias_pattern(columns: Iterable[Coded]) -> re.Pattern[str] | None:
         for names, token in ((keyed, TOKEN), (listed, r"\d+"))
         if names
     ]
-    # no part of a longer word: covid_19 is no alias of a column id, and in the name of an indicator
-    # (relationship_relationship_...) the alias is what comes last
+    # not inside a longer word: covid_19 is not an alias of a column id; in the name of an indicator
+    # (relationship_relationship_...) the alias comes last
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(ways)})(?!\w)") if ways else None
 
 
 def code_pattern(names: list[str]) -> re.Pattern[str] | None:
-    """Finds graded columns together with what they are compared with."""
+    """Build a pattern that finds graded columns together with what they are compared with."""
     if not names:
         return None
     return re.compile(
@@ -68,7 +68,7 @@ def code_pattern(names: list[str]) -> re.Pattern[str] | None:
 
 
 def is_named_before(match: re.Match[str], column: str) -> bool:
-    """Whether the text before an alias names its column: ``sex=``, ``"sex": ``, ``sex_``."""
+    """Return whether the text before an alias names its column: ``sex=``, ``"sex": ``, ``sex_``."""
     before = match.string[max(0, match.start() - len(column) - 8) : match.start()]
     return before.rstrip("=_: '\"").endswith(column)
 
@@ -90,7 +90,7 @@ _STRICT = {"<=": "<", ">": ">=", "≤": "<", "&le;": "<"}
 def decode_comparison(
     column: Graded, operator: str, code: str, decimals: int | None = None
 ) -> tuple[str, str]:
-    """Operator and number of ``column operator code`` in the original scale."""
+    """Return operator and number of ``column operator code`` in the original scale."""
     value = float(code)
     if math.isinf(value):
         return operator, code
@@ -103,7 +103,7 @@ def decode_comparison(
 
 
 def decode_value(column: Graded, code: str, decimals: int | None = None) -> str:
-    """The value that a code stands for."""
+    """Return the value that a code stands for."""
     number, _ = cut(float(code), column.scale)
     if column.type is ValueType.DATE or (column.type is ValueType.INTEGER and decimals is None):
         number = float(round(number))
@@ -113,7 +113,7 @@ def decode_value(column: Graded, code: str, decimals: int | None = None) -> str:
 def decode_interval(
     column: Graded, left: str, low: str, high: str, right: str, decimals: int | None = None
 ) -> str:
-    """An interval such as ``(2.0, 3.5]``; a side that falls between two groups changes its bracket.
+    """Decode an interval such as ``(2.0, 3.5]``; a side between two groups changes its bracket.
 
     >>> from tulle.table.schema import Role
     >>> age = Graded("age", ValueType.INTEGER, Role.QUASI, 0, 100, "given", 2, (0, 10, 100), (3, 7))
@@ -126,7 +126,7 @@ def decode_interval(
 
 
 def decode_intervals(intervals: Any, column: Graded) -> Any:
-    """Texts, pairs of numbers or pandas Intervals of codes, one or a list of them."""
+    """Decode texts, pairs of numbers or pandas Intervals of codes, one or a list of them."""
     if isinstance(intervals, str):
         return _INTERVAL.sub(lambda match: _interval_text(column, match), intervals)
     if hasattr(intervals, "closed") and hasattr(intervals, "left"):
@@ -137,21 +137,21 @@ def decode_intervals(intervals: Any, column: Graded) -> Any:
         return tuple(_end(column, float(code)) for code in intervals)
     if not isinstance(intervals, Iterable):
         raise DataError(
-            "intervals are texts such as '(2.0, 3.5]', pairs of numbers or pandas Intervals. Got "
-            f"{type(intervals).__name__}"
+            "intervals must be texts such as '(2.0, 3.5]', pairs of numbers or pandas "
+            f"Intervals. Got {type(intervals).__name__}"
         )
     return [decode_intervals(interval, column) for interval in intervals]
 
 
 def moment_of(column: Graded, number: float) -> dt.date | dt.datetime | dt.time:
-    """The moment of a number between those that the column holds: a time stamp, or a time."""
+    """Return the moment of a number between those of the column: a time stamp, or a time."""
     if column.type is ValueType.DATE:
         return dates.as_moment(number * _DAY, ValueType.TIMESTAMP)
     return dates.as_moment(number * column.tick, column.type)
 
 
 def is_number(value: Any) -> bool:
-    """Whether something is a number, and no boolean."""
+    """Return whether something is a number and not a boolean."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
@@ -180,7 +180,7 @@ def _pandas_interval(interval: Any, column: Graded) -> Any:
 
 
 def _pandas_end(column: Graded, code: float) -> Any:
-    """Intervals of pandas are between numbers, time stamps or durations."""
+    """Convert an end: pandas intervals lie between numbers, time stamps or durations."""
     import pandas as pd
 
     if column.type in (ValueType.INTEGER, ValueType.DECIMAL):
@@ -190,7 +190,7 @@ def _pandas_end(column: Graded, code: float) -> Any:
 
 
 def _digits(column: Graded, code: str) -> int:
-    """How many decimals of the number the decimals of its code can tell."""
+    """Return how many decimals of the number the decimals of its code can tell."""
     mantissa, _, exponent = code.lower().partition("e")
     shown = len(mantissa.partition(".")[2]) - int(exponent or 0)
     width = float(np.diff(column.scale.limits).max())
@@ -237,7 +237,7 @@ class ResultReader:
     # -- text ---------------------------------------------------------------------------------
 
     def text(self, text: str, decimals: int | None = None, inside: str | None = None) -> str:
-        """Aliases, thresholds and intervals of any text."""
+        """Decode aliases, thresholds and intervals of any text."""
         if self._codes is not None:
             text = self._codes.sub(lambda match: self._decode_match(match, decimals), text)
         if self._aliases is not None:
@@ -245,7 +245,7 @@ class ResultReader:
         return text
 
     def _decode_alias(self, match: re.Match[str], inside: str | None) -> str:
-        """The value; with its column, if other columns have the same and nothing says which."""
+        """Return the value; with its column, if other columns share it and nothing says which."""
         alias = match.group()
         if alias in self._names:
             return alias
@@ -280,7 +280,7 @@ class ResultReader:
     # -- rules and anything built of strings --------------------------------------------------
 
     def anything(self, found: Any, inside: str | None = None) -> Any:
-        """Strings inside sets, lists, tuples, mappings, records and frames; the shape is kept."""
+        """Decode strings in sets, lists, tuples, mappings, records and frames; keep the shape."""
         if isinstance(found, str):
             return self.text(found, inside=inside)
         if isinstance(found, Mapping):
@@ -319,11 +319,11 @@ class ResultReader:
         return dataclasses.replace(found, **changes)
 
     def _subject(self, name: Any) -> str | None:
-        """The column that something is called by, if it is one."""
+        """Return the column that something is named after, if it is one."""
         return name if isinstance(name, str) and name in self._names else None
 
     def _distinct(self, found: Iterable[Any]) -> list[Any]:
-        """Decoded parts that must stay as many: aliases of one value keep their alias."""
+        """Return decoded parts that must stay distinct: aliases of one value keep their alias."""
         parts = list(found)
         decoded = [self.anything(part) for part in parts]
         count = Counter(part for part in decoded if isinstance(part, str))
@@ -335,7 +335,7 @@ class ResultReader:
     # -- numbers with a name ------------------------------------------------------------------
 
     def centers(self, found: Any, columns: Sequence[str] | None) -> Any:
-        """Means of codes in a frame, or in an array whose columns are named."""
+        """Decode means of codes in a frame, or in an array whose columns are named."""
         import polars as pl
 
         from tulle.sites._shapes import named_columns, rebuild
@@ -363,7 +363,7 @@ class ResultReader:
         return pl.Series(series.name, moments, dtype=held)
 
     def json(self, found: Any, inside: str | None = None) -> Any:
-        """JSON: strings everywhere, and numbers under the name of a graded column."""
+        """Decode JSON: strings everywhere, and numbers under the name of a graded column."""
         if isinstance(found, Mapping):
             return self._json_object(found, inside)
         if isinstance(found, list):
@@ -406,7 +406,7 @@ Distinct = Callable[[Iterable[Any]], list[Any]]
 
 
 def decode_frame(found: Any, decode: Decode, distinct: Distinct) -> Any:
-    """A frame, series or index of pandas, polars or pyarrow; anything else of them as it is."""
+    """Decode a frame, series or index of pandas, polars or pyarrow; leave anything else as is."""
     library, kind = type(found).__module__.partition(".")[0], type(found).__name__
     if library == "pandas":
         return _decode_pandas(found, decode, distinct)
@@ -479,7 +479,7 @@ def tree_text(
     feature_names: Sequence[str] | None,
     class_names: Sequence[str] | None,
 ) -> str:
-    """The text of a tree; its features are called as it was fitted, or as the agreed columns."""
+    """Return the text of a tree, with the feature names it was fitted with or the agreed ones."""
     from sklearn.tree import export_text
 
     if not hasattr(tree, "tree_"):
@@ -489,11 +489,11 @@ def tree_text(
     names = list(known if feature_names is None else feature_names)
     if len(names) != features:
         raise DataError(
-            f"the tree has {features} features, and the names of {len(names)} are known: pass "
+            f"the tree has {features} features, but only {len(names)} names are known: pass "
             "feature_names"
         )
     if class_names is not None and len(class_names) != classes:
-        raise DataError(f"the tree has {classes} classes, and class_names has {len(class_names)}")
+        raise DataError(f"the tree has {classes} classes, but class_names has {len(class_names)}")
     return str(
         export_text(
             tree,
@@ -506,7 +506,7 @@ def tree_text(
 
 
 def with_names(text: str, feature_names: Sequence[str] | None) -> str:
-    """The text of a tree that was grown without names of its features, with them."""
+    """Return the text of a tree that was grown without feature names, with names."""
     if feature_names is None:
         return text
     names = dict(enumerate(feature_names))
@@ -514,6 +514,6 @@ def with_names(text: str, feature_names: Sequence[str] | None) -> str:
 
 
 def shortened(text: str, decimals: int) -> str:
-    """Thresholds of indicators are no codes: they keep their value, not their many digits."""
+    """Shorten thresholds of indicators, which are not codes and need not keep all their digits."""
     long = rf"-?\d+\.\d{{{_DIGITS}}}\b"
     return re.sub(long, lambda match: f"{float(match.group()):.{decimals}f}", text)

@@ -1,4 +1,4 @@
-"""Sealed files: a line of JSON that anybody may read, then bytes that only the key holder can.
+"""Sealed files: a line of JSON that anyone may read, then bytes that only the key holder can.
 
 The line names the format, its version, what is inside, how the key is made and the nonce; it is
 authenticated together with the content (AES-256-GCM), so that no bit of either can be changed
@@ -54,7 +54,7 @@ class _Header:
 
 
 def seal(plain: bytes, content: str, lock: Lock) -> bytes:
-    """The bytes of a sealed file."""
+    """Return the bytes of a sealed file."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     salt, nonce = secrets.token_bytes(16), secrets.token_bytes(12)
@@ -69,7 +69,7 @@ def seal(plain: bytes, content: str, lock: Lock) -> bytes:
 def unseal(
     sealed: bytes, content: str, lock: Lock, name: str = "the file", opener: str = "key file"
 ) -> bytes:
-    """What is inside; a clear error for each thing that can be wrong.
+    """Return the content; raise a clear error for each thing that can be wrong.
 
     ``opener`` is where a key comes from, in words.
     """
@@ -82,7 +82,7 @@ def unseal(
     _check_lock(header, lock, name)
     if len(hidden) < header.length:
         raise KeyMaterialError(
-            f"{name} is cut off: {len(hidden)} of {header.length} sealed bytes are there"
+            f"{name} is truncated: it has {len(hidden)} of {header.length} sealed bytes"
         )
     key = _key(lock, header.salt)
     if not secrets.compare_digest(key.derive("sites/seal/check", 8), header.check):
@@ -100,7 +100,7 @@ def unseal(
 def write_sealed(
     path: str | os.PathLike[str], plain: bytes, content: str, lock: Lock, *, force: bool = False
 ) -> None:
-    """Writes a sealed file that only its owner can read."""
+    """Write a sealed file that only its owner can read."""
     sealed = seal(plain, content, lock)
     with atomic_write(path, force=force, mode=0o600) as file:
         file.write(sealed)
@@ -109,7 +109,7 @@ def write_sealed(
 def read_sealed(
     path: str | os.PathLike[str], content: str, lock: Lock, opener: str = "key file"
 ) -> bytes:
-    """Reads a sealed file."""
+    """Read a sealed file."""
     try:
         if Path(path).stat().st_size > _LONGEST_FILE:
             raise KeyMaterialError(f"{path} is too large for a sealed file")
@@ -129,8 +129,8 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
         raise KeyMaterialError(f"{name} is not a sealed file of Tulle") from None
     if version != VERSION:
         raise KeyMaterialError(
-            f"{name} has version {version}: this Tulle reads version {VERSION}. Use the Tulle that "
-            "wrote it, or a newer one"
+            f"{name} has version {version}: this version of Tulle reads version {VERSION}. Use "
+            "the version of Tulle that wrote it, or a newer one"
         )
     try:
         header = _Header(
@@ -146,7 +146,7 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
     if header.content != content:
         raise KeyMaterialError(f"{name} holds a {header.content}, not a {content}")
     if header.kdf not in (_SCRYPT, _KEY_FILE) or len(header.salt) != 16 or len(header.nonce) != 12:
-        raise KeyMaterialError(f"{name} asks for a way to make its key that Tulle does not use")
+        raise KeyMaterialError(f"{name} asks for a key derivation that Tulle does not use")
     return header
 
 

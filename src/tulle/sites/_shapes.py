@@ -14,7 +14,7 @@ from tulle.table._frames import Exit, enter, keep_index
 def named_columns(
     X: Any, agreed: Sequence[str], given: Sequence[str] | None = None
 ) -> list[pl.Series]:
-    """The columns of a table, under the names given for them, if any.
+    """Return the columns of a table, under the names given for them, if any.
 
     Arrays and lists have no names: without given ones they must have the agreed columns, all of
     them and in that order, as ``transform`` gives them.
@@ -25,14 +25,14 @@ def named_columns(
     names = agreed if given is None else given
     if len(names) != frame.width:
         raise DataError(
-            f"the table has {frame.width} columns, and the names of {len(names)} are known: name "
-            "its columns, or pass a frame"
+            f"the table has {frame.width} columns, but {len(names)} names are known: name its "
+            "columns, or pass a frame"
         )
     return [column.alias(name) for column, name in zip(frame, names)]
 
 
 def rebuild(X: Any, frame: pl.DataFrame, home: Exit | None = None) -> Any:
-    """A polars frame as the kind of table that X is; in the types of ``home`` if that is alike."""
+    """Convert a polars frame to the container of X, in the types of ``home`` if that is alike."""
     if isinstance(X, pl.DataFrame):
         return frame
     exit = enter(X)[1]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._plurals import counted
 from tulle.errors import DataError
 from tulle.sites._columns import ValueType
 from tulle.sites._numbers import DTYPES, zoned
@@ -24,7 +25,7 @@ _BITS = {"1": "true", "0": "false"}
 
 
 def text_of(value: Any) -> str:
-    """One value as text.
+    """Return one value as text.
 
     >>> text_of(3), text_of(3.0), text_of("3"), text_of(True), text_of(dt.date(2020, 3, 1))
     ('3', '3', '3', 'true', '2020-03-01')
@@ -49,7 +50,7 @@ def text_of(value: Any) -> str:
 
 
 def texts_of(values: pl.Series, type: ValueType = ValueType.TEXT) -> list[str]:
-    """Each of some distinct values as text; ``type`` is what was agreed on."""
+    """Return each of some distinct values as text; ``type`` is what was agreed on."""
     dtype = values.dtype
     if dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum) or dtype.is_integer():
         texts: list[str] = values.cast(pl.String).to_list()
@@ -62,21 +63,21 @@ def texts_of(values: pl.Series, type: ValueType = ValueType.TEXT) -> list[str]:
 
 
 def present(series: pl.Series) -> pl.Series:
-    """A column that can be aliased, with NaN as missing."""
+    """Return a column that can be aliased, with NaN as missing."""
     refuse_durations(series)
     return series.fill_nan(None) if series.dtype.is_float() else series
 
 
 def refuse_durations(series: pl.Series) -> None:
-    """Durations have no moment and no number that sites would agree on."""
+    """Raise for durations: they have no moment and no number that sites would agree on."""
     if isinstance(series.dtype, pl.Duration):
         raise DataError(
-            f"column '{series.name}' holds durations: convert them to numbers of hours or days"
+            f"column '{series.name}' holds durations: convert them to a number of hours or days"
         )
 
 
 def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series:
-    """Decoded text as the type it had; ``dtype`` is the type of the site's own table, if known.
+    """Convert decoded text back to its type; ``dtype`` is the type of the site's table, if known.
 
     Text stays text where that type does not hold it exactly: another site wrote it otherwise.
     """
@@ -92,7 +93,7 @@ def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series
 
 
 def _decimal_text(value: Decimal) -> str:
-    """As another site's floating point writes it, if that is exact; else with all digits."""
+    """Write a decimal as another site's floats are, if that is exact; else with all digits."""
     near = float(value)
     return text_of(near) if Decimal(repr(near)) == value else format(value.normalize(), "f")
 
@@ -102,7 +103,7 @@ def _truths(values: pl.Series, texts: list[str]) -> list[str]:
     strange = sum(text not in known for text in texts)
     if strange:
         raise DataError(
-            f"column '{values.name}' was agreed on as boolean, and {strange} of its different "
+            f"column '{values.name}' was agreed on as boolean, but {strange} of its distinct "
             "values are neither true nor false: convert them, or agree on it as category"
         )
     return [known[text] for text in texts]
@@ -116,12 +117,13 @@ def _from_truths(texts: pl.Series, wanted: Any) -> pl.Series:
 
 
 def _moments_of_python(values: pl.Series) -> pl.Series:
-    """Moments that Python can hold: in UTC, in microseconds, in the years 1 to 9999."""
+    """Return moments that Python can hold: in UTC, in microseconds, in the years 1 to 9999."""
     if values.dtype == pl.Time or getattr(values.dtype, "time_unit", "") == "ns":
         fine = int((values.to_physical() % 1000 != 0).sum())
         if fine:
             raise DataError(
-                f"column '{values.name}' holds {fine} values finer than microseconds: truncate them"
+                f"column '{values.name}' holds {counted(fine, 'value')} finer than microseconds: "
+                "truncate them"
             )
     if values.dtype == pl.Time:
         return values
@@ -129,7 +131,9 @@ def _moments_of_python(values: pl.Series) -> pl.Series:
         values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     far = int((~values.dt.year().is_between(1, 9999)).sum())
     if far:
-        raise DataError(f"column '{values.name}' holds {far} moments outside the years 1 to 9999")
+        raise DataError(
+            f"column '{values.name}' holds {counted(far, 'value')} outside the years 1 to 9999"
+        )
     return values
 
 

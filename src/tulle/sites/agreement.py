@@ -72,7 +72,7 @@ class SiteAgreement:
     What may leave
     --------------
     The fingerprint and the file written by :meth:`save` (sealed: the passphrase or key file must
-    travel another way). Nothing else: whoever holds the agreement can read every encoded table.
+    travel another way). Nothing else: anyone who has the agreement can read every encoded table.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class SiteAgreement:
             - ``categories``: columns coded by a negotiated table, the union of their categories.
             - ``other``: columns of ``categories`` whose unforeseen values share one alias, which
               decodes to ``other``.
-            - ``plain``: columns that are left as they are.
+            - ``plain``: columns that are left unchanged.
             - ``split``: the largest share of the records that one alias may have, but for the luck
               of the draw: frequent values get several aliases, up to 64. Hides frequencies;
               **changes mining results**.
@@ -160,7 +160,7 @@ class SiteAgreement:
 
     @classmethod
     def from_summaries(cls, summaries: Iterable[Any], **choices: Any) -> SiteAgreement:
-        """Create an agreement from what each site says of its own table.
+        """Create an agreement from the summaries of the sites' tables.
 
         Parameters
         ----------
@@ -241,8 +241,8 @@ class SiteAgreement:
             entries = json.loads(plain)
             if entries["format"] != FORMAT:
                 raise KeyMaterialError(
-                    f"{path} holds an agreement of format {entries['format']}: this Tulle reads "
-                    f"format {FORMAT}"
+                    f"{path} holds an agreement of format {entries['format']}: this version of "
+                    f"Tulle reads format {FORMAT}"
                 )
             return cls(
                 [read_column(column) for column in entries["columns"]],
@@ -253,7 +253,9 @@ class SiteAgreement:
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, KeyMaterialError):
                 raise
-            raise KeyMaterialError(f"{path} holds no agreement that Tulle can read") from None
+            raise KeyMaterialError(
+                f"{path} does not contain an agreement that Tulle can read"
+            ) from None
 
     # -- new secrets --------------------------------------------------------------------------
 
@@ -295,7 +297,7 @@ class SiteAgreement:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that an encoded table has."""
+        """Return the columns of an encoded table."""
         return tuple(c.name for c in self.columns if not isinstance(c, Dropped))
 
     def __getitem__(self, name: str) -> Coded:
@@ -321,7 +323,7 @@ class SiteAgreement:
         ]
 
     def keyed_id(self, digest: str) -> str:
-        """Return a name for a table that says nothing without the key.
+        """Return a name for a table that reveals nothing without the key.
 
         Parameters
         ----------
@@ -370,7 +372,7 @@ class SiteAgreement:
 
     def __reduce__(self) -> NoReturn:
         raise KeyMaterialError(
-            "a SiteAgreement is never pickled: save it with agreement.save(path, passphrase)"
+            "a SiteAgreement cannot be pickled: save it with agreement.save(path, passphrase)"
         )
 
 
@@ -438,11 +440,11 @@ class Choices:
         """Return choices by name; None stands for the default."""
         for name in given:
             if name not in OPTIONS:
-                raise ParameterError(f"there is no choice '{name}': {nearest_name(name, OPTIONS)}")
+                raise ParameterError(f"there is no option '{name}': {nearest_name(name, OPTIONS)}")
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     def check(self, columns: Sequence[Column]) -> None:
-        """Refuses a wrong shape, a column that is not there, a choice against another."""
+        """Raise for a wrong shape, an unknown column, or choices that contradict each other."""
         check_choice(OWNER, "cuts", self.cuts, CUTS)
         check_int(OWNER, "groups", self.groups, 1, 256)
         self._check_shapes()
@@ -475,10 +477,10 @@ class Choices:
             for name in self._named(option):
                 if name not in names:
                     hint = nearest_name(str(name), names)
-                    raise _wrong(option, f"names no column '{name}': {hint}")
+                    raise _wrong(option, f"names '{name}', which is not a column: {hint}")
         for name in self.other:
             if name not in self.categories:
-                raise _wrong("other", f"names '{name}', which has no 'categories'")
+                raise _wrong("other", f"names '{name}', which is not in 'categories'")
         for name in self.values:
             if name not in self.limits:
                 raise _wrong("values", f"of column '{name}' need its 'limits' too")
@@ -501,13 +503,13 @@ class Choices:
                     raise _wrong(option, f"are for numbers and dates, not for '{name}'")
         for name in set(self.split) - set(self.alias):
             if columns[name].kind in MEASURED:
-                raise _wrong("split", f"is for aliases, and '{name}' is a number or date")
+                raise _wrong("split", f"is for aliases, but '{name}' is a number or date")
         for option in ("alias", "joint", "plain", "split"):
             for name in self._named(option):
                 if not columns[name].role.released:
                     raise _wrong(
                         option,
-                        f"names '{name}', which does not go out: its role is {columns[name].role}",
+                        f"names '{name}', which is not released: its role is {columns[name].role}",
                     )
 
     def _named(self, option: str) -> list[str]:
@@ -519,7 +521,7 @@ OPTIONS = tuple(part.name for part in fields(Choices))
 
 
 def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of a policy, and before them those that are given: of a mapping column by column."""
+    """Merge the choices of a policy with those given, which win; mappings are merged by column."""
     both = {**kept, **given}
     for option in set(kept) & set(given) & set(_MAPPINGS):
         if not isinstance(kept[option], Mapping):
@@ -542,7 +544,7 @@ _MOMENTS = ("date", "time", "timestamp")  # the range says which
 
 
 def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
-    """The coded columns of an agreement, drawn with the key."""
+    """Return the coded columns of an agreement, drawn with the key."""
     columns = as_columns(schema)
     choices.check(columns)
     paired = {name: pair for pair in choices.joint for name in pair}
@@ -559,14 +561,14 @@ def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
 
 
 def redraw(column: Coded, key: SecretKey) -> Coded:
-    """The column under another key: secret cut points are drawn anew, the rest is kept."""
+    """Return the column under another key: secret cut points are drawn again, the rest is kept."""
     if not isinstance(column, Graded) or column.cuts == "given":
         return column
     return _exact(_drawn(column, key))
 
 
 def as_columns(schema: Any) -> list[Column]:
-    """The columns of a policy, of a sequence of columns, or of a mapping of names to kinds."""
+    """Return the columns of a policy, a sequence of columns, or a mapping of names to kinds."""
     if hasattr(schema, "columns"):
         schema = schema.columns
     if isinstance(schema, Mapping):
@@ -579,8 +581,8 @@ def as_columns(schema: Any) -> list[Column]:
     columns = list(entries)
     if not columns or not all(isinstance(column, Column) for column in columns):
         raise ParameterError(
-            "the schema must be a policy, columns of a policy, or a mapping such as "
-            "{'age': 'integer', 'illness': 'category'}"
+            "the schema must be a policy, a list of columns, or a mapping such as {'age': "
+            "'integer', 'illness': 'category'}"
         )
     return columns
 
@@ -611,8 +613,8 @@ def _listed(column: Column, categories: Collection[Any]) -> tuple[str, ...]:
     listed = tuple(dict.fromkeys(text_of(value) for value in categories))
     if column.kind is Kind.BOOLEAN and not {"true", "false"}.issuperset(listed):
         raise ParameterError(
-            f"'categories' of the boolean column '{column.name}' are true and false: agree on it "
-            "as category, if it has words of its own"
+            f"'categories' of the boolean column '{column.name}' must be true and false: if it "
+            "has words of its own, agree on it as category"
         )
     return listed
 
@@ -648,7 +650,7 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
 
 
 def _exact(column: Graded) -> Graded:
-    """Time stamps counted in the finest ticks that come back exactly over their range."""
+    """Count time stamps in the finest ticks that come back exactly over their range."""
     while column.type in CLOCKS and column.tolerance >= ROUNDS_BACK and column.tick < 1_000_000:
         column = replace(
             column,
@@ -661,12 +663,14 @@ def _exact(column: Graded) -> Graded:
 
 
 def _drawn(column: Graded, key: SecretKey) -> Graded:
-    """Secret cut points and group numbers from the key."""
+    """Draw secret cut points and group numbers from the key."""
     secret = key.derive(f"sites/cuts/{column.name}", 8 * (2 * column.groups + 2))
     uniforms = np.frombuffer(secret, dtype="<u8").astype(np.float64) / 2.0**64
     ends = (column.low, column.high, column.groups)
     if not math.isfinite(2 * (column.high - column.low)):
-        raise ParameterError(f"column '{column.name}': its range is too wide for codes: alias it")
+        raise ParameterError(
+            f"column '{column.name}': its range is too wide for codes: use aliases"
+        )
     if column.cuts == "equal":
         drawn = grading.equal_scale(*ends, uniforms, whole=column.type in WHOLE)
     else:
@@ -719,6 +723,7 @@ def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[s
     if bare:
         names = ", ".join(f"'{name}'" for name in bare)
         raise ParameterError(
-            f"{names}: numbers and dates need a public range (ranges={{'{bare[0]}': (low, high)}}, "
-            f"--range {bare[0]}=LOW..HIGH), or name them in 'alias' or 'plain'"
+            f"{names}: numbers and dates need a public range "
+            f"(ranges={{'{bare[0]}': (low, high)}}, --range {bare[0]}=LOW..HIGH), or must be "
+            "listed in 'alias' or 'plain'"
         )

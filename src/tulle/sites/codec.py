@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._checks import check_choice
+from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError, nearest_name
@@ -48,13 +49,14 @@ from tulle.table._frames import Exit, enter
 
 
 def encode_graded(series: pl.Series, column: Graded, outside: str) -> pl.Series:
-    """Codes of a column of numbers or dates; missing stays missing."""
+    """Encode a column of numbers or dates; missing stays missing."""
     numbers = numbers_of(series, column)
     beyond = int(np.count_nonzero((numbers < column.low) | (numbers > column.high)))
     if beyond and outside == "error":
         raise DataError(
-            f"column '{column.name}': {beyond} values lie outside the agreed range. Correct them, "
-            "agree on a wider range, or clamp them (outside='clamp', --clamp)"
+            f"column '{column.name}': {counted(beyond, 'value', 'lie')} outside the agreed "
+            "range. Correct them, agree on a wider range, or clamp them (outside='clamp', "
+            "--clamp)"
         )
     numbers = np.clip(numbers, column.low, column.high)
     codes = grading.grade(numbers, column.scale)
@@ -64,15 +66,15 @@ def encode_graded(series: pl.Series, column: Graded, outside: str) -> pl.Series:
 
 
 def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
-    """The numbers or dates of a column of codes."""
+    """Return the numbers or dates of a column of codes."""
     if not (series.dtype.is_numeric() or series.dtype == pl.Null):
         raise DataError(
             f"column '{column.name}' holds {series.dtype.base_type()}, not codes of the agreement"
         )
     if series.dtype == pl.Float32 and column.type in WHOLE and not column.in_single_precision:
         raise DataError(
-            f"column '{column.name}': the miner rounded its codes to single precision, which does "
-            "not tell its values apart: ask for double precision"
+            f"column '{column.name}': the miner rounded its codes to single precision, which "
+            "cannot tell its values apart: ask for double precision"
         )
     codes = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     strange = int(np.count_nonzero(~grading.is_code(codes, column.scale)))
@@ -86,30 +88,32 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
         numbers = rounded
     if strange:
         raise DataError(
-            f"column '{column.name}': {strange} numbers are no codes of this agreement. Means of "
-            "codes are decoded by decode_centers (--kind centers)"
+            f"column '{column.name}': {counted(strange, 'number')} cannot be decoded as codes of "
+            "this agreement. To decode means of codes, use decode_centers (--kind centers)"
         )
     return from_numbers(numbers, series.is_null(), column, dtype)
 
 
 def _check_codes(numbers: Floats, codes: Floats, column: Graded) -> None:
-    """Fails closed: every code must lead back to its number."""
+    """Raise unless every code leads back to its number."""
     back = grading.ungrade(codes, column.scale)
     room = 0.499 if column.type in WHOLE else 2 * column.tolerance
     lost = int(np.count_nonzero(np.abs(back - numbers) > room))
     if lost:
-        raise PrivacyError(f"column '{column.name}': {lost} values have no exact code")
+        raise PrivacyError(
+            f"column '{column.name}': {counted(lost, 'value', 'have')} no exact code"
+        )
 
 
 def encode_keyed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.Series:
-    """Keyed aliases, hashed once for each distinct value."""
+    """Return keyed aliases, hashed once for each distinct value."""
     distinct, index = _indexed(present(series))
     aliases = words.aliases(column.name, texts_of(distinct, column.type))
     return pl.Series(aliases, dtype=pl.String).gather(index)
 
 
 def encode_listed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.Series:
-    """Aliases of a negotiated table."""
+    """Return aliases from an agreed list."""
     distinct, index = _indexed(present(series))
     known = dict(zip(*words.table(column.name).select("text", "alias").get_columns()))
     texts = texts_of(distinct, column.type)
@@ -120,8 +124,8 @@ def encode_listed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.S
         shown = ", ".join(repr(text) for text in sorted(unlisted)[:3])
         more = f" and {len(unlisted) - 3} more" if len(unlisted) > 3 else ""
         raise DataError(
-            f"column '{column.name}': the agreed table has no alias for {shown}{more}. Agree on a "
-            "table with them, on an 'other' alias, or on keyed aliases"
+            f"column '{column.name}': the agreed list has no alias for {shown}{more}. Agree on a "
+            "longer list, on an 'other' alias, or on keyed aliases"
         )
     aliases = [known[text if text in listed else OTHER] for text in texts]
     return pl.Series(aliases, dtype=pl.String).gather(index)
@@ -130,7 +134,7 @@ def encode_listed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.S
 def encode_split(
     series: pl.Series, column: Aliased, words: Vocabulary, rng: np.random.Generator
 ) -> pl.Series:
-    """Several aliases for each frequent value, one of them drawn for each row.
+    """Return one of several aliases for each frequent value, drawn for each row.
 
     Rows do not take turns: aliases that are equally common would be known to be of one value.
     """
@@ -148,14 +152,14 @@ def encode_split(
 
 
 def encode_joint(frame: pl.DataFrame, column: Joint, words: Vocabulary) -> pl.Series:
-    """One alias for a pair of values; missing only where both are."""
+    """Return one alias for a pair of values; missing only where both are."""
     _, index = _pairs(frame, column)
     texts = distinct_texts(frame, column)
     return pl.Series(words.aliases(column.name, texts), dtype=pl.String).gather(index)
 
 
 def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
-    """The distinct values of an aliased column, as text."""
+    """Return the distinct values of an aliased column, as text."""
     if isinstance(column, Aliased):
         return texts_of(_indexed(present(frame[column.name]))[0], column.type)
     pairs, _ = _pairs(frame, column)
@@ -166,7 +170,7 @@ def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
 def decode_aliased(
     series: pl.Series, column: Aliased, words: Vocabulary, dtype: Any
 ) -> tuple[pl.Series, int]:
-    """The values of a column of aliases, and how many cells hold an alias nobody here knows."""
+    """Return the values of a column of aliases, and how many cells hold an unknown alias."""
     texts, unknown, index = _texts_of_aliases(series, words.table(column.name))
     unread = int(unknown.gather(index.drop_nulls()).sum())
     values = texts if unread else from_text(texts, column.type, dtype)
@@ -176,7 +180,7 @@ def decode_aliased(
 def decode_foreign(
     series: pl.Series, words: Vocabulary, pattern: re.Pattern[str] | None
 ) -> tuple[pl.Series, int]:
-    """A column of text that the miner added: its aliases are decoded, other text is kept."""
+    """Decode the aliases in a column of text that the miner added; keep other text."""
     texts, unknown, index = _texts_of_aliases(series, words.everything())
     if pattern is None:
         return series, 0
@@ -188,7 +192,7 @@ def decode_foreign(
 def decode_joint(
     series: pl.Series, column: Joint, words: Vocabulary, dtypes: list[Any]
 ) -> tuple[list[pl.Series], int]:
-    """The two columns of a column of joint aliases; an unknown alias appears in both."""
+    """Return the two columns of a column of joint aliases; an unknown alias appears in both."""
     texts, unknown, index = _texts_of_aliases(series, words.table(column.name))
     count = int(unknown.gather(index.drop_nulls()).sum())
     pairs = [(text, text) if strange else json.loads(text) for text, strange in zip(texts, unknown)]
@@ -202,7 +206,7 @@ def decode_joint(
 
 
 def _indexed(series: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """The distinct values, and for each row the place of its value (null if missing)."""
+    """Return the distinct values, and for each row the place of its value (null if missing)."""
     distinct = series.drop_nulls().unique()
     if isinstance(distinct.dtype, pl.Categorical | pl.Enum):
         series, distinct = series.cast(pl.String), distinct.cast(pl.String)
@@ -213,7 +217,7 @@ def _indexed(series: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def _pairs(frame: pl.DataFrame, column: Joint) -> tuple[pl.DataFrame, pl.Series]:
-    """The distinct pairs, and for each row the place of its pair (null if both are missing)."""
+    """Return the distinct pairs, and the place of each row's pair (null if both are missing)."""
     pair = pl.DataFrame([present(frame[name]) for name in column.pair])
     present_rows = ~pl.all_horizontal(pl.all().is_null())
     distinct = pair.filter(present_rows).unique(maintain_order=True).with_row_index("__place")
@@ -226,7 +230,7 @@ def _pairs(frame: pl.DataFrame, column: Joint) -> tuple[pl.DataFrame, pl.Series]
 def _texts_of_aliases(
     series: pl.Series, known: pl.DataFrame
 ) -> tuple[pl.Series, pl.Series, pl.Series]:
-    """Distinct texts, which of them are aliases still, and the place of each row's text."""
+    """Return distinct texts, which of them are still aliases, and the place of each row's text."""
     distinct, index = _indexed(series.cast(pl.String))
     texts = distinct.replace_strict(
         known["alias"], known["text"], default=None, return_dtype=pl.String
@@ -276,7 +280,7 @@ class SiteCodec:
     Notes
     -----
     Aliases hide names, not frequencies; graded grouping hides scale, not order. See
-    `tulle sites encode --report` for what that gives away on your own table.
+    `tulle sites encode --report` for what that reveals about your own table.
 
     Examples
     --------
@@ -303,7 +307,9 @@ class SiteCodec:
         random_state: RandomState = None,
     ) -> None:
         if not isinstance(agreement, SiteAgreement):
-            raise ParameterError("SiteCodec needs a SiteAgreement: SiteAgreement.load(path, ...)")
+            raise ParameterError(
+                "SiteCodec needs a SiteAgreement, such as SiteAgreement.load(path, ...)"
+            )
         self.agreement = agreement
         self.outside = check_choice("SiteCodec", "outside", outside, ("error", "clamp"))
         self.unknown = check_choice("SiteCodec", "unknown", unknown, ("error", "keep"))
@@ -375,9 +381,10 @@ class SiteCodec:
             decoded += found
             if unread and self.unknown == "error":
                 raise DataError(
-                    f"column '{series.name}': {unread} cells hold aliases of values that this "
-                    "codec has not seen. Let it learn your table (learn, --values), load the "
-                    "vocabularies of other sites, or keep them (unknown='keep', --keep-unknown)"
+                    f"column '{series.name}': {counted(unread, 'cell', 'hold')} aliases of "
+                    "values that this codec does not know. Let it learn your table (learn, "
+                    "--values), load the vocabularies of other sites, or keep them "
+                    "(unknown='keep', --keep-unknown)"
                 )
             unknown += unread
         self.unknown_count_ = unknown
@@ -573,15 +580,15 @@ class SiteCodec:
         absent = [name for name in agreed if name not in names and name not in at_home]
         if absent:
             raise DataError(
-                f"the table has no column '{absent[0]}', which the agreement names: "
+                f"the table has no column '{absent[0]}', which the agreement lists: "
                 f"{nearest_name(absent[0], names)}"
             )
         extra = [name for name in names if name not in agreed]
         if extra:
             shown = ", ".join(f"'{name}'" for name in extra[:5])
             raise DataError(
-                f"{len(extra)} columns are not in the agreement: {shown}. Drop them, or make a new "
-                "agreement"
+                f"{counted(len(extra), 'column', 'is')} not in the agreement: {shown}. Drop "
+                "them, or create a new agreement"
             )
 
     def _encode(self, frame: pl.DataFrame, column: Coded, rng: np.random.Generator) -> pl.Series:
@@ -599,7 +606,7 @@ class SiteCodec:
         return encode_keyed(frame[column.name], column, self._vocabulary)
 
     def _decode(self, series: pl.Series) -> tuple[list[pl.Series], int]:
-        """The plain columns of an encoded one, and how many cells could not be read."""
+        """Return the plain columns of an encoded one, and how many cells could not be read."""
         if series.name not in self.agreement:
             if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
                 return [series], 0
@@ -622,5 +629,5 @@ class SiteCodec:
 
     def __reduce__(self) -> NoReturn:
         raise KeyMaterialError(
-            "a SiteCodec is never pickled: save its agreement and make a new codec from it"
+            "a SiteCodec cannot be pickled: save its agreement and create a new codec from it"
         )

@@ -1,4 +1,4 @@
-"""What a site tells the others of its table: names, kinds and rounded ranges."""
+"""What a site tells the others about its table: names, kinds and rounded ranges."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ColumnSummary:
     role: str = str(Role.QUASI)
 
     def check(self) -> None:
-        """Refuses what no summary holds: somebody may have edited the file."""
+        """Raise for anything that no summary holds: the file may have been edited."""
         ends = (self.low, self.high)
         kind = None if self.kind is None else Kind(self.kind)
         Role(self.role)
@@ -154,7 +154,7 @@ class SiteSummary:
 def merge_summaries(
     summaries: Iterable[SiteSummary],
 ) -> tuple[list[Column], dict[str, tuple[Any, Any]]]:
-    """The common schema of some sites, and ranges that hold all of them."""
+    """Return the common schema of some sites, and ranges that hold all of them."""
     found = list(summaries)
     if not found or not all(isinstance(summary, SiteSummary) for summary in found):
         raise DataError("an agreement needs the summary of at least one site")
@@ -164,10 +164,10 @@ def merge_summaries(
         odd = sorted({*names} ^ {*first})
         if odd:
             raise DataError(
-                f"sites 1 and {place} have different columns: '{odd[0]}' is in one only"
+                f"sites 1 and {place} have different columns: '{odd[0]}' is in only one of them"
             )
         if len(names) > len(first):
-            raise DataError(f"the summary of site {place} names a column twice")
+            raise DataError(f"the summary of site {place} lists a column twice")
     schema, ranges = [], {}
     for name in first:
         told = [column for summary in found for column in summary.columns if column.name == name]
@@ -188,7 +188,7 @@ def _common_kind(name: str, told: list[ColumnSummary]) -> Kind:
     if kinds == {Kind.TEXT, Kind.CATEGORY}:
         return Kind.TEXT
     words = " and ".join(sorted(kinds))
-    raise DataError(f"column '{name}' is {words} at different sites: give its kind in a policy")
+    raise DataError(f"column '{name}' is {words} at different sites: set its kind in a policy")
 
 
 def _common_range(name: str, kind: Kind, ends: list[tuple[Any, Any]]) -> tuple[Any, Any]:
@@ -201,7 +201,7 @@ def _common_range(name: str, kind: Kind, ends: list[tuple[Any, Any]]) -> tuple[A
 
 
 def _common_role(told: list[ColumnSummary]) -> Role:
-    """The most careful of the roles that sites give a column."""
+    """Return the most careful of the roles that sites give a column."""
     roles = {Role(column.role) for column in told}
     return next(role for role in _CAREFUL if role in roles)
 
@@ -231,13 +231,13 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
 
 
 def _kind(series: pl.Series) -> Kind | None:
-    """The kind by the type; a column of nothing that came as text may be anything."""
+    """Return the kind by the type; an empty column that came as text may be anything."""
     untyped = series.dtype in (pl.String, pl.Null) and series.null_count() == len(series)
     return None if untyped else kind_of(series.dtype)
 
 
 def _rounded(low: float, high: float, least: float = 0.0) -> tuple[float, float]:
-    """Ends beyond a range, on a grid of about a tenth of its width, never on the extremes.
+    """Return ends beyond a range, on a grid of about a tenth of its width, never on the extremes.
 
     >>> _rounded(17, 90), _rounded(44, 45, 1.0), _rounded(0, 0, 1.0)
     ((10.0, 100.0), (43.0, 46.0), (-1.0, 1.0))

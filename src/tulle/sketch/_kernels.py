@@ -27,7 +27,7 @@ def compare_block(
     scores: Any,
     neighbours: Any,
 ) -> None:
-    """Compares ``size`` records from ``start`` on with themselves and with all after them.
+    """Compare ``size`` records from ``start`` on with themselves and with all after them.
 
     Each pair of different blocks is looked at once: the sums of a query against the block serve
     the query and the block's records. Candidates reach every record in ascending order, so an
@@ -69,7 +69,7 @@ def _add_column(sums: Any, line: Any, value: Any) -> None:
 def _offer_block(
     sums: Any, own: Any, start: int, size: int, query: int, scores: Any, neighbours: Any
 ) -> None:
-    """Offers the records of the block to the query."""
+    """Offer the records of the block to the query."""
     last = scores.shape[1] - 1
     for lane in range(0, len(sums), LANE):
         limit = scores[query, last]
@@ -88,7 +88,7 @@ def _offer_block(
 def _offer_query(
     sums: Any, limits: Any, start: int, query: int, scale: Any, scores: Any, neighbours: Any
 ) -> None:
-    """Offers the query to the records of the block."""
+    """Offer the query to the records of the block."""
     last = scores.shape[1] - 1
     for lane in range(0, len(sums), LANE):
         part, limit = sums[lane : lane + LANE], limits[lane : lane + LANE]
@@ -106,7 +106,7 @@ def _offer_query(
 
 @kernel
 def _insert(scores: Any, neighbours: Any, score: Any, candidate: int) -> None:
-    """Puts a candidate into a list that falls; after those of equal score."""
+    """Insert a candidate into a descending list, after those of equal score."""
     place = len(scores) - 1
     while place > 0 and scores[place - 1] < score:
         scores[place] = scores[place - 1]
@@ -120,7 +120,7 @@ def _insert(scores: Any, neighbours: Any, score: Any, candidate: int) -> None:
 def settle_lengths(
     order: Any, starts: Any, others: Any, limits: Any, caps: Any, lengths: Any
 ) -> None:
-    """Passes over the records until no length changes."""
+    """Pass over the records until no length changes."""
     changed = True
     while changed:
         changed = False
@@ -138,7 +138,7 @@ def settle_lengths(
 def add_signs(
     indptr: Any, indices: Any, data: Any, table: Any, lengths: Any, first: int, out: Any
 ) -> None:
-    """Adds value times sign for the components from ``first`` on, of each record's length."""
+    """Add value times sign for the components from ``first`` on, up to each record's length."""
     for i in range(len(lengths)):
         count = min(lengths[i] - first, table.shape[1])
         if count > 0:

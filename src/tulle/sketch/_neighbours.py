@@ -1,13 +1,13 @@
 """The k nearest neighbours (cosine) of sparse records.
 
 ``exact`` compares every record with every other; ``partition`` first cuts the records into parts
-of some thousands by repeated two-means, and looks for neighbours inside a record's
-part only: linear in the number of records, and approximate. Ties go to the record that comes
+of some thousands by repeated two-means, and looks for neighbours only inside a
+record's part: linear in the number of records, and approximate. Ties go to the record that comes
 first. Rows must not be empty.
 
 Ranking uses dot products in single precision, times one over the length of the other record: for
 small whole numbers the dot products are exact, so both paths below give the same neighbours.
-Cosines that agree to six digits may be taken for each other; bounds are computed exactly later.
+Cosines that agree to six digits may be confused; bounds are computed exactly later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Graph(NamedTuple):
 
 
 def nearest(matrix: Any, k: int, method: str, rng: np.random.Generator) -> Graph:
-    """The k nearest neighbours of every row, by cosine."""
+    """Find the k nearest neighbours of every row, by cosine."""
     rows = _scaled(matrix).astype(np.float32)
     if method == "exact" or rows.shape[0] <= _PART:
         return _exact(rows, k, compiled=_work(rows) > _WORK_FOR_KERNEL)
@@ -54,7 +54,7 @@ def nearest(matrix: Any, k: int, method: str, rng: np.random.Generator) -> Graph
 
 
 def _scaled(matrix: Any) -> Any:
-    """Every row times a power of two: cosines stay, no digit is lost, and single precision does."""
+    """Multiply every row by a power of two: no digit is lost, and single precision suffices."""
     rows = matrix.astype(np.float64)
     largest = np.maximum.reduceat(np.abs(rows.data), rows.indptr[:-1])
     _, exponents = np.frexp(largest)
@@ -63,7 +63,7 @@ def _scaled(matrix: Any) -> Any:
 
 
 def _work(rows: Any) -> float:
-    """Multiply-adds of comparing all records with all."""
+    """Count the multiply-adds of comparing all records with all."""
     frequencies = np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64)
     return float(frequencies @ frequencies)
 
@@ -81,7 +81,7 @@ def _squares(rows: Any) -> npt.NDArray[np.float64]:
 
 
 def _by_scipy(rows: Any, inverse: npt.NDArray[np.float32], k: int) -> tuple[Any, Any]:
-    """The twin of the kernel: blocks of the Gram matrix, then the best k of each row."""
+    """Do what the kernel does: blocks of the Gram matrix, then the best k of each row."""
     n = rows.shape[0]
     scores, neighbours = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
     transposed = rows.T.tocsc()
@@ -128,7 +128,7 @@ def _by_kernel(
 
 
 def _parts(rows: Any, size: int, rng: np.random.Generator) -> list[Indices]:
-    """Parts of size/2 to size records, by cutting the larger ones into like halves."""
+    """Cut the records into parts of size/2 to size, halving larger ones into similar halves."""
     waiting = [np.arange(rows.shape[0])]
     scale = (1.0 / np.sqrt(_squares(rows))).astype(np.float32)
     unit = rows.copy()
@@ -145,7 +145,7 @@ def _parts(rows: Any, size: int, rng: np.random.Generator) -> list[Indices]:
 
 
 def _first_half(unit: Any, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Two means of equal size, begun with two records taken at random."""
+    """Split into two equal halves around two means that start from two random records."""
     one, other = rng.choice(unit.shape[0], 2, replace=False)
     direction = (unit[[one]] - unit[[other]]).toarray().ravel()
     total = np.asarray(unit.sum(axis=0)).ravel()
@@ -161,7 +161,7 @@ def _first_half(unit: Any, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
 # Variance and bound of pairs of records, safe from rounding. With V the variance of the estimated
 # dot product for one component and the gap |x||y| - |x.y|:: V = |x|²|y|² + (x.y)² - 2 sum x_i²
 # y_i² gap = (|x|²|y|² - (x.y)²) / (|x||y| + |x.y|) Both differences lose their digits where they
-# are small, and a promise must not rest on what is left of them. V is small if one column is
+# are small, and a guarantee must not rest on what is left of them. V is small if one column is
 # nearly all of both records, the gap if the records point nearly the same way. Such pairs are
 # computed again: V with that column apart, the gap from the difference of the two directions.
 
@@ -180,7 +180,7 @@ class Sums(NamedTuple):
 
 
 def variance_and_bound(x: Any, y: Any, squares: Floats, criterion: str) -> tuple[Floats, Floats]:
-    """Of pairs, whose records are rows of x and y: V, and the squared bound of a criterion.
+    """Compute V and the squared bound of a criterion for pairs whose records are rows of x and y.
 
     ``squares`` are the products |x|²|y|².
     """
@@ -194,7 +194,7 @@ def variance_and_bound(x: Any, y: Any, squares: Floats, criterion: str) -> tuple
 
 
 def row_squares(rows: Any) -> Floats:
-    """|x|² of each row."""
+    """Compute |x|² of each row."""
     return _row_sums(rows.multiply(rows))
 
 
@@ -215,7 +215,7 @@ def _squared_bound(sums: Sums, criterion: str) -> Floats:
 
 
 def _variance_apart(x: Any, y: Any) -> Floats:
-    """V of pairs that share a column p: |x_p y' + y_p x'|² for the others, and V among those."""
+    """Compute V of pairs that share a column p: |x_p y' + y_p x'|² plus V of the others."""
     places = np.arange(x.shape[0])
     top = np.asarray(abs(x.multiply(y)).tocsr().argmax(axis=1)).ravel()
     x_top, y_top = (np.asarray(rows[places, top]).ravel() for rows in (x, y))
@@ -227,7 +227,7 @@ def _variance_apart(x: Any, y: Any) -> Floats:
 
 
 def _without(rows: Any, columns: Any, values: Floats) -> Any:
-    """The rows with one entry each taken out."""
+    """Remove one entry from each row."""
     from scipy.sparse import csr_array
 
     taken = csr_array((values, columns, np.arange(len(values) + 1)), shape=rows.shape)
@@ -235,7 +235,7 @@ def _without(rows: Any, columns: Any, values: Floats) -> Any:
 
 
 def _defect_of_directions(x: Any, y: Any, squares: Floats) -> Floats:
-    """|x|²|y|² - (x.y)² from |u - v|² of the directions; 0 if they are the same."""
+    """Compute |x|²|y|² - (x.y)² from |u - v|² of the directions; 0 if they are the same."""
     u, v = _directions(x), _directions(y)
     cosines = _row_sums(u.multiply(v))
     far = row_squares(u - v.multiply(np.where(cosines < 0, -1.0, 1.0)[:, None]))

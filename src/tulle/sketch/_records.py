@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
+from tulle._plurals import counted
 from tulle._types import FilePath
 from tulle.errors import DataError, nearest_name
 from tulle.transactions import Transactions, fimi_blocks, read_fimi
@@ -40,7 +41,7 @@ _TABLE_ROWS = 10_000  # of a table held at once
 
 
 def tokens(document: str) -> list[str]:
-    """The terms of a document, in order, repeated ones repeated.
+    """Split a document into terms, in order, with repetitions.
 
     >>> tokens("The cat's hat: a HAT!")
     ['the', 'cat', 'hat', 'hat']
@@ -49,20 +50,20 @@ def tokens(document: str) -> list[str]:
 
 
 def is_text_file(path: FilePath) -> bool:
-    """Whether the name says that a file holds documents; baskets are all others."""
+    """Return whether a file holds documents, by its name; all others hold baskets."""
     return _ends(path, _LINES + _JSON + _TABLES)
 
 
 def is_basket_file(path: FilePath) -> bool:
-    """Whether the name says that a file holds baskets, or says nothing."""
+    """Return whether the name says that a file holds baskets, or says nothing."""
     return _ends(path, _BASKETS) or not Path(path).suffix
 
 
 def documents(path: FilePath, field: str = "text") -> Iterator[str]:
-    """The documents of a file, one after the other, in bounded memory.
+    """Yield the documents of a file in bounded memory.
 
     They are the lines of ``.txt``, or a field of JSON lines or of a table. A missing value is an
-    empty document; what is no text is counted to the end of the file, and refused.
+    empty document; anything but text is counted to the end of the file, and refused.
     """
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
@@ -77,7 +78,7 @@ def documents(path: FilePath, field: str = "text") -> Iterator[str]:
         empty = False
         yield document
     if empty:
-        raise DataError(f"{path} holds no document: the file is empty")
+        raise DataError(f"{path} contains no document: the file is empty")
 
 
 def _ends(path: FilePath, kinds: tuple[str, ...]) -> bool:
@@ -90,9 +91,9 @@ def _lines(path: FilePath) -> Iterator[str]:
             for line in file:
                 yield line.rstrip("\n")
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text: convert it first") from None
+        raise DataError(f"{path} is not UTF-8 text: convert it to UTF-8") from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise DataError(f"{path} is a damaged or cut gzip file") from None
+        raise DataError(f"{path} is a damaged or truncated gzip file") from None
 
 
 def _open(path: FilePath) -> IO[str]:
@@ -119,13 +120,15 @@ def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:
         elif not wrong + without + other:
             yield entry[field] or ""
     if wrong:
-        raise DataError(f"{path}: {wrong} lines are no JSON objects")
+        raise DataError(f"{path}: {counted(wrong, 'line', 'is')} not valid JSON objects")
     if without:
-        # a name that only some lines have may be a word of somebody's text
+        # a name that only some lines have may be a word of a person's text
         hint = nearest_name(field, shared) if shared else "they have no field in common"
-        raise DataError(f"{path}: {without} lines have no field '{field}' (--text): {hint}")
+        raise DataError(
+            f"{path}: {counted(without, 'line', 'have')} no field '{field}' (--text): {hint}"
+        )
     if other:
-        raise DataError(f"{path}: the field '{field}' is no text in {other} records")
+        raise DataError(f"{path}: the field '{field}' is not text in {counted(other, 'record')}")
 
 
 def _parsed(line: str) -> Any:
@@ -143,7 +146,7 @@ def _of_table(path: FilePath, field: str) -> Iterator[str]:
     for frame in read_batches(path, _TABLE_ROWS, [field]):
         dtype = frame.schema[field]
         if dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
-            raise DataError(f"{path}: the column '{field}' (--text) is no text but {dtype}")
+            raise DataError(f"{path}: the column '{field}' (--text) is not text but {dtype}")
         for value in frame[field].cast(pl.String).to_list():
             yield value or ""
 
@@ -151,14 +154,14 @@ def _of_table(path: FilePath, field: str) -> Iterator[str]:
 # Matrices of records: what is refused, and the one form in which they are sketched.
 
 _EXACT_IN_FLOAT32 = 2**24
-_SMALLEST, _LARGEST = 1e-60, 1e60  # beyond, fourth powers are no numbers any more
+_SMALLEST, _LARGEST = 1e-60, 1e60  # beyond, fourth powers overflow
 _LARGEST_IN_FLOAT32 = 1e12  # beyond, sums of squared components may be too large for it
 _HARMLESS = ("Found array with", "X has ", "The feature names", "Expected unique column names")
-_NO_NUMBER = "a cell of X is no number: give counts or weights, or texts as a list or one column"
+_NO_NUMBER = "a cell of X is not a number: give counts or weights, or texts as a list or one column"
 
 
 def refuse_other_shapes(X: Any) -> None:
-    """Refuses what is no matrix, without a cell of it; the words of scikit-learn quote the data."""
+    """Raise if X is not a matrix, without a cell of it; scikit-learn's messages quote the data."""
     try:
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     except ValueError:
@@ -167,8 +170,8 @@ def refuse_other_shapes(X: Any) -> None:
         ) from None
     if len(shape) != 2:
         raise DataError(
-            f"Expected a 2-D array, got {len(shape)} dimension(s). Reshape your data: one row a "
-            "record; or give texts, bags of words, or a file"
+            f"Expected a 2-D array, got {len(shape)} dimension(s). Reshape your data: one row "
+            "per record; or give texts, bags of words, or a file"
         )
     if getattr(X, "dtype", None) is not None and np.dtype(X.dtype).kind == "c":
         raise DataError("Complex data not supported: give counts or weights")
@@ -176,13 +179,11 @@ def refuse_other_shapes(X: Any) -> None:
         try:
             X.check_format(full_check=True)
         except ValueError:
-            raise DataError(
-                "X is damaged: indices of the sparse matrix lie outside of it"
-            ) from None
+            raise DataError("X is not a valid sparse matrix: some indices lie outside it") from None
 
 
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """The matrix of X after the checks of scikit-learn, whose words must not quote a cell."""
+    """Return X as a matrix checked by scikit-learn, whose messages must not quote a cell."""
     refuse_other_shapes(X)
     checks = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
     try:
@@ -196,7 +197,7 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def canonical(matrix: Any) -> Any:
-    """A float copy-if-needed with sorted columns, no duplicates and no stored zeros.
+    """Return floats with sorted columns, no duplicates and no stored zeros; copy only if needed.
 
     Whole numbers whose sketches are exact in single precision become float32.
     """
@@ -217,18 +218,21 @@ def canonical(matrix: Any) -> Any:
         rows.eliminate_zeros()
     if not np.isfinite(rows.data).all():
         count = int((~np.isfinite(rows.data)).sum())
-        raise DataError(f"Input X contains NaN or infinity ({count} entries): remove them first")
+        raise DataError(
+            f"Input X contains NaN or infinity ({counted(count, 'entry')}): remove them first"
+        )
     return _of_fair_size(rows)
 
 
 def _of_fair_size(rows: Any) -> Any:
-    """Refuses entries with which a promise could not be checked; widens those of large floats."""
+    """Raise if entries are too large for the guarantee to be checked; widen large floats."""
     sizes = np.abs(rows.data)
     smallest, largest = float(sizes.min(initial=1)), float(sizes.max(initial=1))
     if smallest < _SMALLEST or largest > _LARGEST:
         beyond = int(np.sum((sizes < _SMALLEST) | (sizes > _LARGEST)))
         raise DataError(
-            f"{beyond} entries are above {_LARGEST:g} or below {_SMALLEST:g}: change their unit"
+            f"{counted(beyond, 'entry', 'is')} above {_LARGEST:g} or below {_SMALLEST:g}: change "
+            "the unit"
         )
     return rows.astype(np.float64) if largest > _LARGEST_IN_FLOAT32 else rows
 
@@ -248,7 +252,7 @@ class Records(NamedTuple):
 
 
 def as_records(X: Any, text: str = "text") -> Records | None:
-    """Records of anything that is no matrix; None if ``X`` looks like a matrix.
+    """Convert anything but a matrix to records; None if ``X`` looks like a matrix.
 
     Taken are: the path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents),
     :class:`~tulle.transactions.Transactions`, a list (or a column of a table) of texts, a list of
@@ -279,7 +283,7 @@ def record_batches(
     records: int = _BATCH_RECORDS,
     entries: int = _BATCH_ENTRIES,
 ) -> Iterator[Records]:
-    """The records of a file in batches, in bounded memory; each has its own columns.
+    """Yield the records of a file in batches, in bounded memory; each has its own columns.
 
     A batch ends after so many records or entries. Baskets whose items are words are one batch.
     """
@@ -291,7 +295,7 @@ def record_batches(
 
 
 def numbered(matrix: Any) -> Records:
-    """Records of a canonical matrix; of a very wide one only the columns that occur."""
+    """Return the records of a canonical matrix; of a very wide one only the columns that occur."""
     from scipy.sparse import csr_array
 
     if matrix.shape[1] <= 8 * matrix.nnz + 1_000_000:
@@ -303,7 +307,7 @@ def numbered(matrix: Any) -> Records:
 
 
 def joined(parts: Sequence[Records]) -> Records:
-    """Records with terms one below the other; columns that nobody has are left out."""
+    """Stack records with terms; columns that no record uses are left out."""
     from scipy.sparse import csr_array
 
     column_of: dict[str, int] = {}
@@ -324,20 +328,20 @@ def joined(parts: Sequence[Records]) -> Records:
 def _from_file(path: FilePath, text: str) -> Records:
     if not os.path.isfile(path):
         # a text is not quoted: it may be one that was meant to be sketched
-        text_given = "X is a text, and no file has it as name: give texts as a list"
-        raise DataError(text_given if isinstance(path, str) else f"{path} is no file")
+        text_given = "X is a string but not the name of an existing file: give texts as a list"
+        raise DataError(text_given if isinstance(path, str) else f"{path} is not a file")
     if is_text_file(path):
         return _whole(_counts(path, text), np.float32)
     return _from_baskets(_baskets(path))
 
 
 def _baskets(path: FilePath) -> Transactions:
-    """The baskets of a file; only some kinds of files hold baskets of words."""
+    """Return the baskets of a file; only some file formats hold baskets of words."""
     baskets = read_fimi(path)
     if baskets.names.dtype.kind == "O" and not is_basket_file(path):
         raise DataError(
-            f"{path} is no kind of file that is known to hold texts (.txt, .jsonl, .csv, .parquet) "
-            "or baskets of words (.dat): convert or rename it"
+            f"{path} is not a known type of file for texts (.txt, .jsonl, .csv, .parquet) or "
+            "baskets of words (.dat): convert or rename it"
         )
     return baskets
 
@@ -359,13 +363,13 @@ def _basket_batches(path: FilePath, records: int) -> Iterator[Records]:
 
 
 def _with_terms(batches: Iterable[Records]) -> Iterator[Records]:
-    """The same, if at least one of them holds a term."""
+    """Yield the same batches, or raise if none of them holds a term."""
     empty = True
     for batch in batches:
         empty = empty and not batch.terms
         yield batch
     if empty:
-        raise DataError("no record holds a term: the vocabulary is empty")
+        raise DataError("no record contains a term: the vocabulary is empty")
 
 
 def _from_baskets(baskets: Transactions) -> Records:
@@ -376,7 +380,7 @@ def _from_baskets(baskets: Transactions) -> Records:
     terms = [str(name) for name in baskets.names.tolist()]
     if len(set(terms)) < len(terms):
         # they would have the same signs, and count as two entries all the same
-        raise DataError("some items differ in their type alone, as 1 and '1': give them one name")
+        raise DataError("some items differ only in type, such as 1 and '1': give them one name")
     ones = np.ones(len(baskets.items), np.float32)
     shape = (len(baskets), len(baskets.names))
     matrix = csr_array((ones, baskets.items, _narrow(baskets.indptr)), shape=shape)
@@ -384,9 +388,9 @@ def _from_baskets(baskets: Transactions) -> Records:
 
 
 def _kind(rows: list[Any]) -> str | None:
-    """What the rows are: text, weights or bags; None for anything else."""
+    """Return what the rows are: text, weights or bags; None for anything else."""
     if not rows:
-        raise DataError("Found no record (0 sample(s)): give at least one")
+        raise DataError("Found no records (0 sample(s)): give at least one")
     present = [row for row in rows if not _is_missing(row)]
     for kind, types in (("text", str), ("weights", Mapping)):
         if any(isinstance(row, types) for row in present):
@@ -394,7 +398,7 @@ def _kind(rows: list[Any]) -> str | None:
             if not all(isinstance(row, types) for row in present) or (missing and kind != "text"):
                 raise DataError(f"records of kind '{kind}' and other records are mixed")
             if kind == "weights" and not all(isinstance(term, str) for row in rows for term in row):
-                raise DataError("the terms of a mapping are its words: give text as keys")
+                raise DataError("the keys of a mapping must be terms: use text as keys")
             return kind
     if all(isinstance(row, set | frozenset) for row in rows):
         return "bag" if any(rows) else None
@@ -431,7 +435,7 @@ def _batches(
 def _batch(
     bags: Iterator[Mapping[str, float]], records: float, entries: float, dtype: Any
 ) -> Records | None:
-    """The next bags as records; None if there is none left."""
+    """Return the next bags as records; None if there are none left."""
     from scipy.sparse import csr_array
 
     column_of: dict[str, int] = {}
@@ -441,7 +445,7 @@ def _batch(
         try:
             weights.extend(bag.values())
         except (TypeError, OverflowError):
-            raise DataError("the weight of a term is no number: give numbers") from None
+            raise DataError("the weight of a term is not a number: give numbers") from None
         ends.append(len(columns))
         if len(ends) > records or len(columns) >= entries:
             break
@@ -453,5 +457,5 @@ def _batch(
 
 
 def _narrow(ends: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """As 32-bit numbers if they fit: much of scikit-learn takes no others."""
+    """Convert to 32-bit numbers if they fit: much of scikit-learn accepts no others."""
     return ends.astype(np.int32) if ends[-1] < 2**31 else ends

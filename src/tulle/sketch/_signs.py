@@ -2,8 +2,8 @@
 
 Component j has a polynomial of degree 3 over the field of p = 2**61 - 1; the sign of column i is
 the low bit of its value at the column's point. The four coefficients come from the key, so no
-matrix is stored, and two owners with one key make comparable sketches. The polynomial is evaluated
-once for each column that occurs, never for each non-zero entry.
+matrix is stored, and two owners with one key produce comparable sketches. The polynomial is
+evaluated once for each column that occurs, never for each non-zero entry.
 
 A column of a matrix has its number as point; a term (a word, an item) has a keyed BLAKE2b hash,
 so that the set of terms may be open.
@@ -29,7 +29,7 @@ Points = npt.NDArray[np.uint64]
 
 
 def coefficients(key: SecretKey, first: int, last: int) -> Points:
-    """The polynomials of components ``first`` to ``last - 1``; shape (components, 4)."""
+    """Return the polynomials of components ``first`` to ``last - 1``; shape (components, 4)."""
     blocks = range(first // _PER_DERIVATION, -(-last // _PER_DERIVATION))
     stream = b"".join(key.derive(f"sketch/signs/{b}", 32 * _PER_DERIVATION) for b in blocks)
     words = np.frombuffer(stream, "<u8").reshape(-1, 4)
@@ -38,7 +38,7 @@ def coefficients(key: SecretKey, first: int, last: int) -> Points:
 
 
 def term_points(key: SecretKey, terms: Iterable[str]) -> Points:
-    """The points of terms; without the key nobody can tell which term has which."""
+    """Return the points of terms; without the key nobody can tell which term has which."""
     secret = key.derive("sketch/terms", 32)
     digests = [
         hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=secret).digest()
@@ -48,7 +48,7 @@ def term_points(key: SecretKey, terms: Iterable[str]) -> Points:
 
 
 def sign_table(polynomials: Points, points: Points) -> npt.NDArray[np.int8]:
-    """Signs of all points in all components; shape (points, components)."""
+    """Compute the signs of all points in all components; shape (points, components)."""
     x = points.astype(np.uint64)
     square = multiply(x, x)
     cube = multiply(square, x)
@@ -62,7 +62,7 @@ def sign_table(polynomials: Points, points: Points) -> npt.NDArray[np.int8]:
 
 
 def multiply(a: Points | np.uint64, b: Points) -> Points:
-    """a * b mod p for elements of the field, in limbs of 32 bits.
+    """Compute a * b mod p for elements of the field, in limbs of 32 bits.
 
     With a = a1 2**32 + a0 the product is a1 b1 2**64 + middle 2**32 + a0 b0, and 2**61 is 1.
     """
@@ -79,5 +79,5 @@ def multiply(a: Points | np.uint64, b: Points) -> Points:
 
 
 def _once(value: Points) -> Points:
-    """Takes p off where the value is p or more."""
+    """Subtract p where the value is p or more."""
     return np.where(value >= _P, value - _P, value)

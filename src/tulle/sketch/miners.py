@@ -98,7 +98,7 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         self._priors = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
         kept = ~sketches.suppressed
         if not kept.any():
-            raise DataError("every training record is suppressed: weaken the guarantee")
+            raise DataError("all training records are suppressed: weaken the guarantee")
         self.sketches_, self._codes = sketches[kept], codes[kept]
         return self
 
@@ -124,7 +124,7 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         return shares
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with the largest share of each sketch; the first of equal ones.
+        """Return the class with the largest share for each sketch; the first one in a tie.
 
         Parameters
         ----------
@@ -155,14 +155,14 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         return np.stack([np.sum(weights * (codes == c), axis=1) for c in classes], axis=1)
 
     def _compared(self, sketches: Sketches, candidates: Sketches) -> npt.NDArray[np.float64]:
-        """The smaller, the nearer."""
+        """Score all pairs: the smaller, the nearer."""
         if self.metric == "euclidean":
             return sketches.distances(candidates, squared=True)
         shared = np.minimum(sketches.lengths[:, None], candidates.lengths)
         return sketches.cosines(candidates) * (-shared / (shared + _SHRINKAGE))
 
     def _weights(self, far: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """What each neighbour's vote counts, 1 in total."""
+        """Return the weight of each neighbour's vote, 1 in total."""
         if self.weights == "uniform":
             weights = np.ones_like(far)
         elif self.metric == "cosine":
@@ -268,7 +268,7 @@ class SketchKMeans(ClusterMixin, BaseEstimator):
         seen = sketches[~sketches.suppressed]
         if len(seen) < self.n_clusters:
             raise DataError(
-                f"n_samples={len(seen)} (that are not suppressed) should be >= "
+                f"n_samples={len(seen)} (not suppressed) should be >= "
                 f"n_clusters={self.n_clusters}: ask for fewer clusters"
             )
         rng = as_generator(self.random_state)
@@ -308,14 +308,14 @@ class SketchKMeans(ClusterMixin, BaseEstimator):
 
 
 def _blocks(sketches: Sketches) -> Iterator[tuple[slice, npt.NDArray[np.float64]]]:
-    """Some rows at a time in double precision: distances are small differences of large sums."""
+    """Yield rows in double precision: distances are small differences of large sums."""
     for start in range(0, len(sketches), _BLOCK):
         block = slice(start, start + _BLOCK)
         yield block, sketches.values[block].astype(np.float64, copy=False)
 
 
 def _totals(sketches: Sketches, labels: Any, count: int) -> tuple[Any, Any]:
-    """For each cluster and component: the sum over the members, and how many have it."""
+    """Return for each cluster and component the sum over the members, and how many have it."""
     from scipy.sparse import csr_array
 
     width = sketches.shape[1]
@@ -330,7 +330,7 @@ def _totals(sketches: Sketches, labels: Any, count: int) -> tuple[Any, Any]:
 
 
 def _spread_out(sketches: Sketches, count: int, rng: np.random.Generator) -> Any:
-    """Starting centres far from each other (k-means++)."""
+    """Choose starting centres far from each other (k-means++)."""
     chosen = [int(rng.integers(len(sketches)))]
     far = _distances_to(sketches, chosen[0])
     while len(chosen) < count:
@@ -342,7 +342,7 @@ def _spread_out(sketches: Sketches, count: int, rng: np.random.Generator) -> Any
 
 
 def _distances_to(sketches: Sketches, one: int) -> npt.NDArray[np.float64]:
-    """Estimated squared distances of all records to one of them, over the shared components."""
+    """Estimate squared distances of all records to one of them, over the shared components."""
     width = int(sketches.lengths[one])
     common = np.minimum(sketches.lengths, width)
     centre = sketches.values[one, :width].astype(np.float64)
@@ -355,7 +355,7 @@ def _distances_to(sketches: Sketches, one: int) -> npt.NDArray[np.float64]:
 
 
 def _nearest_centre(sketches: Sketches, centres: Any) -> tuple[Any, Any]:
-    """Label and estimated squared distance of the nearest centre, over each record's length."""
+    """Return label and estimated squared distance of the nearest centre of each record."""
     width = min(sketches.shape[1], centres.shape[1])
     lengths, centres = np.minimum(sketches.lengths, width), centres[:, :width]
     energy = np.pad(np.cumsum(centres**2, axis=1), ((0, 0), (1, 0)))

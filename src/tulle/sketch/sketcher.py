@@ -28,7 +28,7 @@ Lengths = npt.NDArray[np.int64]
 
 
 def spread(matrix: Any) -> npt.NDArray[np.float64]:
-    """min over k of |x|² - x_k², summed without the largest entry, so that nothing cancels."""
+    """Compute min over k of |x|² - x_k², summed without the largest entry: nothing cancels."""
     squares = matrix.data.astype(np.float64) ** 2
     counts = np.diff(matrix.indptr)
     result, filled = np.zeros(matrix.shape[0]), counts > 0
@@ -43,17 +43,17 @@ def spread(matrix: Any) -> npt.NDArray[np.float64]:
 
 
 def delta_lengths(matrix: Any, delta: float, max_components: int) -> Lengths:
-    """Components of each record; 0 means that the record must be suppressed."""
+    """Return the number of components of each record; 0 if the record must be suppressed."""
     room = spread(matrix)
     with np.errstate(over="ignore"):  # beyond all numbers is beyond max_components too
         lengths = np.minimum(np.floor(room / delta), max_components).astype(np.int64)
-    # division rounds: the promise is (room / r >= delta), so it is tested as it stands
+    # division rounds: the guarantee is (room / r >= delta), so it is tested as it stands
     broken = (lengths > 0) & (room < lengths * delta)
     return lengths - broken
 
 
 def broken_records(matrix: Any, lengths: Lengths, delta: float) -> int:
-    """How many records with these lengths break the promise."""
+    """Count the records whose lengths break the guarantee."""
     return int(np.sum((lengths > 0) & (spread(matrix) < lengths * delta)))
 
 
@@ -86,7 +86,7 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(matrix: Any, graph: Graph, criterion: str) -> Pairs:
-    """The directed pairs of the graph, with all that the condition needs."""
+    """Return the directed pairs of the graph, with all that the condition needs."""
     rows = matrix.astype(np.float64)
     squares = row_squares(rows)
     variance, bound = np.empty((2, *graph.neighbours.shape))
@@ -101,18 +101,18 @@ def pairs_of(matrix: Any, graph: Graph, criterion: str) -> Pairs:
 
 
 def limits_of(pairs: Pairs) -> Limits:
-    """The largest min(m_i, m_j) that each pair allows."""
+    """Return the largest min(m_i, m_j) that each pair allows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         limits = np.floor(pairs.variance / pairs.squared_bound)
     limits[pairs.squared_bound == 0] = _NO_LIMIT
     whole = np.minimum(limits, _NO_LIMIT).astype(np.int64)
-    # division rounds: the promise is (variance / m >= bound²), so it is tested as it stands
+    # division rounds: the guarantee is (variance / m >= bound²), so it is tested as it stands
     broken = (whole < _NO_LIMIT) & (pairs.variance < whole * pairs.squared_bound)
     return whole - broken
 
 
 def k_variance_lengths(pairs: Pairs, similarity: Any, most: Limits) -> Limits:
-    """Components of each record, at most ``most[i]``; 0 means that it must be suppressed.
+    """Return the components of each record, at most ``most[i]``; 0 if it must be suppressed.
 
     ``similarity[i]`` is the cosine of record i and its k-th neighbour: the least similar first.
     """
@@ -130,7 +130,7 @@ def k_variance_lengths(pairs: Pairs, similarity: Any, most: Limits) -> Limits:
 
 
 def own_caps(limits: Limits) -> Limits:
-    """The largest limit among each record's own pairs that have one."""
+    """Return the largest limit among each record's own pairs that have one."""
     caps = np.where(limits < _NO_LIMIT, limits, -1).max(axis=1)
     return np.where(caps < 0, _NO_LIMIT, caps)
 
@@ -138,7 +138,7 @@ def own_caps(limits: Limits) -> Limits:
 def settle(
     order: Any, starts: Any, others: Any, limits: Any, caps: Limits, lengths: Limits
 ) -> None:
-    """Passes over the records until no length changes; the twin of the kernel."""
+    """Pass over the records until no length changes, as the kernel does."""
     changed = True
     while changed:
         changed = False
@@ -151,13 +151,13 @@ def settle(
 
 
 def broken_pairs(pairs: Pairs, lengths: Limits) -> int:
-    """How many directed pairs of released records break the condition."""
+    """Count the directed pairs of released records that break the condition."""
     common = np.minimum(lengths[:, None], lengths[pairs.neighbours])
     return int(np.sum((common > 0) & (pairs.variance < common * pairs.squared_bound)))
 
 
 def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Any]:
-    """Compressed rows: the pairs of each record, as first and as second."""
+    """Return compressed rows: the pairs of each record, as first and as second."""
     n, k = neighbours.shape
     first = np.repeat(np.arange(n, dtype=np.int32), k)
     second = neighbours.reshape(-1)
@@ -175,7 +175,7 @@ _TABLE = 1 << 24  # signs held at once
 
 
 def build(matrix: Any, points: Points, lengths: Any, key: SecretKey) -> npt.NDArray[Any]:
-    """The first ``lengths[i]`` components of each record, zeros after them."""
+    """Build the first ``lengths[i]`` components of each record, followed by zeros."""
     width = max(1, int(lengths.max(initial=0)))
     values = np.zeros((matrix.shape[0], width), matrix.dtype)
     occurring = np.flatnonzero(np.bincount(matrix.indices, minlength=matrix.shape[1]))
@@ -253,7 +253,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
         ``"exact"``: every record is compared with every other, in single precision (cosines that
         agree to six digits may be taken for each other); time grows with the square of their
         number. ``"partition"``: nearest within parts of some thousand records; linear, and
-        approximate. The promise is about the neighbours found.
+        approximate. The guarantee covers the neighbours found.
     key
         The secret of the data owner. None: a new one at each ``fit``, in ``key_``.
     text
@@ -270,8 +270,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
     What may leave
     --------------
-    The :class:`Sketches`, never the key. Whoever has the key can estimate attributes of every
-    record. Real-valued weights (tf-idf) may betray a record to somebody who knows its exact
+    The :class:`Sketches`, never the key. Anyone who has the key can estimate attributes of every
+    record. Real-valued weights (tf-idf) may betray a record to someone who knows its exact
     weights: sketch counts, or rounded weights.
 
     Examples
@@ -390,10 +390,12 @@ class Sketcher(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "key_")
         if not isinstance(sketches, Sketches):
-            raise ParameterError(f"'sketches' are Sketches. Got a {type(sketches).__name__}.")
+            raise ParameterError(f"'sketches' must be Sketches. Got a {type(sketches).__name__}.")
         if columns is None:
             if not hasattr(self, "n_features_in_"):
-                raise ParameterError("records without fixed columns: name the terms in 'columns'")
+                raise ParameterError(
+                    "the records have no fixed columns: name the terms in 'columns'"
+                )
             columns = np.arange(self.n_features_in_)
         signs = self.signs(columns, sketches.shape[1])
         sums = sketches.values.astype(np.float64) @ signs.T
@@ -418,13 +420,17 @@ class Sketcher(TransformerMixin, BaseEstimator):
         if not hasattr(self, "n_features_in_"):
             terms: list[Any] = [columns] if isinstance(columns, str | int) else list(columns)
             if not all(isinstance(term, str) for term in terms):
-                raise ParameterError("records without fixed columns: name the terms in 'columns'")
+                raise ParameterError(
+                    "the records have no fixed columns: name the terms in 'columns'"
+                )
             points = term_points(self.key_, terms)
         else:
             columns = np.atleast_1d(columns)
             within = columns.dtype.kind in "iu" and np.all(columns >= 0)
             if not within or np.any(columns >= self.n_features_in_):
-                raise ParameterError(f"'columns' are numbers from 0 to {self.n_features_in_ - 1}")
+                raise ParameterError(
+                    f"'columns' must be numbers from 0 to {self.n_features_in_ - 1}"
+                )
             points = columns.astype(np.uint64)
         return sign_table(coefficients(self.key_, 0, components), points)
 
@@ -448,7 +454,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
             most = delta_lengths(rows, self.delta, self.max_components)
         found = k_variance_lengths(pairs, graph.similarities[:, -1], most)
         _refuse(broken_pairs(pairs, found), "pairs")
-        verified = {f"every pair of the {self.graph} neighbour graph holds the bound": True}
+        verified = {f"every pair of the {self.graph} neighbour graph meets the bound": True}
         if self.delta is not None:
             _refuse(broken_records(rows, found, self.delta), "records")
             verified["every attribute's variance is delta or more"] = True
@@ -458,7 +464,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
     # --- the rest -------------------------------------------------------------------------
 
     def check_parameters(self) -> None:
-        """Refuse wrong parameters, as ``fit`` and ``transform`` do.
+        """Raise if parameters are wrong, as ``fit`` and ``transform`` do.
 
         Raises
         ------
@@ -481,12 +487,12 @@ class Sketcher(TransformerMixin, BaseEstimator):
             )
 
     def _filled(self, matrix: Any) -> npt.NDArray[np.int64]:
-        """The records that can have neighbours; there must be more than k of them."""
+        """Return the records that can have neighbours; there must be more than k of them."""
         filled = np.flatnonzero(np.diff(matrix.indptr) > 0)
         if self.k >= len(filled):
             raise DataError(
-                f"k={self.k} neighbours need more than n_samples={len(filled)} records with "
-                f"entries (of {matrix.shape[0]}): lower k or add records"
+                f"k={self.k} neighbours need more records than the n_samples={len(filled)} that "
+                f"have entries (of {matrix.shape[0]}): lower k or add records"
             )
         return filled
 
@@ -496,10 +502,10 @@ class Sketcher(TransformerMixin, BaseEstimator):
             if reset:
                 self.__dict__.pop("n_features_in_", None)
             elif hasattr(self, "n_features_in_"):
-                raise DataError("fit saw a matrix, and these records have terms: fit again")
+                raise DataError("fit was given a matrix, but these records have terms: fit again")
             return records
         if not reset and not hasattr(self, "n_features_in_"):
-            raise DataError("fit saw records with terms, and this is a matrix: fit again")
+            raise DataError("fit was given records with terms, but this is a matrix: fit again")
         X = X if records is None else records.matrix
         return numbered(canonical(validated(self, X, reset=reset)))
 
@@ -529,4 +535,4 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
 def _refuse(broken: int, what: str) -> None:
     if broken:
-        raise PrivacyError(f"{broken} {what} break the promise: nothing is released")
+        raise PrivacyError(f"{broken} {what} break the guarantee: nothing is released")

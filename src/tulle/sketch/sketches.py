@@ -1,7 +1,7 @@
-"""The release of the sketch family: short vectors that estimate what the records would say.
+"""The release of the sketch family: short vectors from which similarities are estimated.
 
-Record i has ``lengths[i]`` components, zero-padded in ``values``. Whatever two records are asked,
-the components that both have answer: their first min(m_i, m_j). No key is needed for any of it.
+Record i has ``lengths[i]`` components, zero-padded in ``values``. Two records are compared over the
+components that both have: their first min(m_i, m_j). No key is needed for any of it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write_sketches(
     sources: tuple[FilePath, ...] = (),
     force: bool = False,
 ) -> Manifest:
-    """Writes parts of sketches, made alike, as one release with its manifest; or nothing at all.
+    """Write parts of sketches, made alike, as one release with its manifest, or nothing at all.
 
     The number of records is added to what is said of the ``source``.
     """
@@ -75,13 +75,13 @@ def write_sketches(
 
 
 def check_kind(path: FilePath) -> None:
-    """Refuses a name that sketches cannot be saved under."""
+    """Raise if sketches cannot be saved under this name."""
     if _kind(path) not in _KINDS:
-        raise ParameterError(f"sketches are saved as .parquet or .npz. Got '{_kind(path)}'.")
+        raise ParameterError(f"sketches must be saved as .parquet or .npz. Got '{_kind(path)}'.")
 
 
 def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Records, suppressed ones, and the spread of the lengths of the others."""
+    """Count the records and the suppressed ones, and summarize the lengths of the others."""
     released = lengths[lengths > 0]
     marks = [0, 0.25, 0.5, 0.75, 1]
     spread = np.quantile(released, marks, method="lower").tolist() if len(released) else []
@@ -93,7 +93,7 @@ def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 
 def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
-    """Values, lengths and provenance of a file; the manifest may be missing, but not wrong."""
+    """Return values, lengths and provenance of a file; the manifest may be missing, not wrong."""
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
     values, lengths = _read_npz(path) if _kind(path) == ".npz" else _read_parquet(path)
@@ -102,8 +102,8 @@ def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
     found = read_manifest(path)
     if found.output.get("sha256") != digest(path):
         raise DataError(
-            f"{path} is not the file that its manifest speaks of: remove the manifest to load it "
-            "without its promises"
+            f"{path} does not match its manifest: remove the manifest to load the file without "
+            "its guarantees"
         )
     names = ("parameters", "guarantee", "verified")
     return values, lengths, {name: getattr(found, name) for name in names}
@@ -140,7 +140,7 @@ def _read_npz(path: FilePath) -> tuple[Any, Any]:
         with np.load(path, allow_pickle=False) as stored:
             return stored["values"], stored["lengths"]
     except (ValueError, KeyError, OSError, AttributeError, TypeError, BadZipFile, EOFError):
-        raise DataError(f"{path} holds no sketches") from None
+        raise DataError(f"{path} contains no sketches") from None
 
 
 def _read_parquet(path: FilePath) -> tuple[Any, Any]:
@@ -153,7 +153,7 @@ def _read_parquet(path: FilePath) -> tuple[Any, Any]:
     except (pl.exceptions.PolarsError, OSError):
         own = False
     if not own or frame.schema["sketch"] not in (pl.List(pl.Float32), pl.List(pl.Float64)):
-        raise DataError(f"{path} holds no sketches")
+        raise DataError(f"{path} contains no sketches")
     lengths = frame["length"].to_numpy().astype(np.int64)
     flat = frame.filter(pl.col("length") > 0)["sketch"].explode().to_numpy()
     values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
@@ -168,7 +168,7 @@ class Sketches:
     Parameters
     ----------
     values
-        Components, one row a record, zeros after the record's length.
+        Components, one row per record, zeros after the record's length.
     lengths
         Number of components of each record; 0 means that the record is suppressed.
     provenance
@@ -197,17 +197,17 @@ class Sketches:
     def __post_init__(self) -> None:
         values, lengths = np.asarray(self.values), np.asarray(self.lengths)
         if lengths.dtype.kind not in "iu" and lengths.size:
-            raise DataError("the lengths of sketches are whole numbers")
+            raise DataError("the lengths of sketches must be whole numbers")
         if values.ndim != 2 or lengths.shape != values.shape[:1] or values.dtype.kind not in "iuf":
-            raise DataError("Sketches need a matrix of numbers and one length for each of its rows")
+            raise DataError("Sketches need a matrix of numbers and one length per row")
         if values.dtype not in (np.float32, np.float64):
             values = values.astype(np.float64)
         if lengths.size and not 0 <= lengths.min() <= lengths.max() <= values.shape[1]:
-            raise DataError("a length is negative, or larger than the number of components there")
+            raise DataError("a length is negative, or larger than the number of components")
         if not np.isfinite(values).all():
-            raise DataError("the components of sketches are finite numbers")
+            raise DataError("the components of sketches must be finite numbers")
         if np.any(values[np.arange(values.shape[1]) >= lengths[:, None]]):
-            raise DataError("sketches are zero after their length")
+            raise DataError("sketches must be zero beyond their length")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "lengths", lengths.astype(np.int64, copy=False))
 
@@ -215,12 +215,12 @@ class Sketches:
 
     @property
     def suppressed(self) -> npt.NDArray[np.bool_]:
-        """True for the records that could not be released."""
+        """Return True for the records that could not be released."""
         return self.lengths == 0
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Records and components."""
+        """Return the numbers of records and components."""
         return self.values.shape[0], self.values.shape[1]
 
     @property
@@ -335,7 +335,7 @@ class Sketches:
     def centroid(self, rows: Any = None) -> Sketches:
         """Compute the sketch of the mean record, over the components that all the rows have.
 
-        Nothing was promised for it, so it cannot be saved as a release.
+        Nothing is guaranteed for it, so it cannot be saved as a release.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class Sketches:
 
     def _partner(self, other: Sketches | None) -> Sketches:
         if other is not None and not isinstance(other, Sketches):
-            raise ParameterError(f"'other' are Sketches. Got a {type(other).__name__}.")
+            raise ParameterError(f"'other' must be Sketches. Got a {type(other).__name__}.")
         return self if other is None else other
 
     # --- keeping --------------------------------------------------------------------------
@@ -407,8 +407,8 @@ class Sketches:
     def stacked(cls, parts: Iterable[Sketches]) -> Sketches:
         """Stack sketches made with one key, one below the other.
 
-        What was promised for all of them alike, record by record, is promised for the whole.
-        k-variance looks at pairs: parts that were sketched apart keep no promise together.
+        What is guaranteed for each record of all of them is guaranteed for the whole.
+        k-variance is about pairs: nothing is guaranteed for parts sketched separately.
 
         Parameters
         ----------
@@ -431,7 +431,7 @@ class Sketches:
         return cls(np.concatenate(padded), lengths, _common_provenance(parts))
 
     def counts(self) -> dict[str, Any]:
-        """Count the records, the suppressed ones, and the spread of the lengths of the others.
+        """Count the records and the suppressed ones, and summarize the lengths of the others.
 
         Returns
         -------
@@ -441,7 +441,7 @@ class Sketches:
 
 
 def _common_provenance(parts: Sequence[Sketches]) -> Mapping[str, Any]:
-    """What the maker of the first says, if it holds for all parts together; else nothing."""
+    """Return the provenance of the first part if it holds for all parts together, else nothing."""
     first = parts[0].provenance
     alike = all(part.provenance == first for part in parts)
     record_by_record = first.get("guarantee", {}).get("model") == "delta"
@@ -462,7 +462,7 @@ def _products(one: Sketches, other: Sketches) -> Floats:
 
 
 def _energy(sketches: Sketches) -> Floats:
-    """Sum of squares of the first 0, 1, 2, ... components of each record."""
+    """Compute the sum of squares of the first 0, 1, 2, ... components of each record."""
     squares = np.cumsum(np.square(sketches.values, dtype=np.float64), axis=1)
     return np.pad(squares, ((0, 0), (1, 0)))
 

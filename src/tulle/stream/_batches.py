@@ -29,8 +29,8 @@ from tulle.table._frames import (
 from tulle.table._numbers import NumberCodec
 
 # Records that leave this process only under a key that ends with it. A pickle may reach a disk.
-# So what a stream keeps of records as they are is in a pickle only in sealed form: a copy in this
-# process opens it, any other process is told to use a saved state.
+# So a pickle holds the unchanged records of a stream only in sealed form: a copy in this process
+# can open it, any other process gets an error that points to saved states.
 
 _PICKLE_USE = "stream/pickle"
 _PICKLE_BOUND = b"tulle-stream-pickle-v1"  # what the sealed bytes are bound to
@@ -64,7 +64,7 @@ def _opened(sealed: bytes) -> Any:
     except KeyMaterialError:
         raise KeyMaterialError(
             "the pickle of a stream holds waiting records, which only the process that made it "
-            "can open: keep a stream with save(path, key=...)"
+            "can open: use save(path, key=...) to keep a stream"
         ) from None
     return pickle.loads(content)  # our own: the tag says so
 
@@ -86,7 +86,7 @@ class Batch(Sealed):
 
     @classmethod
     def of(cls, X: Any, y: Any, *, classwise: bool, names: Sequence[str] | None) -> Batch:
-        """Enter a table, without levels; columns take the ``names`` that are known so far."""
+        """Convert a table to a batch without levels; columns take the ``names`` known so far."""
         classes = None
         if classwise:
             if y is None:
@@ -102,7 +102,7 @@ class Batch(Sealed):
 
     @property
     def features(self) -> pl.DataFrame:
-        """The records without a target that is condensed with them."""
+        """Return the records without a target that is condensed with them."""
         return self.frame if self.border.target is None else self.frame[:, :-1]
 
     def part(self, start: int, stop: int) -> Batch:
@@ -113,7 +113,7 @@ class Batch(Sealed):
 
     @classmethod
     def joined(cls, batches: list[Batch]) -> Batch:
-        """Return batches one after the other."""
+        """Concatenate batches."""
         first = batches[0]
         if len(batches) == 1:
             return first
@@ -128,7 +128,7 @@ class Batch(Sealed):
         return cls(frame_of(columns), first.border, classes, levels)
 
     def labels(self, first: LabelSchema | None) -> Labels:
-        """Return the class of each record, in the type of the first ones."""
+        """Return the class of each record, in the type of the first labels."""
         labels = self._labels
         if first is None:
             return labels
@@ -141,7 +141,7 @@ class Batch(Sealed):
 
 
 def _renamed(frame: pl.DataFrame, border: Border, names: Sequence[str]) -> pl.DataFrame:
-    """An array takes the names of the columns known so far, and a target that of the first one.
+    """Give an array the column names known so far, and a target the name of the first one.
 
     So does a frame in a stream that began with arrays, whose columns are x0, x1, ...
     """
@@ -167,8 +167,8 @@ def _concatenated(parts: list[pl.Series]) -> pl.Series:
         pass
     words = ", ".join(sorted({str(dtype.base_type()) for dtype in types}))
     raise DataError(
-        f"column '{name}' comes in types that do not go together ({words}): convert it to one "
-        "type in all batches"
+        f"column '{name}' has incompatible types in different batches ({words}): convert it to "
+        "one type"
     )
 
 
@@ -204,22 +204,22 @@ class Waiting(Sealed):
 
     @property
     def least_need(self) -> int | None:
-        """How many members a group must have before it can take the least demanding waiter."""
+        """Return the size a group needs before it can take the least demanding waiting record."""
         return min(waiter.level for waiter in self.waiters) - 1 if self.waiters else None
 
     def add(self, record: Floats, level: int, number: int) -> None:
-        """Keeps a copy of a record."""
+        """Keep a copy of a record."""
         self.waiters.append(Waiter(np.array(record), int(level), int(number)))
 
     def pop_for(self, members: int) -> Waiter | None:
-        """The first to arrive whom a group of so many members may take."""
+        """Remove and return the first arrival that a group of this size may take."""
         for place, waiter in enumerate(self.waiters):
             if waiter.level - 1 <= members:
                 return self.waiters.pop(place)
         return None
 
     def pop_group(self) -> list[Waiter]:
-        """The smallest set that is a valid group by itself, or nobody."""
+        """Remove and return the smallest set that is a valid group by itself, if any."""
         levels = np.sort([waiter.level for waiter in self.waiters])
         enough = np.flatnonzero(np.arange(1, len(levels) + 1) >= levels)
         if not len(enough):
@@ -230,14 +230,14 @@ class Waiting(Sealed):
         return taken
 
     def arrays(self, dimensions: int) -> tuple[Floats, Ints, Ints]:
-        """Records, levels and numbers, for merging."""
+        """Return records, levels and numbers, for merging."""
         records = np.array([waiter.record for waiter in self.waiters]).reshape(-1, dimensions)
         levels = np.array([waiter.level for waiter in self.waiters], dtype=np.int64)
         numbers = np.array([waiter.number for waiter in self.waiters], dtype=np.int64)
         return records, levels, numbers
 
     def moved(self, way: Affine, after: int) -> Waiting:
-        """The same in other dimensions, numbered as of a stream that came ``after`` others."""
+        """Return a copy in other dimensions, renumbered for a stream that came ``after`` others."""
         return Waiting(
             [
                 Waiter(waiter.record @ way.linear + way.shift, waiter.level, after + waiter.number)
@@ -259,7 +259,7 @@ class Aside(Sealed):
         return f"Aside({len(self)} hidden)"
 
     def exchange(self, waiting: Sequence[int], matrix: Floats, first: int) -> Floats:
-        """Keeps those who wait now; the others of ``matrix`` and of those kept have joined.
+        """Keep the records that wait now; the rest of ``matrix`` and of those kept have joined.
 
         The rows of ``matrix`` have the numbers from ``first`` on.
         """
@@ -272,7 +272,7 @@ class Aside(Sealed):
         return np.vstack([joined, *late]) if late else joined
 
     def moved(self, way: Affine, after: int) -> Aside:
-        """The same in other dimensions, numbered as of a stream that came ``after`` others."""
+        """Return a copy in other dimensions, renumbered for a stream that came ``after`` others."""
         rows = self.rows.items()
         return Aside({after + number: row @ way.linear + way.shift for number, row in rows})
 
@@ -301,7 +301,7 @@ def fix_scales(
         codec = codecs[name]
         if not isinstance(codec, NumberCodec):
             raise ParameterError(
-                f"'scales' names '{name}', which is no column of numbers: use 'weights'"
+                f"'scales' names '{name}', which is not a numeric column: use 'weights'"
             )
         deviation = check_real("StreamCondenser", "scales", scale, 0, closed="neither")
         own = codec.scales.copy()

@@ -1,4 +1,4 @@
-"""The upkeep of the index while means move: lanes, boxes, and their way upward."""
+"""The upkeep of the index while means move: lanes, boxes, and their parents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RETIGHTEN = 32
 
 @inlined
 def move(tree: Tree, groups: GroupArrays, group: int) -> None:
-    """Takes over a group's new mean and size."""
+    """Update the index with a group's new mean and size."""
     leaf, lane = divmod(tree.home[group], LANES)
     _write(tree, groups, group, leaf, lane)
     tree.touched[leaf] += 1
@@ -34,7 +34,7 @@ def _write(tree: Tree, groups: GroupArrays, group: int, leaf: int, lane: int) ->
 
 @inlined
 def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
-    """Gives a new group a lane beside the one that it came from; the leaf, if it is full now.
+    """Give a new group a lane in its sibling's leaf; return the leaf if it is now full, else -1.
 
     Both are still to be moved. But the lane is filled at once: the boxes may be tightened before.
     """
@@ -49,7 +49,7 @@ def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
 
 @kernel
 def halve(tree: Tree, leaf: int, order: Any) -> None:
-    """Moves the second half of a full leaf's lanes, in this order, into a new leaf.
+    """Move the second half of a full leaf's lanes, in this order, into a new leaf.
 
     Their parent has a free slot.
     """
@@ -77,7 +77,7 @@ def halve(tree: Tree, leaf: int, order: Any) -> None:
 
 @inlined
 def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
-    """Takes a group to another lane."""
+    """Move a group to another lane."""
     for k in range(tree.points.shape[1]):
         tree.points[target, k, place] = tree.points[leaf, k, lane]
     tree.ids[target, place] = tree.ids[leaf, lane]
@@ -88,7 +88,7 @@ def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
 
 @inlined
 def _widen(tree: Tree, leaf: int, lane: int) -> None:
-    """Lets the boxes above a lane hold it, upward until nothing changes."""
+    """Widen the boxes above a lane to hold it, going up until nothing changes."""
     node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
     changed = True
     while changed and node >= 0:
@@ -109,7 +109,7 @@ def _widen(tree: Tree, leaf: int, lane: int) -> None:
 
 @part
 def _tighten(tree: Tree, leaf: int) -> None:
-    """Shrinks the boxes above a leaf to what they hold."""
+    """Shrink the boxes above a leaf to what they hold."""
     tree.touched[leaf] = 0
     node, slot = int64(tree.leaf_parent[leaf, 0]), tree.leaf_parent[leaf, 1]
     inside = tree.points, tree.points, tree.sizes, tree.ids
@@ -123,7 +123,7 @@ def _tighten(tree: Tree, leaf: int) -> None:
 
 @inlined
 def _enclose(tree: Tree, node: int, slot: int, inside: Any, row: int, used: int) -> None:
-    """Fits one box to the first ``used`` columns of a leaf or of a node."""
+    """Fit one box to the first ``used`` columns of a leaf or of a node."""
     lows, highs, sizes, ages = inside
     for k in range(tree.points.shape[1]):
         low = lows[row, k, 0]

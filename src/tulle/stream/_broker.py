@@ -1,10 +1,10 @@
 """Records from NATS JetStream: one message, one record.
 
 The position is the sequence number that the server gives each message, kept in our own checkpoint:
-exactly-once does not hang on acknowledgements. Only messages that follow each other without a gap
+exactly-once does not depend on acknowledgements. Only messages that follow each other without a gap
 are taken; what was sent and did not arrive is asked for again. The stream must keep its messages by
-limits, not delete them once read; what the limits take away before it was read is noticed and not
-passed over in silence.
+limits, not delete them once read; what expires before it was read is noticed and
+reported.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from tulle._plurals import counted
 from tulle.errors import DataError, TulleError, missing_extra
 from tulle.io._formats import display_name
 from tulle.io._text import TOO_LONG
@@ -25,14 +26,14 @@ from tulle.stream._sources import BLOCK, LONGEST, NO_LINES, Lines, Position
 # Messages pulled from a NATS JetStream server, a block of bytes at a time. The client's own
 # ``fetch`` is bounded by number alone, so that large messages overrun its memory or the server's,
 # and either drops what is too much. These pulls are bounded by bytes; still neither side promises
-# that what was sent arrives, and whoever takes the messages has to look for gaps.
+# that what was sent arrives, and the receiver has to look for gaps.
 
 _PATIENCE = 1.0  # seconds that a pull waits for new messages, or for more of those that come
 _LONGEST = 20.0  # seconds that a pull may bring nothing: a large message on a slow line
 
 
 class Consumer:
-    """What the server remembers of us, from one message on, and the inbox for what we pull."""
+    """The server's record of our position, and the inbox for what we pull."""
 
     def __init__(self, connection: Any, streams: Any, stream: str, ended: asyncio.Event) -> None:
         self.connection = connection
@@ -70,10 +71,10 @@ class Consumer:
             await self.streams.delete_consumer(self.stream, self.name)
 
     async def pull(self, most: int, *, patient: bool) -> list[Any]:
-        """The next messages as they arrived, a block at most unless a single one is larger.
+        """Return the next messages as they arrived, at most a block unless a single one is larger.
 
         None of them, if there are none (a ``patient`` pull waits a while for the first), if the
-        server lost the pull, or if the line is slow: then the next call goes on to listen.
+        server lost the pull, or if the line is slow: then the next call continues to listen.
         """
         if not self._ended.is_set() and time.monotonic() < self._until:
             await self._listen()
@@ -100,7 +101,7 @@ class Consumer:
         await self._listen()
 
     async def _listen(self) -> None:
-        """Until the pull ends. That may go unsaid, so silence after some messages ends it too."""
+        """Wait until the pull ends; silence after some messages counts as its end."""
         before = -1
         while not self._ended.is_set() and len(self.arrived) > before:
             before = len(self.arrived)
@@ -121,7 +122,7 @@ class Consumer:
 
 
 _ATTEMPTS = 5.0  # seconds until a server counts as unreachable
-_ANSWER = 5.0  # seconds for the answer to a question that is no pull
+_ANSWER = 5.0  # seconds for the answer to a request other than a pull
 _PAUSE = 1.0  # seconds until a question that was not answered is asked again
 _FAILURES = 5  # times in a row that nothing may come of asking, unless we follow the stream
 _BATCH = 5_000  # messages of a pull
@@ -132,7 +133,7 @@ class _Unanswered(DataError):
 
 
 class _Missing(DataError):
-    """The server answers that there is no such thing."""
+    """The server answers that the stream or consumer does not exist."""
 
 
 class NatsSource:
@@ -208,7 +209,7 @@ class NatsSource:
         if len(found):
             self.failures = 0
         elif not self.follow:
-            self._fail(self._unanswered("messages that it holds did not arrive"))
+            self._fail(self._unanswered("messages it holds did not arrive"))
         return found
 
     def header(self) -> bytes | None:
@@ -219,8 +220,8 @@ class NatsSource:
             found = [self._ask(self.streams.get_msg(self.name, seq=place)) for place in places]
         except _Missing:
             raise DataError(
-                f"the stream '{self.name}' no longer holds records that wait: keep messages "
-                "longer, or seal waiting records in the state with --key"
+                f"the stream '{self.name}' no longer holds records that are waiting: keep "
+                "messages longer, or seal waiting records in the state with --key"
             ) from None
         return [_text(message.data) for message in found]
 
@@ -238,7 +239,7 @@ class NatsSource:
         self.loop.close()
 
     def _take(self, messages: Sequence[Any]) -> Lines:
-        """The messages that follow each other; from a gap on they are left, to be read again."""
+        """Return the messages up to the first gap; those after it are read again."""
         taken, latest, hole = self.consumer.taken, self.sequence, None
         texts: list[bytes | None] = []
         numbers: list[int] = []
@@ -262,10 +263,10 @@ class NatsSource:
         return Lines(texts, numbers, numbers, [self.name] * len(numbers), long)
 
     def _before_expired(self, numbers: Sequence[int], hole: int) -> int:
-        """How many messages to keep, if sequence numbers are missing after the first ``hole``.
+        """Return how many messages to keep if sequence numbers are missing from ``hole`` on.
 
-        They may be another subject's or deleted by hand. If they expired, it is told by the next
-        read, when those before them have been counted.
+        They may be another subject's or deleted by hand. If they expired, the next read
+        says so, once those before them have been counted.
         """
         info = self._info()
         if hole == 0:
@@ -276,7 +277,7 @@ class NatsSource:
         return len(numbers)
 
     def _more_to_come(self) -> bool:
-        """After a pull without messages: is there anything to wait for?
+        """Return whether there is anything to wait for after a pull without messages.
 
         A server that was restarted, or that did not hear from us for long, has forgotten our
         consumer, and what was sent last may not have arrived: only a new consumer, which counts
@@ -296,7 +297,7 @@ class NatsSource:
         return False
 
     def _behind(self) -> bool:
-        """Whether the server has sent something that did not arrive."""
+        """Return whether the server has sent something that did not arrive."""
         try:
             info = self._ask(self.streams.consumer_info(self.name, self.consumer.name))
         except _Missing:
@@ -310,7 +311,7 @@ class NatsSource:
         self.astray = False
 
     def _resubscribe(self) -> Any:
-        """Begins again after the last message taken, in the same stream."""
+        """Start again after the last message taken, in the same stream."""
         import nats
 
         info = self._info()
@@ -322,7 +323,7 @@ class NatsSource:
         return info
 
     async def _interrupt(self) -> None:
-        """What was pulled when the connection broke will not arrive."""
+        """End the current pull: what it asked for was lost with the connection."""
         self.ended.set()
 
     def _fail(self, problem: DataError) -> None:
@@ -331,12 +332,13 @@ class NatsSource:
             raise problem
 
     def _begin(self, position: Position | None, *, continued: bool) -> None:
-        """Finds the place to read on from, if this stream is the one that was read."""
+        """Find the position to resume from, if this is the stream that was read before."""
         info = self._info()
         kept = str(getattr(info.config.retention, "value", info.config.retention))
         if kept != "limits":
             raise DataError(
-                f"the stream '{self.name}' deletes messages by {kept}: it must keep them by limits"
+                f"the stream '{self.name}' deletes messages by {kept}: its retention policy must "
+                "be 'limits'"
             )
         self.created = str(info.created)
         if position is None:
@@ -353,8 +355,8 @@ class NatsSource:
 
     def _another(self) -> DataError:
         return DataError(
-            f"'{self.name}' is another stream than this state has read, or was created anew. "
-            "If it goes on where that one ended, say --restart continued"
+            f"'{self.name}' is not the stream that this state has read, or was recreated. If it "
+            "continues where that one ended, pass --restart continued"
         )
 
     def _info(self) -> Any:
@@ -364,8 +366,8 @@ class NatsSource:
         lost = info.state.first_seq - self.sequence - 1
         if lost > 0:
             raise DataError(
-                f"{lost} messages of '{self.name}' expired on the server before they were read: "
-                "restore the stream, or say --restart continued to go on without them"
+                f"{counted(lost, 'message')} of '{self.name}' expired on the server unread: "
+                "restore the stream, or pass --restart continued to resume without them"
             )
 
     def _ask(self, work: Any) -> Any:
@@ -383,8 +385,8 @@ class NatsSource:
 
     def _unanswered(self, why: str) -> _Unanswered:
         return _Unanswered(
-            f"the server of '{self.name}' does not answer JetStream requests ({why}): "
-            "nothing is lost, say the same command again to go on"
+            f"the server of '{self.name}' does not answer JetStream requests ({why}). No data "
+            "was lost: run the same command again to resume"
         )
 
     def _wait(self, work: Any) -> Any:
@@ -396,4 +398,4 @@ def _text(content: bytes) -> bytes | None:
 
 
 async def _quiet(_: Exception) -> None:
-    """Reconnecting is the client's work; what a pull did not bring is asked for again."""
+    """Ignore connection errors: the client reconnects, and lost pulls are requested again."""

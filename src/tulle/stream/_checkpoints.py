@@ -3,7 +3,7 @@
 It appears whole or not at all. After a kill at any moment the last checkpoint says both what was
 counted and where to read on, so every record is counted exactly once. Records that wait are not in
 it: it says where in the source they are, and they are read again (with a key they are sealed in
-it, and on request written as they are).
+it, and on request written unencrypted).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tulle._files import atomic_write
+from tulle._plurals import counted
 from tulle._types import Ints
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey
@@ -30,7 +31,7 @@ _COUNTS = ("read", "surplus_keys", "snapshots", "shown", "rejected", "reject_byt
 
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Keeps a second process away from the same state, whatever links lead to it."""
+    """Keep a second process away from the same state, whatever links lead to it."""
     state = _resolved(path)
     lock = state.with_name(f".{state.name}.lock")
     if not lock.parent.is_dir():
@@ -51,7 +52,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:
-    """The file that a symbolic link leads to, which a write would otherwise replace."""
+    """Return the target of a symbolic link, which a write would otherwise replace."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
@@ -67,34 +68,34 @@ class Checkpoint:
 
     def exists(self) -> bool:
         if self.path.exists() and not self.path.is_file():
-            raise DataError(f"{self.path} is no regular file: name a file for the state")
+            raise DataError(f"{self.path} is not a regular file: choose another path for the state")
         return self.path.exists()
 
     def write(self, condenser: StreamCondenser, extra: dict[str, Any]) -> None:
-        """Replaces the checkpoint; readable by its owner only."""
+        """Replace the checkpoint; only its owner can read it."""
         content = state_to_bytes(condenser, waiting=self.waiting, key=self.key, extra=extra)
         with atomic_write(self.path, force=True, mode=0o600) as file:
             file.write(content)
 
     def read(self) -> tuple[StreamCondenser, dict[str, Any], list[dict[str, Any]]]:
-        """The condenser, what was saved beside it, and the waiting records owed to it."""
+        """Return the condenser, what was saved with it, and the waiting records to read again."""
         condenser, extra, owed = state_from_bytes(
             StreamCondenser, self.path.read_bytes(), key=self.key, origin=str(self.path)
         )
         if "position" not in extra:
             raise DataError(
-                f"{self.path} was saved by a program, without a place in a source: tulle stream "
-                "goes on from its own states only"
+                f"{self.path} was saved from Python and has no position in a source: tulle "
+                "stream resumes only from states that it wrote itself"
             )
         if not _is_sound(extra):
             raise DataError(
-                f"{self.path} is damaged: restore an earlier copy, or begin a new state"
+                f"{self.path} is damaged: restore an earlier copy, or start a new state"
             )
         return condenser, extra, owed
 
 
 def _is_sound(extra: Mapping[str, Any]) -> bool:
-    """Whether what was saved with the groups has the parts that a run goes on from."""
+    """Return whether what was saved with the groups has all the parts needed to resume."""
     counts = [extra.get(name) for name in _COUNTS]
     parts = [extra.get(name) for name in ("reader", "settings", "waiting")]
     return (
@@ -112,7 +113,7 @@ class Whereabouts:
     """Of every waiting record, by its number, the place in the source and a checksum of its line.
 
     A record that was edited while it waited would be condensed as it never came. The checksums are
-    keyed with a salt of this state; still, whoever holds the state can test guesses with them. So
+    keyed with a salt of this state; still, anyone who has the state can test guesses with them. So
     it is for its owner only, and where waiting records are sealed it holds no checksum.
     """
 
@@ -122,11 +123,11 @@ class Whereabouts:
         self.checks: dict[int, str] = {}
 
     def check(self, text: bytes | None) -> str:
-        """The checksum of a line."""
+        """Return the checksum of a line."""
         return blake2b(text or b"", key=self.salt, digest_size=16).hexdigest()
 
     def keep(self, waiting: Iterable[int], before: int, rows: Ints, lines: Lines) -> None:
-        """Keeps those that wait; the records from ``before`` on were these rows of the lines."""
+        """Keep the waiting records; those from ``before`` on were these rows of the lines."""
         places, checks = self.places, self.checks
         self.places, self.checks = {}, {}
         for number in waiting:
@@ -140,13 +141,14 @@ class Whereabouts:
             self.checks[number] = self.check(lines.texts[row])
 
     def read_again(self, owed: Sequence[Mapping[str, Any]], source: Source) -> list[bytes | None]:
-        """The lines of records that the state left out, if they are what they were."""
+        """Return the lines of records that the state left out, if they have not changed."""
         wanted = [self.places[waiter["number"]] for waiter in owed]
         gone = len(wanted) if not source.goes_back else wanted.count(None)
         if gone:
             raise DataError(
-                f"{gone} records wait and {source.name} does not bring them again: pass the --key "
-                "that sealed them in the state, or begin a new state with one"
+                f"{counted(gone, 'record', 'is')} waiting, and {source.name} cannot deliver them "
+                "again: pass the --key that sealed them in the state, or start a new state with "
+                "one"
             )
         texts = source.again(wanted)
         for waiter, text in zip(owed, texts, strict=True):
@@ -158,7 +160,7 @@ class Whereabouts:
         return texts
 
     def to_json(self, *, sealed: bool) -> dict[str, Any]:
-        """What :meth:`restore` needs."""
+        """Return what :meth:`restore` needs."""
         places = {"waiting": {str(number): place for number, place in self.places.items()}}
         if sealed:
             return places
@@ -166,7 +168,7 @@ class Whereabouts:
         return places | {"waiting_checks": checks, "waiting_salt": self.salt.hex()}
 
     def restore(self, entries: Mapping[str, Any]) -> None:
-        """Goes on with what a checkpoint says."""
+        """Restore what a checkpoint saved."""
         self.places = {int(number): place for number, place in entries["waiting"].items()}
         checks = entries.get("waiting_checks", {})
         self.checks = {int(number): check for number, check in checks.items()}
@@ -175,8 +177,8 @@ class Whereabouts:
 
 
 def changed(source: Source) -> DataError:
-    """A record that waits is not what it was."""
+    """Return the error for a waiting record that has changed in the source."""
     return DataError(
-        f"a record that waits reads differently now: the source changed. Put {source.name} back as "
-        "it was, or begin a new state, where --key keeps records that wait"
+        f"a waiting record has changed in the source. Restore {source.name}, or start a new "
+        "state with --key, which stores waiting records in the state"
     )

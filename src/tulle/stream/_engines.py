@@ -30,7 +30,7 @@ CONVERGED = 1.0 - 1e-8  # the other eigenvalues are below 1e-8 now, 1e-16 after 
 
 
 def nearest(groups: Groups, record: Floats, level: int) -> int:
-    """The closest group that may take a record of this level, or -1.
+    """Return the closest group that may take a record of this level, or -1.
 
     A record of level p may join a group of at least p - 1 members: with it they are p.
     """
@@ -48,7 +48,7 @@ def nearest(groups: Groups, record: Floats, level: int) -> int:
 
 
 def add(groups: Groups, group: int, record: Floats, level: int) -> None:
-    """Updates a group's statistics by one record (Welford)."""
+    """Update a group's statistics with one record (Welford)."""
     arrays = groups.arrays
     arrays.counts[group] += 1
     count = float(arrays.counts[group])
@@ -61,14 +61,14 @@ def add(groups: Groups, group: int, record: Floats, level: int) -> None:
 
 
 def splits(arrays: GroupArrays, group: int, strict: bool) -> bool:
-    """Whether a group is due: n >= 2 Ps / n; strict: and both halves can hold its largest level."""
+    """Return whether a group is due: n >= 2 Ps / n; strict: and halves hold its largest level."""
     count = int(arrays.counts[group])
     due = count * count >= 2 * int(arrays.level_sums[group])
     return due and (not strict or count // 2 >= int(arrays.levels[group]))
 
 
 def split(groups: Groups, group: int) -> int:
-    """Halves a group along its longest axis, as if it were uniform there; the new group's number.
+    """Halve a group along its longest axis, as if it were uniform there; return the new group.
 
     With fractions f and 1 - f, the parts are uniform on neighbouring intervals of length f a and
     (1 - f) a, a = sqrt(12 lambda_1). Total n, Fs, Sc and Ps stay what they were; both parts keep
@@ -102,7 +102,7 @@ def split(groups: Groups, group: int) -> int:
 
 
 def longest_axis(covariance: Floats, dimensions: int) -> tuple[float, Floats]:
-    """The largest eigenvalue of a packed covariance, and its eigenvector with a settled sign.
+    """Compute the largest eigenvalue of a packed covariance, and its eigenvector with a fixed sign.
 
     A matrix that is squared again and again becomes the outer product of its first eigenvector
     with itself. Only that vector is wanted, so this is quicker than all eigenvectors; and it
@@ -128,7 +128,7 @@ def longest_axis(covariance: Floats, dimensions: int) -> tuple[float, Floats]:
 
 
 def _sum(values: Floats) -> float:
-    """Adds from first to last, as a loop does."""
+    """Add from first to last, as a loop does."""
     return float(np.cumsum(values)[-1])
 
 
@@ -149,16 +149,16 @@ class Engine(Protocol):
     def absorb(
         self, records: Floats, levels: Ints, start: int, wake: int
     ) -> tuple[int, Event, int]:
-        """Condenses from ``start`` on; the next record, why it stopped, the group concerned."""
+        """Condense from ``start`` on; return the next record, the event, and its group."""
 
     def add(self, group: int, record: Floats, level: int) -> None:
-        """Adds a record to a group that is not settled yet."""
+        """Add a record to a group that is not settled yet."""
 
     def settle(self, group: int) -> None:
-        """Splits a group if it is due."""
+        """Split a group if it is due."""
 
     def append(self, moments: GroupMoments) -> None:
-        """Takes new groups."""
+        """Add new groups."""
 
 
 class PlainEngine:
@@ -255,6 +255,6 @@ class TreeEngine:
             self._grow()
 
     def _grow(self) -> None:
-        """Packs the index anew, with so much room that it will be worn before it is full."""
+        """Repack the index with so much room that it will be worn before it is full."""
         self.groups.reserve(self.groups.size + self.groups.size // 2 + 1)
         self.tree = self.index.build(self.groups)

@@ -1,6 +1,6 @@
-"""One user of a stream at a time, and none after one that was cut off.
+"""One user of a stream at a time, and none after an interrupted change.
 
-Kernels write into the arrays of a stream without asking anybody: two threads in one stream, or a
+Kernels write into the arrays of a stream without any lock: two threads in one stream, or a
 batch that Ctrl-C has left half done, would count records twice or write beyond an array.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from tulle.errors import PrivacyError, TulleError
 
 _door = threading.Lock()
-_users: set[int] = set()  # streams that somebody is using, by their identity
+_users: set[int] = set()  # streams in use, by identity
 
 Stream = TypeVar("Stream")
 Given = ParamSpec("Given")
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 def alone(
     method: Callable[Concatenate[Stream, Given], Result],
 ) -> Callable[Concatenate[Stream, Given], Result]:
-    """A method that refuses to run while another thread runs such a method of the same stream."""
+    """Make a method refuse to run while another thread runs such a method of the same stream."""
 
     @wraps(method)
     def guarded(stream: Stream, /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -43,16 +43,16 @@ def alone(
 
 @contextmanager
 def changing(stream: Any) -> Iterator[None]:
-    """Marks a stream as cut off, until its groups have changed as a whole."""
+    """Mark a stream as interrupted until its groups have changed as a whole."""
     stream._cut_off = True
     yield
     stream._cut_off = False
 
 
 def check_whole(stream: Any) -> None:
-    """Refuses a stream whose last change was cut off."""
+    """Raise if the last change of a stream was interrupted."""
     if stream._cut_off:
         raise PrivacyError(
-            "this stream was interrupted while it took records, and may have counted some twice: "
-            "go on from the state that was saved last, or fit anew"
+            "this stream was interrupted while it was taking records and may have counted some "
+            "twice: load the last saved state, or fit again"
         )

@@ -43,11 +43,11 @@ class Fitted:
 
     @property
     def strict(self) -> bool:
-        """Whether groups split only into halves that hold their largest level."""
+        """Return whether groups split only into halves that hold their largest level."""
         return any(state.strict for state in self.states.values())
 
     def classes(self, of: LabelSchema) -> list[Any]:
-        """Return the classes in the type that they have in a schema."""
+        """Return the classes in the type that they have in the schema."""
         if self.labels is None:
             return [None]
         return of.converted(self.labels.of(list(self.states)).domain).to_list()
@@ -69,7 +69,7 @@ class Fitted:
             self.aside.rows[waiter["number"]] = np.array(row)
 
     def merged(self, other: Fitted) -> Fitted:
-        """Return what a condenser keeps that has seen both, on the scales of this one."""
+        """Return the state of a condenser that has seen both streams, on the scales of this one."""
         self._check_mergeable(other)
         encoder, mine, theirs = self.encoder.merge(other.encoder)
         location = self.location @ mine.linear + mine.shift
@@ -111,18 +111,18 @@ class Fitted:
             raise DataError("one stream splits strictly and the other as in the paper")
 
     def _seed_of_both(self, other: Fitted) -> list[int]:
-        """A seed of its own: what one of them draws, the other must not draw again."""
+        """Derive a new seed: what one of them draws, the other must not draw again."""
         words = np.random.default_rng([*self.seed, *other.seed])
         both: list[int] = words.integers(0, 2**63, size=len(self.seed)).tolist()
         return both
 
 
 def waiting_numbers(states: dict[Any, StreamState]) -> list[int]:
-    """Return the records that wait, by their numbers in the stream."""
+    """Return the numbers, in the stream, of the records that wait."""
     return sorted(waiter.number for state in states.values() for waiter in state.waiting.waiters)
 
 
 def _standardised(way: Affine, part: Fitted, scales: Floats, location: Floats) -> Affine:
-    """A way between natural units as one between the standardised units of two streams."""
+    """Convert a map between natural units to one between the standardised units of two streams."""
     shift = part.location @ way.linear + way.shift - location
     return Affine(part.encoder.scales_[:, None] * way.linear / scales, shift / scales)

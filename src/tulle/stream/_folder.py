@@ -28,7 +28,7 @@ from tulle.stream._sources import (
 _UNFINISHED = (".part", ".tmp", ".crdownload")
 _WRITTEN = (".rejects.ndjson", ".manifest.json")  # by tulle stream itself
 # so are states and reports, which have any name: a state is a zip that begins with header.json, and
-# the first line of a report is no record
+# the first line of a report is not a record
 _STATE_OR_REPORT = re.compile(
     rb'PK\x03\x04.{26}header\.json|\{\s*\n\s*"title": "Stream condensed from ', re.DOTALL
 )
@@ -72,7 +72,7 @@ class FolderSource:
         self.current: FileSource | None = None
         arrived = self._arrived()
         if position is None and not follow and not arrived:
-            raise DataError(f"{path} holds no file to read: their names end in {self._endings()}")
+            raise DataError(f"{path} has no file to read: names must end in {self._endings()}")
         self.compared = False  # files that were read with their marks; sizes are, by now
         if start["file"] is not None:
             self._go_on_with(start["file"], start["within"], start.get("ended"))
@@ -148,18 +148,19 @@ class FolderSource:
             ]
         except FileNotFoundError as error:
             raise DataError(
-                f"{os.path.basename(error.filename)} was taken away, and records of it wait: put "
-                "it back, or seal waiting records in the state with --key from the start"
+                f"{os.path.basename(error.filename)} was removed while records of it are "
+                "waiting: put it back, or use --key from the start to seal waiting records in "
+                "the state"
             ) from None
 
     def notes(self) -> list[str]:
-        """Files that nobody reads are counted, so that none is missed in silence."""
+        """Count the files that are not read, so that none is missed silently."""
         others = [name for name in self._complete() if not name.endswith(self.endings)]
         left = sum(not self._is_own(name) for name in others)
         if not left:
             return []
         return [
-            f"Files of {self.name} that were left alone, because their names do not end in "
+            f"Files in {self.name} that were ignored because their names do not end in "
             f"{self._endings()}: {left}"
         ]
 
@@ -175,8 +176,8 @@ class FolderSource:
         if coming.header() is not None and coming.header() != self.header():
             coming.close()
             raise DataError(
-                f"{coming.name} has other columns than the files before: move it away and start "
-                "again; what was counted stays counted"
+                f"{coming.name} has different columns from the files before it: remove it and "
+                "run the same command again; records already counted are kept"
             )
         self.names.pop()
         self.current = coming
@@ -189,7 +190,7 @@ class FolderSource:
         )
 
     def _go_on_with(self, name: str, position: Position, ended: Sequence[Any] | None) -> None:
-        """The file at hand; ``ended`` is its mark if it was read to its end."""
+        """Continue with the current file; ``ended`` is its mark if it was read to its end."""
         if (self.folder / name).exists():
             self.current = self._open(name, position)
             if ended and _size_of_open(self.current) != ended[0]:
@@ -200,8 +201,8 @@ class FolderSource:
             self.marks[name] = (ended[0], ended[1])
         else:
             raise DataError(
-                f"{name} was taken away before it was read to its end: put it back, or begin a "
-                "new state"
+                f"{name} was removed before it was read to the end: put it back, or start a new "
+                "state"
             )
 
     def _finish(self, file: FileSource) -> None:
@@ -211,7 +212,7 @@ class FolderSource:
         self.current = None
 
     def _arrived(self) -> list[str]:
-        """The files that were not read yet; those that were must be as long as they were."""
+        """Return the files not read yet; those that were read must have kept their length."""
         there = self._complete()
         for name in there.keys() & self.marks.keys():
             if _size_of(there[name]) not in (None, self.marks[name][0]):
@@ -222,7 +223,7 @@ class FolderSource:
         return sorted(set(arrived) - self.own)
 
     def _complete(self) -> dict[str, os.DirEntry[str]]:
-        """All files but those that are being written, and what Tulle wrote itself."""
+        """Return all files except those still being written and those Tulle wrote itself."""
         return {
             entry.name: entry
             for entry in os.scandir(self.folder)
@@ -236,7 +237,7 @@ class FolderSource:
             with open(self.folder / name, "rb") as file:
                 return _STATE_OR_REPORT.match(file.read(80)) is not None
         except OSError:
-            return False  # whoever reads it is told
+            return False  # the reader raises an error
 
     def _endings(self) -> str:
         *others, last = self.endings
@@ -245,7 +246,7 @@ class FolderSource:
     # -- whether a file is the one that was read ---------------------------------------------------
 
     def _require_same(self) -> None:
-        """Once a run, before anything new is read: it opens every file that is still there.
+        """Check once per run, before reading anything new, that files already read are the same.
 
         Not earlier, for where a record that waits was edited, that says more.
         """
@@ -259,7 +260,7 @@ class FolderSource:
         return self._mark(file.file.fileno(), file.lines.offset)
 
     def _mark(self, descriptor: int, size: int) -> Mark:
-        """Keyed, and short: who holds the state can test guesses of a file, and gains little."""
+        """Return a keyed mark, short so that guesses of a file tested against it gain little."""
         ends = os.pread(descriptor, _MARKED, 0) + os.pread(
             descriptor, _MARKED, max(0, size - _MARKED)
         )
@@ -283,7 +284,7 @@ def _size_of(entry: os.DirEntry[str]) -> int | None:
 
 def _another(name: str) -> DataError:
     return DataError(
-        f"{name} is not the file that was read: this state has read another folder, or the file "
-        "was replaced. Put it back as it was and add what is new as another file, or begin a new "
+        f"{name} is not the file that was read: either this state belongs to another folder, or "
+        "the file was replaced. Restore it and add new records in another file, or start a new "
         "state"
     )

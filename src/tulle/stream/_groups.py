@@ -1,6 +1,6 @@
 """The groups of a stream: growing arrays of count, mean, scatter and levels.
 
-One row a group, in order of birth; a group's number never changes, which makes "the oldest of
+One row per group, in order of creation; a group's number never changes, which makes "the oldest of
 equally near groups" a definition that does not depend on any index. The scatter (sum of outer
 products about the mean) is symmetric, so only its upper triangle is kept, row by row.
 """
@@ -43,11 +43,11 @@ class Groups:
 
     @property
     def capacity(self) -> int:
-        """How many groups fit before the arrays grow."""
+        """Return how many groups fit before the arrays grow."""
         return len(self.arrays.counts)
 
     def reserve(self, wanted: int) -> None:
-        """Grows the arrays, at least twofold, until ``wanted`` groups fit."""
+        """Grow the arrays, at least twofold, until ``wanted`` groups fit."""
         if wanted <= self.capacity:
             return
         larger = _empty(self.dimensions, max(wanted, 2 * self.capacity))
@@ -56,7 +56,7 @@ class Groups:
         self.arrays = larger
 
     def append(self, moments: GroupMoments) -> None:
-        """Adds finished groups, not yet part of any published snapshot."""
+        """Add finished groups, not yet part of any published snapshot."""
         first, last = self.size, self.size + len(moments.counts)
         self.reserve(last)
         self.arrays.counts[first:last] = moments.counts
@@ -68,7 +68,7 @@ class Groups:
         self.size = last
 
     def taken(self, rows: Ints) -> Groups:
-        """A copy of some groups, of the same families."""
+        """Return a copy of some groups, of the same families."""
         other = Groups(self.dimensions, capacity=max(1, len(rows)))
         other.size = len(rows)
         for new, old in zip(other.arrays, self.arrays, strict=True):
@@ -76,7 +76,7 @@ class Groups:
         return other
 
     def extend(self, other: Groups) -> None:
-        """Adds groups of another list, of the families that it says."""
+        """Add groups of another list, with the families that it names."""
         first, last = self.size, self.size + len(other)
         self.reserve(last)
         for mine, theirs in zip(self.arrays, other.view(), strict=True):
@@ -84,7 +84,7 @@ class Groups:
         self.size = last
 
     def moved(self, way: Affine) -> Groups:
-        """The same groups in other dimensions, of the same families."""
+        """Return the same groups in other dimensions, of the same families."""
         moments = way.moved(self.moments())
         other = Groups(len(way.shift), capacity=max(64, self.size))
         other.append(moments)
@@ -92,11 +92,11 @@ class Groups:
         return other
 
     def view(self) -> GroupArrays:
-        """The rows in use, without a copy."""
+        """Return the rows in use, without copying."""
         return GroupArrays._make(array[: self.size] for array in self.arrays)
 
     def moments(self) -> GroupMoments:
-        """A copy with full scatter matrices."""
+        """Return a copy with full scatter matrices."""
         used = self.view()
         return GroupMoments(
             used.counts.copy(),
@@ -108,13 +108,13 @@ class Groups:
 
 
 def pack(matrices: Floats) -> Floats:
-    """Upper triangles of symmetric matrices, (..., d, d) -> (..., d (d + 1) / 2)."""
+    """Return the upper triangles of symmetric matrices, (..., d, d) -> (..., d (d + 1) / 2)."""
     rows, columns = triangle(matrices.shape[-1])
     return matrices[..., rows, columns]
 
 
 def unpack(packed: Floats, dimensions: int) -> Floats:
-    """The symmetric matrices again."""
+    """Restore the symmetric matrices."""
     rows, columns = triangle(dimensions)
     matrices = np.empty((*packed.shape[:-1], dimensions, dimensions))
     matrices[..., rows, columns] = packed
@@ -123,7 +123,7 @@ def unpack(packed: Floats, dimensions: int) -> Floats:
 
 
 def triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row and column of each packed entry."""
+    """Return the row and column of each packed entry."""
     return np.triu_indices(dimensions)
 
 

@@ -18,16 +18,16 @@ from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, Scratch, Tree
 
 LEAF_FILL = 24  # of 32 lanes at most: a new leaf has room to grow
 NODE_FILL = 28  # of 32 leaves at most, likewise
-WORN = 9 / 8  # times the leaves of a packed tree; then it is worth while to pack anew
+WORN = 9 / 8  # times the leaves of a packed tree; then repacking pays
 DEEPEST = 32  # more levels than memory could hold
 Numbers = NDArray[np.int64]
 Singles = NDArray[np.float32]
 
 
 def build(groups: Groups) -> Tree:
-    """A packed tree over all groups, with as much room as their arrays have.
+    """Build a packed tree over all groups, with as much room as their arrays have.
 
-    When these are full, or many leaves were split, it is time to pack the groups anew: a new one
+    When these are full, or many leaves were split, it is time to repack the groups: a new one
     goes where that one is from which it came, and by and by boxes overlap.
     """
     used = groups.view()
@@ -52,7 +52,7 @@ def build(groups: Groups) -> Tree:
 
 
 def scratch(dimensions: int) -> Scratch:
-    """Working memory for searches.
+    """Allocate working memory for searches.
 
     A node has eight children at least, so no tree has more than a dozen levels; each leaves no
     more than ``LANES`` children on the stack.
@@ -69,7 +69,7 @@ def scratch(dimensions: int) -> Scratch:
 
 
 def split_leaf(tree: Tree, leaf: int) -> bool:
-    """Moves half of a full leaf into a new one; False if it is time to pack the groups anew."""
+    """Move half of a full leaf into a new one; return False if the tree must be repacked."""
     worn = tree.marks[LEAVES] > WORN * tree.marks[PACKED] + LANES
     if worn or tree.marks[LEAVES] == len(tree.used) or tree.marks[NODES] + DEEPEST > len(tree.fill):
         return False
@@ -80,7 +80,7 @@ def split_leaf(tree: Tree, leaf: int) -> bool:
 
 
 def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
-    """The points in order of leaves, and where each leaf begins and ends."""
+    """Return the points in the order of the leaves, and the edges between the leaves."""
     order = np.arange(len(points))
     edges = np.zeros(leaves + 1, dtype=np.int64)
     values, spare = np.empty(len(points), dtype=np.float32), np.empty_like(order)
@@ -90,7 +90,7 @@ def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
 
 
 def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edges: Numbers) -> None:
-    """Puts ordered points into leaves from one edge to the next."""
+    """Put ordered points into leaves, from one edge to the next."""
     used = np.diff(edges)
     leaf = np.repeat(np.arange(len(used)), used)
     lane = np.arange(len(ids)) - edges[leaf]
@@ -105,7 +105,7 @@ def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edge
 def _stack_nodes(
     tree: Tree, low: Singles, high: Singles, largest: Numbers, oldest: Numbers, fill: int
 ) -> None:
-    """Builds level upon level of nodes over the boxes of all leaves, up to the root.
+    """Build level upon level of nodes over the boxes of all leaves, up to the root.
 
     The lowest have ``fill`` leaves each; those above hold as many as they can.
     """
@@ -135,7 +135,7 @@ def _stack_nodes(
 
 
 def _make_room(tree: Tree, node: int) -> None:
-    """Splits the full nodes from above down to ``node``, so that it has a free slot."""
+    """Split the full nodes from above down to ``node``, so that it has a free slot."""
     while tree.fill[node] == LANES:
         top = node
         while tree.node_parent[top, 0] >= 0 and tree.fill[tree.node_parent[top, 0]] == LANES:
@@ -144,7 +144,7 @@ def _make_room(tree: Tree, node: int) -> None:
 
 
 def _split_node(tree: Tree, node: int) -> None:
-    """Moves some of a full node's children into a new node beside it."""
+    """Move some of a full node's children into a new sibling node."""
     if tree.node_parent[node, 0] < 0:
         tree.marks[ROOT] = _add_node(tree)
         _adopt(tree, int(tree.marks[ROOT]), node)
@@ -164,7 +164,7 @@ def _split_node(tree: Tree, node: int) -> None:
 
 
 def _parted(low: Singles, high: Singles) -> tuple[Numbers, Numbers]:
-    """Two sets of boxes that overlap least along some axis, each a quarter of them or more.
+    """Part the boxes into two sets that overlap least along some axis, each at least a quarter.
 
     Boxes come and stay in order of age where they are coincident, and are cut in the middle.
     """
@@ -180,7 +180,7 @@ def _parted(low: Singles, high: Singles) -> tuple[Numbers, Numbers]:
 
 
 def _hang(tree: Tree, node: int, columns: list[NDArray[np.generic]]) -> None:
-    """Gives a node these children and no others."""
+    """Give a node exactly these children."""
     low, high, largest, oldest, children = columns
     fill = len(children)
     tree.fill[node] = fill
@@ -200,7 +200,7 @@ def _add_node(tree: Tree) -> int:
 
 
 def _adopt(tree: Tree, above: int, node: int) -> None:
-    """Hangs a node below another, in its next slot."""
+    """Attach a node to another, in its next free slot."""
     slot = tree.fill[above]
     tree.fill[above] += 1
     tree.children[above, slot] = node
@@ -209,7 +209,7 @@ def _adopt(tree: Tree, above: int, node: int) -> None:
 
 
 def _fit(tree: Tree, node: int) -> None:
-    """Fits the box of a node, in the slot of its parent."""
+    """Fit the box of a node in the slot of its parent."""
     above, slot = tree.node_parent[node]
     fill = tree.fill[node]
     tree.low[above, :, slot] = tree.low[node, :, :fill].min(axis=1)

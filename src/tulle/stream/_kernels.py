@@ -1,11 +1,11 @@
-"""The stream in compiled code: the steps of ``steps.py``, many records at a time, with an index."""
+"""The stream in compiled code: the steps of ``_engines.py``, by batches, with an index."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from tulle._jit import inlined, kernel, part
+from tulle._jit import borrowing, inlined, part
 from tulle.stream._boxes import insert, move
 from tulle.stream._engines import CONVERGED, SQUARINGS
 from tulle.stream._groups import GroupArrays
@@ -14,7 +14,7 @@ from tulle.stream._tree import Scratch, Tree, search
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
 
 
-@kernel
+@borrowing
 def absorb(
     groups: GroupArrays,
     tree: Tree,
@@ -28,7 +28,7 @@ def absorb(
     strict: bool,
     tie: float,
 ) -> tuple[int, int, int, int]:
-    """Settles a group (unless it is -1), then condenses records, until somebody else has to act.
+    """Settle a group (unless it is -1), then condense records until the caller has to act.
 
     Returns the next record, the number of groups, the reason and whom it concerns:
     FULL = the index has no room for one more group; WAIT = no group may take the next record;
@@ -65,7 +65,7 @@ def absorb(
 
 @inlined
 def add(groups: GroupArrays, group: int, record: Any, level: int) -> None:
-    """Updates a group's statistics by one record (Welford)."""
+    """Update a group's statistics with one record (Welford)."""
     dimensions = len(record)
     groups.counts[group] += 1
     count = float(groups.counts[group])
@@ -86,7 +86,7 @@ def add(groups: GroupArrays, group: int, record: Any, level: int) -> None:
 
 @inlined
 def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
-    """Whether a group must be split, as ``steps.splits``."""
+    """Return whether a group must be split, as ``_engines.splits`` does."""
     count = groups.counts[group]
     due = count * count >= 2 * groups.level_sums[group]
     return due and (not strict or count // 2 >= groups.levels[group])
@@ -94,7 +94,7 @@ def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
 
 @part
 def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
-    """Halves a group along its longest axis, as ``steps.split`` does."""
+    """Halve a group along its longest axis, as ``_engines.split`` does."""
     dimensions = groups.means.shape[1]
     count = groups.counts[group]
     larger = (count + 1) // 2
@@ -136,7 +136,7 @@ def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
 
 @part
 def _longest_axis(work: Scratch) -> float:
-    """Finds the first eigenvector of a matrix, as ``steps.longest_axis``; its eigenvalue."""
+    """Find the first eigenvector of a matrix, as ``longest_axis`` does; return its eigenvalue."""
     covariance, power, square = work.matrices[0], work.matrices[1], work.matrices[2]
     axis = work.axis
     dimensions = len(axis)
@@ -177,7 +177,7 @@ def _longest_axis(work: Scratch) -> float:
 
 @inlined
 def _square(matrix: Any, out: Any) -> None:
-    """A symmetric matrix times itself; entries are added in order, four at a time for speed."""
+    """Multiply a symmetric matrix by itself; entries are added in order, four at a time."""
     dimensions = len(matrix)
     whole = dimensions - dimensions % 4
     for i in range(dimensions):

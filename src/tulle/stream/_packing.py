@@ -13,11 +13,11 @@ from tulle._jit import inlined, kernel
 def halve_all(
     points: Any, order: Any, edges: Any, values: Any, spare: Any, sums: Any, parts: Any
 ) -> None:
-    """Cuts points in halves, again and again, always across the widest axis of a part.
+    """Cut points in halves repeatedly, always across the widest axis of a part.
 
     Brings ``order`` (all rows of the points, by age) into that of leaves, and writes into
     ``edges`` where each leaf begins and ends. The axis is that of the largest variance: outliers
-    shall not decide where to cut. Of points with the same value the older ones go first, which
+    must not decide where to cut. Of points with the same value the older ones go first, which
     lets the search skip younger ones. The rest is working memory: ``parts`` (depth, 3) holds
     start, end and leaves of what is still to be cut.
     """
@@ -45,7 +45,7 @@ def halve_all(
 
 @inlined
 def _widest(points: Any, order: Any, start: int, end: int, sums: Any) -> int:
-    """The axis of the largest variance."""
+    """Return the axis of the largest variance."""
     dimensions = points.shape[1]
     for k in range(dimensions):
         sums[0, k] = sums[1, k] = 0.0
@@ -68,7 +68,7 @@ def _widest(points: Any, order: Any, start: int, end: int, sums: Any) -> int:
 
 @inlined
 def _selected(values: Any, start: int, end: int, rank: int) -> Any:
-    """The value that would be in this place if they were in order (Hoare); they change places."""
+    """Return the value of this rank (Hoare's selection); the values are reordered in place."""
     last = end - 1
     while start < last:
         pivot = values[(start + last) // 2]
@@ -95,7 +95,7 @@ def _selected(values: Any, start: int, end: int, rank: int) -> Any:
 def _part(
     points: Any, order: Any, start: int, middle: int, end: int, axis: int, value: Any, spare: Any
 ) -> None:
-    """Puts the points below a value first, and as many equal ones as fit; else in the old order.
+    """Put the points below a value first, then as many equal ones as fit; keep the order otherwise.
 
     Without branches, which no processor could foresee: every row is written to either side.
     """

@@ -40,14 +40,14 @@ class Range(NamedTuple):
 
 
 def seen_ranges(encoder: TableEncoder) -> list[Range]:
-    """The range of each column of numbers without public bounds, in their order."""
+    """Return the range of each numeric column without public bounds, in column order."""
     return [Range(codec.low, codec.high, codec.pair) for codec, _ in _unbounded(encoder)]
 
 
 def next_ranges(
     encoder: TableEncoder, before: list[Range] | None, arrived: list[Arrivals], location: Floats
 ) -> list[Range]:
-    """The ranges ``before``, extended by what the newcomers of each class show; None: as seen.
+    """Extend the ranges ``before`` by what the newcomers of each class show; None: as seen.
 
     Extended ranges do not depend on any record that is held back.
     """
@@ -68,7 +68,7 @@ def united_ranges(
     second: TableEncoder,
     theirs: list[Range] | None,
 ) -> list[Range] | None:
-    """What two streams together have shown; one without a snapshot will be shown whole."""
+    """Return what two streams together have shown; one without a snapshot will be shown whole."""
     if mine is None and theirs is None:
         return None
     parts = [
@@ -79,7 +79,7 @@ def united_ranges(
 
 
 def confined(encoder: TableEncoder, ranges: list[Range]) -> TableEncoder:
-    """A copy of an encoder that decodes into these ranges."""
+    """Return a copy of an encoder that decodes into these ranges."""
     codecs: dict[int, Codec] = {
         id(codec): replace(codec, low=range_.low, high=range_.high, pair=range_.pair)
         for (codec, _), range_ in zip(_unbounded(encoder), ranges, strict=True)
@@ -88,7 +88,7 @@ def confined(encoder: TableEncoder, ranges: list[Range]) -> TableEncoder:
 
 
 def _unbounded(encoder: TableEncoder) -> Iterator[tuple[NumberCodec, slice]]:
-    """Columns of numbers without public bounds, and their dimensions."""
+    """Yield the numeric columns without public bounds, and their dimensions."""
     for codec, place in zip(encoder._codecs, encoder.slices_.values()):
         if isinstance(codec, NumberCodec) and codec.public is None:
             yield codec, place
@@ -108,7 +108,7 @@ def _extended(codec: NumberCodec, place: slice, before: Range, arrived: Arrivals
 
 
 def _means_of_values(codec: NumberCodec, place: slice, means: Means) -> Floats:
-    """Means of the records that have a value; not a number where they are not enough."""
+    """Compute means over the records that have a value; NaN where there are too few."""
     block = means.means[:, place]
     absent = block[:, 1:].sum(axis=1)
     values = np.rint(means.counts * (1 - absent))
@@ -117,7 +117,7 @@ def _means_of_values(codec: NumberCodec, place: slice, means: Means) -> Floats:
 
 
 def _rounded_up(value: float, codec: NumberCodec) -> float:
-    """The next value of the column's precision: the range holds a group with this mean."""
+    """Return the next value at the column's precision: the range holds a group with this mean."""
     places = codec.decimals if codec.kind is Kind.DECIMAL else 0
     if places is None:
         return value
@@ -137,7 +137,7 @@ def draw(
     distribution: str,
     n_samples: int | None,
 ) -> tuple[pl.DataFrame, Ints]:
-    """New records in random order, and for each the place of its groups in ``shown``."""
+    """Draw new records in random order; return them and the place of their groups in ``shown``."""
     moments = stacked([groups.moments() for groups in shown])
     sizes = moments.counts
     if n_samples is not None:
@@ -155,7 +155,7 @@ def draw(
 
 
 def stacked(parts: list[GroupMoments]) -> GroupMoments:
-    """The groups of several states, side by side."""
+    """Concatenate the groups of several states."""
     joined = parts[0]
     for part in parts[1:]:
         joined = joined.stacked(part)
@@ -163,7 +163,7 @@ def stacked(parts: list[GroupMoments]) -> GroupMoments:
 
 
 def _spread(moments: GroupMoments) -> GroupMoments:
-    """The same means and covariances, as of more members than dimensions.
+    """Return the same means and covariances, as if of more members than dimensions.
 
     Half of a split group keeps the covariance of the whole, which n records alone could not
     have; the synthesis would take its smallest parts for rounding.

@@ -1,7 +1,7 @@
-"""Records of a stream: the text of each to typed values; what does not fit is refused.
+"""Records of a stream: the text of each to typed values; what does not match is refused.
 
 The initial records settle encoding, separator, columns and types, by the rules of whole files;
-every later record must fit them.
+every later record must match them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tulle.table._frames import refuse_patterns
 from tulle.table.schema import Column, Kind
 
 Texts = Sequence[bytes | None]
-_ZERO = "a zero byte in a text"
+_ZERO = "a zero byte in the text"
 _PACKED_OR_WIDE = (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -39,13 +39,12 @@ class RecordReader:
         self._json: JsonReader | None = None
         if kind == "csv" and header is None:
             raise DataError(
-                f"{source}: there is no header line, or its quotes do not match: CSV begins with "
-                "the names of the columns"
+                f"{source}: the header line is missing or its quotes do not match: CSV must "
+                "begin with the column names"
             )
         if self.header.startswith(_PACKED_OR_WIDE) or b"\0" in self.header:
             raise DataError(
-                f"{source}: the header is not text in UTF-8: unpack the file first, or save it as "
-                "UTF-8"
+                f"{source}: the header is not UTF-8 text: decompress the file, or save it as UTF-8"
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -56,7 +55,7 @@ class RecordReader:
         return {"kind": self.kind, "types": types, **known}
 
     def restore(self, entries: dict[str, Any]) -> None:
-        """Go on with what was settled before."""
+        """Continue with what was settled before."""
         types = {name: restored_type(*saved) for name, saved in entries["types"].items()}
         self.encoding = Encoding(entries.get("encoding", "utf-8"))
         if self.kind == "csv":
@@ -64,13 +63,15 @@ class RecordReader:
             self._open_csv(None, mark or separator_of(self.header.decode("latin-1"), None))
         names = list(types) if self._csv is None else self._csv.names
         if self.kind != entries["kind"] or names != list(types):
-            raise DataError("the source has another format or other columns than the state")
+            raise DataError(
+                "the format or the columns of the source differ from those of the state"
+            )
         self._settle(types)
 
     # -- the initial records -------------------------------------------------------------------
 
     def well_formed(self, texts: Texts) -> tuple[int, Reasons]:
-        """Return how many initial texts are records, and why others are not.
+        """Return how many of the initial texts are records, and why the others are not.
 
         The encoding is not known yet, and does not matter to where fields begin and end.
         """
@@ -88,12 +89,12 @@ class RecordReader:
         return sum(row is not None for _, row, _ in parsed), refused
 
     def refuse_no_header(self) -> None:
-        """Raise what is wrong with a header that no record follows."""
+        """Raise an error that says what is wrong with a header that no record follows."""
         if self.kind == "csv":
             CsvReader(self.source, self.header.decode("latin-1").encode(), None)
 
     def begin(self, texts: Texts, faults: Mapping[int, str], columns: Sequence[Column]) -> Records:
-        """Settle what later texts must fit, and return the initial records.
+        """Settle what later texts must match, and return the initial records.
 
         Types are what a policy says, or else what all initial values are.
         """
@@ -121,20 +122,20 @@ class RecordReader:
         guess = JsonGuess(self.source)
         lines = [text for text in texts if text and parse_json(text)[0] is not None]
         if not lines:
-            raise DataError(f"{self.source}: there is no record in the initial lines")
+            raise DataError(f"{self.source}: the initial lines contain no record")
         guess.update(b"\n".join(lines))
         types = {}
         for name, found in guess.types.items():
             kind = declared.get(name)
             numbers = found is not None and guess.raw[name] == found.dtype
-            kept = numbers and kind in (Kind.CATEGORY, Kind.TEXT)  # they are no texts in JSON
+            kept = numbers and kind in (Kind.CATEGORY, Kind.TEXT)  # they are not texts in JSON
             types[name] = found if kept else declared_type(kind, found)
         self._settle(types)
 
     def _open_csv(self, record: bytes | None, mark: str = "") -> CsvReader:
         header = self.encoding.recoded(self.header)
         if header is None:
-            raise DataError(f"{self.source}: the header is not in the encoding of the records")
+            raise DataError(f"{self.source}: the header and the records have different encodings")
         self._csv = CsvReader(self.source, header, record, mark)
         return self._csv
 
@@ -169,7 +170,7 @@ class RecordReader:
         return found._replace(refused=faults | found.refused)
 
     def _recoded(self, texts: Texts) -> tuple[Texts, Reasons]:
-        """The texts in UTF-8, and why some are not."""
+        """Convert the texts to UTF-8; return them, and why some cannot be converted."""
         whole = b"\n".join([text for text in texts if text])
         if whole.isascii() and b"\0" not in whole:
             return texts, {}
@@ -181,7 +182,7 @@ class RecordReader:
         return recoded, {at: _ZERO if b"\0" in (texts[at] or b"") else reason for at in wrong}
 
     def _fields(self, texts: Texts) -> tuple[Fields, Sequence[int], Reasons]:
-        """The fields of texts, the places of these texts, and why others are no records."""
+        """Return the fields of texts, the places of these texts, and why others are not records."""
         assert self._csv is not None
         refused: Reasons = {}
         places, chosen = _present(texts)
@@ -198,12 +199,12 @@ class RecordReader:
 
 
 def _first(texts: Texts) -> bytes | None:
-    """The first text that is not blank."""
+    """Return the first text that is not blank."""
     return next((text for text in texts if text and text.strip(b"\r")), None)
 
 
 def _present(texts: Texts) -> tuple[Sequence[int], Sequence[bytes]]:
-    """The texts that are there, and their places."""
+    """Return the texts that are present, and their places."""
     if None not in texts:
         return range(len(texts)), cast(Sequence[bytes], texts)
     places = [at for at, text in enumerate(texts) if text is not None]

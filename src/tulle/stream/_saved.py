@@ -2,9 +2,9 @@
 
 ``numpy.load`` and any zip reader open it. ``header.json`` names the format and its version and
 holds the SHA-256 over everything else, so that a damaged file is refused. Statistics only: records
-that still wait are in it as they are, sealed by a key, or not at all, as the caller says.
+that still wait are in it unencrypted, sealed by a key, or not at all, as the caller chooses.
 
-Whoever reads such a file may not have written it. Members are stored, not compressed, so that no
+Such a file may come from someone else. Members are stored, not compressed, so that no
 file unfolds into more than its own size; every value is checked before a condenser takes it; and
 whatever goes wrong is one line that holds no value of the file.
 """
@@ -86,7 +86,7 @@ def state_to_bytes(
 def state_from_bytes(
     cls: type[StreamCondenser], content: bytes, *, key: SecretKey | None, origin: str
 ) -> tuple[StreamCondenser, Entries, list[Entries]]:
-    """Return the condenser, what was saved with it, and the waiting records owed to it.
+    """Return the condenser, what was saved with it, and the waiting records still missing from it.
 
     Each owed record is ``{"state": place, "number": ..., "level": ...}``; hand them to
     :func:`resupply` in this order.
@@ -108,14 +108,14 @@ def state_from_bytes(
 
 
 def resupply(condenser: StreamCondenser, owed: list[Entries], X: Any) -> None:
-    """Give back waiting records that the saved state left out, read again by their owner."""
+    """Put back waiting records that the saved state left out, read again by their owner."""
     fitted = condenser._kept()
     frame = Batch.of(X, None, classwise=False, names=fitted.names).frame
     fitted.give_back(owed, fitted.encoder.encode(frame))
 
 
 def _try_out(fitted: Fitted) -> None:
-    """Draw one record and encode it again: what codecs cannot use is found now, not later."""
+    """Draw one record and encode it again, so that defects of the codecs are found now."""
     rng = np.random.default_rng(0)
     first = [state.groups.taken(np.arange(1)) for state in fitted.states.values() if state.groups]
     if not first:
@@ -132,7 +132,7 @@ def _try_out(fitted: Fitted) -> None:
 def _with_waiting(
     header: Entries, arrays: Arrays, key: SecretKey | None
 ) -> tuple[Fitted, list[Entries]]:
-    """What was fitted, with the waiting records that the file holds; and those it does not."""
+    """Return the fitted state with the file's waiting records, and those the file leaves out."""
     fitted, waiting = fitted_from_parts(header, arrays)
     records = arrays
     if "sealed" in arrays and key is not None:
@@ -180,7 +180,7 @@ def fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
 
 
 def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[list[Entries]]]:
-    """Return what was fitted, and for each class who waits in it."""
+    """Return the fitted state, and for each class the records that wait in it."""
     encoder = TableEncoder.from_json(header["encoder"])
     location = _numbers(header["location"], len(encoder.scales_))
     _require(bool(np.isfinite(encoder.scales_).all() and (encoder.scales_ > 0).all()))
@@ -312,7 +312,7 @@ def _waiter(place: int, entries: Entries, seen: int) -> Entries:
 
 
 def _waiting_arrays(fitted: Fitted) -> Arrays:
-    """The waiting records of each class, in natural units."""
+    """Return the waiting records of each class, in natural units."""
     aside = fitted.aside.rows
     return {
         f"{place}.waiting": np.array([aside[waiter.number] for waiter in state.waiting.waiters])
@@ -369,14 +369,14 @@ def _refusing(origin: str) -> Iterator[None]:
     except (DataError, KeyMaterialError):
         raise
     except (Exception, pl.exceptions.PanicException):
-        raise DataError(f"{origin} is not the state of a stream, or it is damaged") from None
+        raise DataError(f"{origin} is not a saved stream, or it is damaged") from None
 
 
-# The container: members of a zip that are stored as they are.
+# The container: members of a zip that are stored uncompressed.
 
 
 def to_bytes(header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """Return one file from a header of JSON values and named arrays."""
+    """Serialize a header of JSON values and named arrays as one file."""
     members = {f"{name}.npy": _as_npy(array) for name, array in sorted(arrays.items())}
     entries = {"format": FORMAT, "version": VERSION, **header}
     entries["sha256"] = _digest(entries, members)
@@ -388,15 +388,15 @@ def to_bytes(header: Mapping[str, Any], arrays: Arrays) -> bytes:
 
 
 def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
-    """Return header and arrays, after the format, the version and the digest were checked."""
+    """Return header and arrays, after checking the format, the version and the digest."""
     with _refusing(origin):
         members = _members(content)
         header: Entries = json.loads(members.pop(_HEADER))
         _require(header["format"] == FORMAT)
         if header["version"] != VERSION:
             raise DataError(
-                f"{origin} was saved in another version of the format; this Tulle reads version "
-                f"{VERSION}"
+                f"{origin} was saved in another version of the format; this version of Tulle "
+                f"reads version {VERSION}"
             )
         expected = header.pop("sha256")
         if _digest(header, members) != expected:
@@ -407,7 +407,7 @@ def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
 
 
 def _members(content: bytes) -> dict[str, bytes]:
-    """All members of a zip that is no larger inside than outside."""
+    """Return all members of a zip that is no larger inside than outside."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         entries = archive.infolist()
         _require(all(entry.compress_type == zipfile.ZIP_STORED for entry in entries))
@@ -422,7 +422,7 @@ def _as_npy(array: NDArray[Any]) -> bytes:
 
 
 def _from_npy(member: bytes) -> NDArray[Any]:
-    """The array of a member, if it is as long as it says: no more memory is asked for."""
+    """Return the array of a member, if it is as long as it claims: no more memory is allocated."""
     file = io.BytesIO(member)
     _require(np.lib.format.read_magic(file) == (1, 0))
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
@@ -440,15 +440,15 @@ def _digest(header: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
 
 
 def _seal(arrays: Arrays, key: SecretKey) -> NDArray[np.uint8]:
-    """Arrays that only the key opens, as bytes."""
+    """Encrypt arrays so that only the key opens them, as bytes."""
     content = to_bytes({}, arrays)
     return np.frombuffer(key.seal(content, _USE, _BOUND), dtype=np.uint8)
 
 
 def _unseal(sealed: NDArray[np.uint8], key: SecretKey) -> Arrays:
-    """The arrays again."""
+    """Decrypt the arrays."""
     try:
         opened = key.unseal(sealed.tobytes(), _USE, _BOUND)
     except KeyMaterialError:
         raise KeyMaterialError("the waiting records were sealed with another key") from None
-    return from_bytes(opened, origin="what was sealed")[1]
+    return from_bytes(opened, origin="the sealed records")[1]

@@ -1,9 +1,9 @@
-"""Which groups a snapshot may show anew.
+"""Which groups a snapshot may update.
 
-Whoever holds two snapshots can subtract them. If one record arrived in between and its group's
+Anyone who has two snapshots can subtract them. If one record arrived in between and its group's
 new statistics are shown, the difference *is* that record. So a group that was shown keeps showing
 its old statistics until at least as many records have joined its family (it, and what has split off
-it) as the largest level in it asks for. Then the difference of two snapshots is a sum over a valid
+it) as the largest level in it requires. Then the difference of two snapshots is a sum over a valid
 group of newcomers.
 """
 
@@ -39,34 +39,34 @@ class Published:
 
     @classmethod
     def nothing(cls, dimensions: int) -> Published:
-        """Before the first snapshot."""
+        """Return the state before the first snapshot."""
         return cls(Groups(dimensions), Groups(dimensions))
 
     def __len__(self) -> int:
         return len(self.shown)
 
     def taken(self, rows: Ints) -> Published:
-        """A copy of some of them."""
+        """Return a copy of some of them."""
         return Published(self.shown.taken(rows), self.behind.taken(rows))
 
     def extend(self, other: Published) -> None:
-        """Adds others."""
+        """Add others."""
         self.shown.extend(other.shown)
         self.behind.extend(other.behind)
 
     def moved(self, way: Affine) -> Published:
-        """The same in other dimensions."""
+        """Return the same in other dimensions."""
         return Published(self.shown.moved(way), self.behind.moved(way))
 
 
-# Families that enough newcomers have joined, as the next snapshot shows them. A family is what
-# has come of a group that was shown: it, and what has split off it. Its groups cannot be shown as
-# they are. The halves of a split are made from the statistics of that moment, and whoever comes
-# later joins one of them; if the first newcomer makes a group split and all others join one half,
+# Families that enough newcomers have joined, as the next snapshot shows them. A family is a
+# group that was shown and what has split off it since. Its current groups cannot be shown: the
+# halves of a split are made from the statistics of that moment, and records that arrive later
+# join one of them; if the first newcomer makes a group split and all others join one half,
 # the other half is what was shown before and that one newcomer. So the sum of all newcomers is
 # added to what was shown, and the result is split by the same rule. What a snapshot shows then
 # depends on what was shown before and on sums over valid groups of newcomers, and on nothing
-# else. The stream itself goes on with its own groups. Each is from now on behind the nearest of
+# else. The stream itself continues with its own groups. Each is from now on behind the nearest of
 # the groups shown, which gets its next newcomers.
 
 FEW = 16  # groups shown of one family: up to here it is quicker to look at all
@@ -74,7 +74,7 @@ FEW = 16  # groups shown of one family: up to here it is quicker to look at all
 
 @dataclass(frozen=True)
 class Renewed:
-    """Families shown anew; ``published.shown`` says for each group of which of them it is."""
+    """Updated families; ``published.shown`` says for each group of which of them it is."""
 
     newcomers: GroupMoments  # of each family
     published: Published
@@ -85,7 +85,7 @@ class Renewed:
 def renew(
     groups: Groups, ripe: Published, owners: Ints, engine_of: Callable[[Groups], Engine]
 ) -> Renewed:
-    """Shows families anew; ``owners`` numbers theirs for the groups of the stream, or is -1."""
+    """Show families again; ``owners`` holds the family number of each stream group, or -1."""
     rows = np.flatnonzero(owners >= 0)
     live, owners = groups.taken(rows), owners[rows]
     moments = live.moments()
@@ -101,7 +101,7 @@ def renew(
 
 
 def _split_all(groups: Groups, engine: Engine) -> None:
-    """Splits groups, and what has split off them, until none is due."""
+    """Split groups, and the groups that split off them, until none is due."""
     group = 0
     while group < len(groups):
         before = len(groups)
@@ -111,7 +111,7 @@ def _split_all(groups: Groups, engine: Engine) -> None:
 
 
 def _nearest(live: Groups, owners: Ints, shown: Groups) -> Ints:
-    """For each group of the stream the nearest group of its family that is shown."""
+    """Return, for each group of the stream, the nearest group of its family that is shown."""
     families = shown.view().families
     order = np.argsort(families, kind="stable")
     sizes = np.bincount(families, minlength=1)
@@ -128,7 +128,7 @@ def _nearest(live: Groups, owners: Ints, shown: Groups) -> Ints:
 
 
 def _nearest_of_few(points: Floats, means: Floats, starts: Ints, sizes: Ints, owners: Ints) -> Ints:
-    """For each point the nearest mean of its owner's, all pairs at once."""
+    """Return the nearest of its owner's means for each point, all pairs at once."""
     pairs = sizes[owners]
     point = np.repeat(np.arange(len(owners)), pairs)
     within = np.arange(len(point)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
@@ -140,14 +140,14 @@ def _nearest_of_few(points: Floats, means: Floats, starts: Ints, sizes: Ints, ow
 
 
 def _nearest_of_many(points: Floats, means: Floats) -> Ints:
-    """The same for one owner: a stream that has grown a thousandfold has too many pairs."""
+    """Do the same for one owner: a stream that grew a thousandfold has too many pairs."""
     from scipy.spatial import KDTree
 
     return np.asarray(KDTree(means).query(points)[1], dtype=np.int64)
 
 
 def _behind(moments: GroupMoments, places: Ints, number: int) -> Groups:
-    """The groups of the stream behind each group shown, added up; behind some there is none."""
+    """Add up the groups of the stream behind each group shown; there may be none."""
     present, owners = np.unique(places, return_inverse=True)
     dimensions = moments.means.shape[1]
     sums = Groups(dimensions, capacity=max(1, len(present)))
@@ -174,25 +174,25 @@ class Means(NamedTuple):
     levels: Ints  # (m,)
 
     def natural(self, scales: Floats, location: Floats) -> Means:
-        """The same in the units of the encoded columns."""
+        """Return the same in the units of the encoded columns."""
         return self._replace(means=self.means * scales + location)
 
 
 class Arrivals(NamedTuple):
-    """Families that enough newcomers have joined, and the groups that are shown anew for them."""
+    """Families that enough newcomers have joined, and the groups shown for them now."""
 
     newcomers: Means  # of each family, without those who were shown before
     groups: Means
     families: Ints  # the place of each group's family
 
     def natural(self, scales: Floats, location: Floats) -> Arrivals:
-        """The same in the units of the encoded columns."""
+        """Return the same in the units of the encoded columns."""
         newcomers, groups = (part.natural(scales, location) for part in self[:2])
         return Arrivals(newcomers, groups, self.families)
 
 
 def arrivals(newcomers: GroupMoments, shown: Groups, first: Groups) -> Arrivals:
-    """Whom a snapshot shows: families with their groups, and groups never shown as one more."""
+    """Return whom a snapshot shows: families with their groups, groups never shown as one more."""
     families = shown.view().families
     parts = [Means(newcomers.means, newcomers.counts, newcomers.levels)]
     groups = [_means(shown)]
@@ -216,7 +216,7 @@ def _stacked(parts: list[Means]) -> Means:
 class Change(NamedTuple):
     """What a snapshot shows beyond the one before (the first shows everything), and in all."""
 
-    changed: int  # published groups that are shown anew
+    changed: int  # published groups that are updated
     fewest: int | None  # the fewest newcomers behind such a change
     held_back: int  # condensed records that are not shown yet
     fresh: int  # groups whose statistics were never shown before
@@ -227,7 +227,7 @@ class Change(NamedTuple):
 
     @classmethod
     def total(cls, parts: list[Change]) -> Change:
-        """The changes of several classes together."""
+        """Add up the changes of several classes."""
         fewest, smallest = (
             min((value for value in values if value is not None), default=None)
             for values in zip(*((part.fewest, part.smallest) for part in parts), strict=True)
@@ -243,7 +243,7 @@ class Change(NamedTuple):
 def publish(
     groups: Groups, published: Published | None, engine_of: Callable[[Groups], Engine]
 ) -> tuple[Published, Arrivals, Change]:
-    """What the next snapshot shows; ``groups`` remember behind which group shown they are."""
+    """Return what the next snapshot shows; ``groups`` remember the shown group each belongs to."""
     used = groups.view()
     if published is None:
         used.families[:] = UNPUBLISHED
@@ -275,7 +275,7 @@ def publish(
 
 
 def _newcomers(used: GroupArrays, published: Published) -> tuple[Ints, Ints]:
-    """For each group shown, who joined its family since, and the largest level in it."""
+    """Return who joined the family of each shown group since, and the largest level among them."""
     families = len(published)
     known = used.families >= 0
     totals = np.bincount(
@@ -287,7 +287,7 @@ def _newcomers(used: GroupArrays, published: Published) -> tuple[Ints, Ints]:
 
 
 def _numbered(chosen: np.ndarray) -> Ints:
-    """The chosen ones as 0, 1, ..., all others as -1; one entry more serves family -1."""
+    """Map the chosen ones to 0, 1, ..., all others to -1; one extra entry serves family -1."""
     numbers = np.full(len(chosen) + 1, UNPUBLISHED)
     numbers[:-1][chosen] = np.arange(np.count_nonzero(chosen))
     return numbers

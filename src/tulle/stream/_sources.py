@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from tulle._plurals import counted
 from tulle.errors import DataError, TulleError
 from tulle.io._text import TOO_LONG, split_records
 
@@ -53,12 +54,12 @@ class Lines:
         return len(self.texts)
 
     def __repr__(self) -> str:
-        """A count: a traceback must not show records."""
+        """Show a count only: a traceback must not show records."""
         return f"<{len(self)} lines>"
 
     @classmethod
     def joined(cls, parts: Sequence[Lines]) -> Lines:
-        """One after the other."""
+        """Concatenate lines."""
         if len(parts) == 1:
             return parts[0]
         faults: dict[int, str] = {}
@@ -116,17 +117,17 @@ class LineReader:
 
     @property
     def reached(self) -> int:
-        """Bytes that were read, delivered or not."""
+        """Return how many bytes were read, delivered or not."""
         ready = sum(map(len, self._ready)) + len(self._ready) + self._hidden - self._unended
         return self.offset + ready + self._dropped + len(self._rest)
 
     @property
     def unfinished(self) -> bool:
-        """Whether the beginning of a record was read, and not its end."""
+        """Return whether the beginning of a record was read but not its end."""
         return bool(self._rest or self._dropped)
 
     def read(self, most: int) -> Lines | None:
-        """The next records, none if there are none yet, None if there will be none."""
+        """Return the next records, an empty list if there are none yet, None at the end."""
         while not self._ready:
             block = self.fetch(BLOCK)
             if block is None or (not block and self.growing):
@@ -140,14 +141,14 @@ class LineReader:
         return self._deliver(most)
 
     def first(self) -> bytes | None:
-        """One record that is not blank, waited for; None if there is none."""
+        """Wait for one record that is not blank; None if there is none."""
         while (found := self.read(1)) is not None:
             if len(found) and (found.texts[0] is None or found.texts[0].strip(b"\r")):
                 return found.texts[0]
         return None
 
     def _split(self, block: bytes) -> None:
-        """Makes whole records ready, and keeps the beginning of the next one."""
+        """Make whole records ready, and keep the beginning of the next one."""
         self._seen = {mark: seen or mark in block for mark, seen in self._seen.items()}
         if self.quoted:
             self._ready, self._faults, rest = split_records(block, LONGEST)
@@ -158,7 +159,7 @@ class LineReader:
         self._rest = rest
 
     def _drop(self, block: bytes) -> None:
-        """Goes on to the end of a line that is too long."""
+        """Skip to the end of a line that is too long."""
         end = block.find(b"\n")
         if end < 0:
             self._dropped += len(block)
@@ -170,7 +171,7 @@ class LineReader:
         self._faults = {0: TOO_LONG} | {at + 1: why for at, why in self._faults.items()}
 
     def _end(self) -> bool:
-        """Makes ready what the source ends with, if there is something."""
+        """Make ready what the source ends with, if anything."""
         if self._dropped:
             self._ready, self._faults = [b""], {0: TOO_LONG}
             self._hidden, self._dropped = self._dropped, 0
@@ -223,19 +224,19 @@ class Source(Protocol):
 
     @property
     def position(self) -> Position:
-        """Everything up to here was delivered."""
+        """Return the position up to which everything was delivered."""
 
     def read(self, most: int) -> Lines | None:
-        """The next lines, none if there are none yet, None if there will be none."""
+        """Return the next lines, an empty list if there are none yet, None at the end."""
 
     def header(self) -> bytes | None:
-        """The first line of the first file, if files begin with the names of columns."""
+        """Return the first line of the first file, if files begin with the names of columns."""
 
     def again(self, places: Sequence[Any]) -> list[bytes | None]:
-        """The texts of lines that were delivered before."""
+        """Return the texts of lines that were delivered before."""
 
     def close(self) -> None:
-        """Lets go of files and connections."""
+        """Close files and connections."""
 
 
 # One file as a source, read to its end or for as long as it grows.
@@ -301,19 +302,20 @@ class FileSource:
         return lines_at(self.path, places, quoted=self.has_header)
 
     def notes(self) -> list[str]:
-        """Say what was left at the end of the file."""
+        """Report what was left at the end of the file."""
         if not self.lines.unfinished or self.lines.growing:
             return []
         return [
-            f"A quote that opens on line {self.lines.number + 1} of {self.name} or later is not "
-            "closed: the file was read up to there, and a later run reads on when it is"
+            f"A quote opened on line {self.lines.number + 1} of {self.name} or later is not "
+            "closed: the file was read up to there, and a later run continues once the quote is "
+            "closed"
         ]
 
     def close(self) -> None:
         self.file.close()
 
     def _start(self, position: Position | None, *, continued: bool) -> tuple[int, int]:
-        """The offset and the number of lines to go on from."""
+        """Return the offset and the line number to resume from."""
         if position is None or not position["offset"]:
             return 0, 0
         if not self._is_at(position):
@@ -323,14 +325,14 @@ class FileSource:
             if self.complete:
                 raise self._changed_in_folder(position["line"])
             raise DataError(
-                f"{self.path} is another file than this state has read: it was cut, edited or "
-                "replaced. If it goes on where that one ended, say --restart continued"
+                f"{self.path} is not the file that this state has read: it was truncated, edited "
+                "or replaced. If it continues where that one ended, pass --restart continued"
             )
         offset, number = position["offset"], position["line"]
         return offset + self._length_of_end(offset, number, continued=continued), number
 
     def _length_of_end(self, offset: int, number: int, *, continued: bool) -> int:
-        """Bytes of a line end that a line did not have yet when it was read."""
+        """Return the length of the line end that a line did not have yet when it was read."""
         last = os.pread(self.file.fileno(), 1, offset - 1)
         more = os.pread(self.file.fileno(), 2, offset)
         if last == b"\n" or not more:
@@ -342,16 +344,17 @@ class FileSource:
         if self.complete:
             raise self._changed_in_folder(number)
         raise DataError(
-            f"line {number} of {self.path} was still being written when it was read; --follow "
-            "waits for the ends of lines. --restart continued takes the rest for a line"
+            f"line {number} of {self.path} was still being written when it was read. Use "
+            "--follow to wait for the ends of lines, or --restart continued to read the rest as "
+            "a line of its own"
         )
 
     def _changed_in_folder(self, number: int) -> DataError:
-        """A folder has no ``--restart``: the next file is another file."""
+        """Return the error for a changed file of a folder, where the remedy is a new file."""
         return DataError(
-            f"{self.path} was changed after {number} lines of it were read: files of a folder must "
-            "be complete when they appear. Put it back as it was, and add what is new as another "
-            "file, or begin a new state"
+            f"{self.path} was changed after {counted(number, 'line')} of it had been read: files "
+            "in a folder must be complete when they appear. Restore it and add new records in "
+            "another file, or start a new state"
         )
 
     def _fetch(self, size: int) -> bytes:
@@ -362,12 +365,12 @@ class FileSource:
             self._require_same_file()
             time.sleep(PAUSE)
         elif self.lines.unfinished:
-            time.sleep(PAUSE)  # perhaps somebody is writing this line right now
+            time.sleep(PAUSE)  # perhaps this line is being written right now
             block = self.file.read(size)
         return block
 
     def _require_same_file(self) -> None:
-        """Refuses to wait for ever at the end of a file that was cut or replaced."""
+        """Raise rather than wait forever at the end of a file that was truncated or replaced."""
         try:
             there = os.stat(self.path)
         except FileNotFoundError:
@@ -375,9 +378,9 @@ class FileSource:
         ours = os.fstat(self.file.fileno())
         if not os.path.samestat(there, ours) or ours.st_size < self.lines.reached:
             raise DataError(
-                f"{self.path} was cut or replaced while it was followed; it is counted up to line "
-                f"{self.lines.number}. Start again with --restart continued to go on with the new "
-                "one"
+                f"{self.path} was truncated or replaced while it was followed; it is counted up "
+                f"to line {self.lines.number}. Run the command again with --restart continued to "
+                "read the new file"
             )
 
     def _is_at(self, position: Position) -> bool:
@@ -387,16 +390,16 @@ class FileSource:
         return check is None or check == self._check(offset)
 
     def _check(self, offset: int) -> int:
-        """Tells another file from this one. Lines that wait have checksums of their own.
+        """Compute a checksum that tells another file from this one; waiting lines have their own.
 
-        It is no secret-keeper: who holds the state, its owner, can test guesses of these bytes.
+        It keeps no secret: the owner of the state can test guesses of these bytes.
         """
         size = min(offset, _CHECKED)
         return zlib.crc32(os.pread(self.file.fileno(), size, offset - size))
 
 
 def first_line(path: str | os.PathLike[str]) -> bytes | None:
-    """The header of a file of CSV, without the mark that some programs begin files with."""
+    """Return the header of a CSV file, without the byte order mark that some programs write."""
     with open(path, "rb") as file:
         return LineReader(lambda _: file.read(_LINE), "", quoted=True).first()
 
@@ -404,7 +407,7 @@ def first_line(path: str | os.PathLike[str]) -> bytes | None:
 def lines_at(
     path: str | os.PathLike[str], places: Sequence[int], *, quoted: bool
 ) -> list[bytes | None]:
-    """The records of a file that begin at some places."""
+    """Return the records of a file that begin at the given offsets."""
     found = []
     with open(path, "rb") as file:
         for place in places:
@@ -412,7 +415,9 @@ def lines_at(
             reader = LineReader(lambda _: file.read(_LINE), "", quoted=quoted, offset=place)
             lines = reader.read(1)
             if lines is None:
-                raise DataError(f"{path} is shorter than what was read of it: it is another file")
+                raise DataError(
+                    f"{path} is shorter than the part that was read: it is not the same file"
+                )
             found.append(lines.texts[0])
     return found
 
@@ -424,7 +429,7 @@ def _opened(path: str) -> BinaryIO:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise DataError(f"{path} is no regular file: pipe it in, with - as the source")
+        raise DataError(f"{path} is not a regular file: pipe it in, with - as the source")
     return file
 
 
@@ -437,7 +442,7 @@ _PIPE_BYTES = 1 << 20
 
 class StandardInput:
     """Lines piped in. A pipe cannot go back: a restart gets the same lines again (``replayed``),
-    or goes on where the pipe now is (``continued``)."""
+    or continues where the pipe is now (``continued``)."""
 
     name = "standard input"
 
@@ -448,14 +453,15 @@ class StandardInput:
         if position is not None:
             if restart is None:
                 raise TulleError(
-                    "this state has read from standard input before: say --restart replayed if "
-                    "the same lines come again, or --restart continued if only new ones come"
+                    "this state has read from standard input before: pass --restart replayed if "
+                    "the same lines will be sent again, or --restart continued if only new ones "
+                    "will"
                 )
             # of records; states before 0.2 count lines, of which each was a record
             self.skip = int(position.get("records") or position["line"])
         self._header = self.lines.first() if has_header else None
         if position is not None and not self.goes_back:
-            # the header comes again, but only once in a replay of everything: not counted anew
+            # the header comes again, but only once in a replay of everything: not counted again
             self.lines.number, self.lines.count = position["line"], self.skip
 
     @property
@@ -470,13 +476,15 @@ class StandardInput:
         return self._header
 
     def again(self, places: Sequence[int]) -> list[bytes | None]:
-        """Passes over the records that were delivered before and picks some of them."""
+        """Skip the records that were delivered before and return some of them."""
         wanted = set(places)
         picked: dict[int, bytes | None] = {}
         while self.lines.count < self.skip:
             found = self.lines.read(self.skip - self.lines.count)
             if found is None:
-                raise DataError("standard input ends before the place that was reached before")
+                raise DataError(
+                    "standard input ended before the position that was reached last time"
+                )
             picked |= {n: text for n, text in zip(found.numbers, found.texts) if n in wanted}
         return [picked[place] for place in places]
 
@@ -489,7 +497,7 @@ def _by_number(lines: Lines) -> Lines:
 
 
 def _fetcher() -> Fetch:
-    """Reads what is there: a slow pipe is answered at once, and a signal is not waited out."""
+    """Read what is available: a slow pipe is answered at once, and signals are handled promptly."""
     if sys.stdin is None:
         raise DataError("standard input is closed: pipe records in, or name a file")
     try:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
 from tulle.stream._batches import Waiting
@@ -47,11 +48,11 @@ class History:
     total: list[float] = field(default_factory=list)
 
     def until_next(self, seen: int) -> int:
-        """How many records may come before the next row."""
+        """Return how many records may come before the next row."""
         return self.interval - seen % self.interval
 
     def note(self, seen: int, counts: Any, means: Floats, waiting: int) -> None:
-        """Adds a row, unless most records wait; the first interval is the origin of the drift."""
+        """Add a row, unless most records wait; the first interval is the origin of the drift."""
         condensed, total = int(counts.sum()), np.rint(counts @ means / COARSE) * COARSE
         fresh = condensed - self.condensed
         if fresh < self.interval / 2:
@@ -75,7 +76,7 @@ class History:
             self.interval *= 2
 
     def moved(self, way: Affine) -> History:
-        """The same history in other dimensions."""
+        """Return the same history in other dimensions."""
         rows = [
             row | {"mean": (np.array(row["mean"]) @ way.linear + way.shift).tolist()}
             for row in self.rows
@@ -86,7 +87,7 @@ class History:
         return History(self.interval, rows, self.condensed, total)
 
     def add(self, other: History) -> None:
-        """Takes over what another stream has condensed, so that it does not look like drift."""
+        """Add what another stream has condensed, so that it does not look like drift."""
         if other.total:
             before = np.array(self.total) if self.total else np.zeros(len(other.total))
             self.condensed += other.condensed
@@ -99,7 +100,7 @@ FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
 
 
 def check_reach(records: Floats) -> None:
-    """Refuse records so far away that distances lose their meaning (and what is not finite)."""
+    """Raise if records are not finite, or so far away that distances lose their meaning."""
     refuse(reach_problems(records))
 
 
@@ -127,17 +128,17 @@ class StreamState:
 
     @property
     def condensed(self) -> int:
-        """Records that are part of some group."""
+        """Return how many records are part of a group."""
         return int(self.groups.view().counts.sum())
 
     def start(self, moments: GroupMoments) -> None:
-        """Begins with the groups of a static grouping."""
+        """Begin with the groups of a static grouping."""
         self.groups.append(moments)
         self.seen += int(moments.counts.sum())
         self._engine = None
 
     def absorb(self, records: Floats, levels: Ints, numbers: Ints) -> None:
-        """Condenses standardised records; ``numbers`` are theirs in the whole stream."""
+        """Condense standardised records; ``numbers`` are their numbers in the whole stream."""
         check_reach(records)
         records = np.ascontiguousarray(records, dtype=np.float64)
         levels = np.ascontiguousarray(levels, dtype=np.int64)
@@ -154,7 +155,7 @@ class StreamState:
             start = stop
 
     def take_over(self, other: StreamState) -> None:
-        """Adds the groups and the waiting records of another stream in the same dimensions."""
+        """Add the groups and the waiting records of another stream in the same dimensions."""
         known = len(self.groups)
         families = other.groups.view().families.copy()
         families[families >= 0] += 0 if self.published is None else len(self.published)
@@ -174,12 +175,12 @@ class StreamState:
         self.seen += other.seen
 
     def publish(self) -> tuple[Groups, Arrivals, Change]:
-        """What the next snapshot shows, who comes with it, and what it changes."""
+        """Return what the next snapshot shows, who comes with it, and what it changes."""
         self.published, arrived, change = publish(self.groups, self.published, self._engine_for)
         return self.published.shown, arrived, change
 
     def moved(self, way: Affine, after: int) -> StreamState:
-        """A copy in other dimensions, as of a stream that came ``after`` so many records."""
+        """Return a copy in other dimensions, as of a stream that came ``after`` so many records."""
         other = StreamState(len(way.shift), strict=self.strict)
         other.groups = self.groups.moved(way)
         other.published = None if self.published is None else self.published.moved(way)
@@ -191,25 +192,29 @@ class StreamState:
         return other
 
     def check(self) -> None:
-        """Fails closed if a record is lost, doubled, or (strict) in too small a group."""
+        """Raise if a record is lost, counted twice, or (strict) in too small a group."""
         used = self.groups.view()
         if self.condensed + len(self.waiting) != self.seen:
             raise PrivacyError(
-                f"{self.seen} records were seen, but {self.condensed} are condensed and "
-                f"{len(self.waiting)} wait: the state is damaged, nothing is released"
+                f"{counted(self.seen, 'record', 'was')} seen, but {self.condensed} are condensed "
+                f"and {len(self.waiting)} are waiting: the state is damaged and nothing is "
+                "released"
             )
         small = int((used.counts < used.levels).sum())
         if self.strict and small:
-            raise PrivacyError(f"{small} groups are smaller than a level in them: not released")
+            raise PrivacyError(
+                f"{counted(small, 'group', 'is')} smaller than the level of a member: nothing is "
+                "released"
+            )
 
     def _choose_engine(self, reached: int) -> None:
-        """Takes the index once the stream is large, of which this may be one class of many."""
+        """Switch to the index once the stream is large; this may be one class of many."""
         large = self._is_large(self.groups, reached)
         if self._engine is None or (large and not isinstance(self._engine, TreeEngine)):
             self._engine = self._engine_for(self.groups, reached)
 
     def _engine_for(self, groups: Groups, reached: int = 0) -> Engine:
-        """NumPy while the stream is small; the index needs a first group."""
+        """Return the NumPy engine while the stream is small; the index needs a first group."""
         large = self._is_large(groups, max(self.seen, reached))
         return (TreeEngine if large else PlainEngine)(groups, strict=self.strict)
 
@@ -232,7 +237,7 @@ class StreamState:
                 self._gather(engine)
 
     def _wake(self, engine: Engine, group: int) -> None:
-        """Lets those who wait for a group of this size join it, before it may split.
+        """Let the records that wait for a group of this size join it, before it may split.
 
         Nobody waits whom another group could take, so this group is the nearest admissible one.
         """
@@ -241,7 +246,7 @@ class StreamState:
         engine.settle(group)
 
     def _gather(self, engine: Engine) -> None:
-        """Makes a group of waiting records once they are enough for each other."""
+        """Form a group of waiting records once there are enough of them."""
         members = self.waiting.pop_group()
         if members:
             matrix = np.array([member.record for member in members])

@@ -1,7 +1,7 @@
 """The search in the index over moving means: a tree of boxes, scanned in single precision.
 
 Leaves hold up to ``LANES`` means as columns of float32, inner nodes as many boxes of their
-children (``_boxes.py`` keeps them up to date, ``tree.py`` builds and splits them). Single
+children (``_boxes.py`` keeps them up to date, ``_index.py`` builds and splits them). Single
 precision decides only what it can decide for certain: means that may be equally near are
 compared again in double precision, so the answer is that of a linear search.
 
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._jit import inlined, int64
+from tulle._jit import inlined, int64, ordered
 from tulle.stream._groups import GroupArrays
 
 ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
@@ -87,7 +87,7 @@ class Best(NamedTuple):
 def search(
     tree: Tree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
 ) -> int:
-    """The nearest group with at least ``need`` members, oldest first among coincident; or -1."""
+    """Find the nearest group of at least ``need`` members, the oldest of coincident ones, or -1."""
     rounding = _place(tree, work, record, tie)
     leaf, levels = _descend(tree, work, need, rounding.coincident)
     if levels == 0:
@@ -97,7 +97,7 @@ def search(
     depth = int64(0)
     for level in range(levels):
         node, slot = int64(work.path[level, 0]), int64(work.path[level, 1])
-        depth = _push(tree, work, node, slot, best.limit, need, level, depth)
+        depth = _push(tree, work, node, slot, best.limit, level, depth)
     while depth > 0:
         depth -= 1
         child = int64(work.stack[depth, 0])
@@ -109,13 +109,14 @@ def search(
             best = _look(tree, groups, work, record, ~child, need, best, rounding)
         else:
             _measure(tree.low, tree.high, child, work.y, work.distances[levels])
-            depth = _push(tree, work, child, int64(-1), best.limit, need, levels, depth)
+            _bar(work.distances[levels], tree.largest, child, need)
+            depth = _push(tree, work, child, int64(-1), best.limit, levels, depth)
     return best.group
 
 
 @inlined
 def _place(tree: Tree, work: Scratch, record: Any, tie: float) -> Rounding:
-    """Rounds a record for the search."""
+    """Round a record for the search."""
     norm = 0.0
     shift = 0.0
     for k in range(len(record)):
@@ -129,14 +130,14 @@ def _place(tree: Tree, work: Scratch, record: Any, tie: float) -> Rounding:
 
 @inlined
 def _threshold(distance: float, slack: float, dimensions: int) -> Any:
-    """The largest float32 distance that a mean within ``distance`` (squared) can show."""
+    """Return the largest float32 distance that a mean within ``distance`` (squared) can show."""
     reach = math.sqrt(distance) * (1.0 + 4.0 * UNIT) + slack
     return np.float32(reach * reach * (1.0 + (2.0 * dimensions + 12.0) * UNIT))
 
 
 @inlined
 def _farthest(shown: Any, slack: float, dimensions: int) -> float:
-    """The largest distance (squared) of a mean that shows this one in single precision."""
+    """Return the largest squared distance of a mean that shows this one in single precision."""
     reach = math.sqrt(np.float64(shown)) * (1.0 + (dimensions + 12.0) * UNIT)
     reach += slack * (1.0 + 12.0 * UNIT)
     return reach * reach
@@ -144,7 +145,7 @@ def _farthest(shown: Any, slack: float, dimensions: int) -> float:
 
 @inlined
 def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int, int]:
-    """A leaf to begin with: always the nearest box, the oldest of those that hold the record.
+    """Find a leaf to begin with: always the nearest box, the oldest of those that hold the record.
 
     Returns the leaf and its depth; way and distances stay in the working memory (with 36 columns,
     measuring these boxes twice took a quarter of the time). With a group near by, the search
@@ -155,9 +156,11 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
     while node >= 0:
         distances = work.distances[level]
         _measure(tree.low, tree.high, node, work.y, distances)
-        first = _nearest(distances, coincident, tree.largest, tree.oldest, node, need)
-        if first < 0:
+        _bar(distances, tree.largest, node, need)
+        least = _least(distances)
+        if least == np.float32(np.inf):
             return -1, 0
+        first = _oldest(distances, max(least, coincident), tree.oldest, node)
         work.path[level, 0] = node
         work.path[level, 1] = first
         level += 1
@@ -167,16 +170,16 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
 
 @inlined
 def _push(
-    tree: Tree, work: Scratch, node: int, done: int, limit: Any, need: int, level: int, depth: int
+    tree: Tree, work: Scratch, node: int, done: int, limit: Any, level: int, depth: int
 ) -> int:
-    """Puts children of a node within the limit on the stack, the first last: it is looked at first.
+    """Push the children of a node within the limit; the first goes last, to be looked at first.
 
     Coincident groups are packed by age; once an old one is found, younger ones are skipped.
     Returns the new height.
     """
     for slot in range(LANES - 1, -1, -1):
         near = work.distances[level, slot] <= limit
-        if near and tree.largest[node, slot] >= need and slot != done:
+        if near and work.distances[level, slot] < np.inf and slot != done:
             work.bounds[depth] = work.distances[level, slot]
             work.stack[depth, 0] = tree.children[node, slot]
             work.stack[depth, 1] = tree.oldest[node, slot]
@@ -195,25 +198,25 @@ def _look(
     best: Best,
     rounding: Rounding,
 ) -> Best:
-    """The better of the best so far and the groups of a leaf."""
+    """Return the better of the best so far and the groups of a leaf."""
     slack, tie, coincident = rounding
     distances = work.distances[-1]
     _measure(tree.points, tree.points, leaf, work.y, distances)
-    first = _nearest(distances, np.float32(0.0), tree.sizes, tree.ids, leaf, need)
-    if first < 0 or distances[first] > best.limit:
+    _bar(distances, tree.sizes, leaf, need)
+    shown = _least(distances)
+    if shown == np.float32(np.inf) or shown > best.limit:
         return best
-    shown = distances[first]
     limit = _threshold(max(_farthest(shown, slack, len(record)), tie), slack, len(record))
     rivals = 0
     for lane in range(LANES):
-        if distances[lane] <= limit and tree.sizes[leaf, lane] >= need:
-            rivals += 1
+        rivals += 1 if distances[lane] <= limit else 0
     if rivals == 1 and limit < best.shown and shown > coincident:
+        first = _oldest(distances, shown, tree.ids, leaf)
         return Best(int64(tree.ids[leaf, first]), shown, UNKNOWN, limit)
     if best.distance == UNKNOWN:
         best = Best(best.group, best.shown, _exact(groups, record, best.group, tie), best.limit)
     for lane in range(LANES):
-        if distances[lane] > limit or tree.sizes[leaf, lane] < need:
+        if distances[lane] > limit:
             continue
         group = int64(tree.ids[leaf, lane])
         distance = _exact(groups, record, group, tie)
@@ -225,7 +228,7 @@ def _look(
 
 @inlined
 def _exact(groups: GroupArrays, record: Any, group: Any, tie: float) -> float:
-    """The squared distance in double precision; 0 for a coincident group."""
+    """Compute the squared distance in double precision; 0 for a coincident group."""
     distance = 0.0
     for k in range(len(record)):
         offset = record[k] - groups.means[group, k]
@@ -254,19 +257,28 @@ def _measure(low: Any, high: Any, row: int, record: Any, out: Any) -> None:
 
 
 @inlined
-def _nearest(distances: Any, floor: Any, sizes: Any, ages: Any, row: int, need: int) -> int:
-    """Return the lane at the least distance of those that are large enough, or -1.
+def _bar(distances: Any, sizes: Any, row: int, need: int) -> None:
+    """Put the lanes that are not large enough infinitely far away."""
+    infinite = np.float32(np.inf)
+    for lane in range(LANES):
+        distances[lane] = distances[lane] if sizes[row, lane] >= need else infinite
 
-    Distances up to ``floor`` are equal, and of equal ones the oldest lane is the nearest.
-    """
-    least = np.float32(np.inf)
-    for lane in range(LANES):
-        if sizes[row, lane] >= need and distances[lane] < least:
-            least = distances[lane]
-    least = max(least, floor)
-    best = -1
-    for lane in range(LANES):
-        near = distances[lane] <= least and sizes[row, lane] >= need
-        if near and (best < 0 or ages[row, lane] < ages[row, best]):
-            best = lane
-    return best
+
+@ordered
+def _least(distances: Any) -> Any:
+    """Return the least distance."""
+    least = distances[0]
+    for lane in range(1, LANES):
+        least = distances[lane] if distances[lane] < least else least
+    return least
+
+
+@ordered
+def _oldest(distances: Any, limit: Any, ages: Any, row: int) -> int:
+    """Return the oldest of the lanes within a distance; there is one at least."""
+    first = int64(2**62)
+    for lane in range(LANES):  # age and lane in one number: its minimum is found without a branch
+        rank = int64(ages[row, lane]) * LANES + lane
+        rank = rank if distances[lane] <= limit else int64(2**62)
+        first = rank if rank < first else first
+    return first % LANES

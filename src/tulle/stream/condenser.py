@@ -20,6 +20,7 @@ from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import DISTRIBUTIONS, GROUPINGS, SPLITS
 from tulle._files import atomic_write
 from tulle._moments import GroupMoments
+from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats, Ints
 from tulle.condense._classes import refuse_quantity
@@ -112,7 +113,7 @@ class StreamCondenser(BaseEstimator):
     What ``sample`` and ``snapshot`` return. The object holds statistics of groups, ranges and
     domains, and the waiting records themselves (fewer than the largest level asks for): it is
     for the owner of the data. A pickle of it with waiting records opens in this process only.
-    Of two samples, whoever holds both can subtract them and learn of the records in between:
+    Anyone who has two samples can subtract them and learn about the records in between:
     where more than one release of a stream leaves, take ``snapshot``.
 
     Notes
@@ -195,7 +196,7 @@ class StreamCondenser(BaseEstimator):
         if not first:
             check_whole(self)
             if (y is not None) != self._has_target:
-                raise DataError("y must be given in every batch of a stream or in none")
+                raise DataError("y must be given in every batch of a stream, or in none")
         names = None if first else self._names
         batch = Batch.of(X, y, classwise=self.classwise, names=names)
         if first:
@@ -316,8 +317,8 @@ class StreamCondenser(BaseEstimator):
         self.last_change_ = Change.total(changes)
         if self.split == "strict" and self.last_change_.small:
             raise PrivacyError(
-                f"{self.last_change_.small} groups of the snapshot are smaller than a level in "
-                "them: not released"
+                f"{counted(self.last_change_.small, 'group')} of the snapshot would be smaller "
+                "than the level of a member: nothing is released"
             )
         before = self._shown_ranges
         known = before if self.last_change_.held_back else None
@@ -344,10 +345,12 @@ class StreamCondenser(BaseEstimator):
             A new one that has seen both.
         """
         if not isinstance(other, type(self)):
-            raise ParameterError(f"a stream merges with another, not with a {type(other).__name__}")
+            raise ParameterError(
+                f"a stream can only be merged with a stream, not with a {type(other).__name__}"
+            )
         if other is self:
             raise ParameterError(
-                "a stream does not merge with itself: every record would count twice"
+                "a stream cannot be merged with itself: every record would count twice"
             )
         for part in (self, other):
             part._require_groups()
@@ -392,7 +395,7 @@ class StreamCondenser(BaseEstimator):
         key : SecretKey, optional
             Seals the records that wait. Without a key, saving is refused while records wait.
         waiting : {"seal", "plain"}
-            ``"plain"`` allows waiting records to be written as they are, without a key.
+            ``"plain"`` allows waiting records to be written unencrypted, without a key.
         force : bool
             Replace a file that exists.
         """
@@ -402,8 +405,8 @@ class StreamCondenser(BaseEstimator):
         self._require_groups()
         if waiting == "seal" and key is None and self.n_waiting_:
             raise KeyMaterialError(
-                f"{self.n_waiting_} records wait: pass a key to seal them, or waiting='plain' to "
-                "write them as they are"
+                f"{counted(self.n_waiting_, 'record', 'is')} waiting: pass a key to seal them, or "
+                "waiting='plain' to write them unencrypted"
             )
         content = state_to_bytes(self, waiting=waiting, key=key)
         with atomic_write(path, force=force, mode=0o600) as file:
@@ -432,8 +435,8 @@ class StreamCondenser(BaseEstimator):
         condenser, _, owed = state_from_bytes(cls, content, key=key, origin=str(path))
         if owed:
             raise KeyMaterialError(
-                f"{len(owed)} records wait in {path}, sealed or left out: pass the key that sealed "
-                "them"
+                f"{counted(len(owed), 'record', 'is')} waiting in {path}, sealed or left out: "
+                "pass the key that sealed them"
             )
         return condenser
 
@@ -482,11 +485,14 @@ class StreamCondenser(BaseEstimator):
         if self.n_small_:
             notes.append(
                 f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
-                "largest level in them, because their statistics were split; split='strict' "
-                "prevents it"
+                "largest level among them, because their statistics were split; split='strict' "
+                "prevents this"
             )
         if self.n_waiting_:
-            notes.append(f"{self.n_waiting_} records wait for enough others and are not released")
+            notes.append(
+                f"{counted(self.n_waiting_, 'record', 'is')} waiting for enough others, and not "
+                "released"
+            )
         return notes
 
     @property
@@ -517,7 +523,7 @@ class StreamCondenser(BaseEstimator):
         return waiting_numbers(self._states)
 
     def _kept(self) -> Fitted:
-        """What a save, a merge or a resupply of waiting records needs to know."""
+        """Return what a save, a merge or a resupply of waiting records needs."""
         check_whole(self)
         return Fitted(
             seen=self.n_seen_,
@@ -537,10 +543,10 @@ class StreamCondenser(BaseEstimator):
         )
 
     def _restore(self, fitted: Fitted) -> None:
-        """Goes on from what another condenser has kept."""
+        """Continue from what another condenser has kept."""
         self._check_parameters()
         if (fitted.strict, fitted.labels is not None) != (self.split == "strict", self.classwise):
-            raise DataError("the state of the stream does not fit its parameters")
+            raise DataError("the state of the stream does not match its parameters")
         self.n_seen_ = fitted.seen
         self._names = fitted.names
         self._level_column = fitted.level_column
@@ -568,10 +574,10 @@ class StreamCondenser(BaseEstimator):
         check_flag("StreamCondenser", "classwise", self.classwise)
 
     def _check_goes_on(self, batch: Batch) -> None:
-        """Refuses a batch that is of another kind than the first."""
+        """Raise if a batch is of another kind than the first."""
         if (self.split, self.classwise) != self._fixed:
             raise ParameterError(
-                "'split' and 'classwise' cannot change while a stream goes on: begin a new one"
+                "'split' and 'classwise' cannot change during a stream: start a new one"
             )
         if self._labels is not None:
             batch.labels(self._labels)
@@ -597,7 +603,7 @@ class StreamCondenser(BaseEstimator):
         self._cut_off = False
 
     def _collect(self, batch: Batch) -> None:
-        """Keeps records until the initial batch is complete, then starts the groups."""
+        """Keep records until the initial batch is complete, then start the groups."""
         assert self._pending is not None
         wanted = self._initial_size
         example = Batch.joined([*self._example, batch])
@@ -626,7 +632,7 @@ class StreamCondenser(BaseEstimator):
             self.n_seen_ += len(batch)
 
     def _fitted(self, initial: Batch, *, complete: bool) -> TableEncoder:
-        """An encoder for initial records; a bad one is refused as soon as it comes.
+        """Fit an encoder for the initial records; a bad record is refused as soon as it arrives.
 
         Unless they are ``complete``, one cannot tell yet whether text has categories.
         """
@@ -643,12 +649,12 @@ class StreamCondenser(BaseEstimator):
         return encoder
 
     def _located(self, frame: pl.DataFrame, levels: Any) -> Any:
-        """The levels of a later batch: as given, or in the column named now or in the beginning."""
+        """Return the levels of a later batch: as given, or from the column of levels."""
         levels = self._level_column if levels is None else levels
         return level_column(frame, levels, plain=False) if isinstance(levels, str) else levels
 
     def _start(self, initial: Batch, matrix: Floats, standard: Floats) -> None:
-        """Static groups of the initial records, class by class; who fits in none is absorbed."""
+        """Group the initial records class by class; those that fit in no group are absorbed."""
         numbers = np.arange(len(initial))
         for label, rows in self._by_class(initial):
             state = self._state_of(label)
@@ -672,7 +678,7 @@ class StreamCondenser(BaseEstimator):
         return moments
 
     def _absorb(self, batch: Batch) -> None:
-        """Condenses a batch that comes after the initial records."""
+        """Condense a batch that comes after the initial records."""
         matrix = self._encoder.encode(batch.frame)
         standard = self._standardised(matrix)
         check_reach(standard)
@@ -683,7 +689,7 @@ class StreamCondenser(BaseEstimator):
             self.n_seen_ += len(batch)
 
     def _adopt_container(self, batch: Batch) -> None:
-        """Releases are from now on of the kind of this batch."""
+        """Return future releases in the container of this batch."""
         if self._labels is not None:
             schema = batch.labels(None).schema
             schema.converted(self._labels.of(list(self._states)).domain)
@@ -692,23 +698,23 @@ class StreamCondenser(BaseEstimator):
         self._fresh_container = False
 
     def _insert(self, batch: Batch, matrix: Floats, standard: Floats, number: int) -> None:
-        """Lets checked records join the groups."""
+        """Let checked records join the groups."""
         numbers = number + np.arange(len(batch))
         for label, rows in self._by_class(batch):
             self._state_of(label).absorb(standard[rows], batch.levels[rows], numbers[rows])
         self._note_joined(matrix, number)
 
     def _note_joined(self, matrix: Floats, number: int) -> None:
-        """Lets the ranges of numbers grow by those who are in groups now."""
+        """Extend the ranges of numbers by the records that have joined groups."""
         self._encoder.widen(self._aside.exchange(self.waiting_numbers(), matrix, number))
 
     def _standardised(self, matrix: Floats) -> Floats:
-        """Records as the groups see them."""
+        """Return records as the groups see them."""
         standardised: Floats = (matrix - self._location) / self._encoder.scales_
         return standardised
 
     def _by_class(self, batch: Batch) -> list[tuple[Any, Ints]]:
-        """The records of each class, in the order in which the classes appear."""
+        """Return the records of each class, in the order in which the classes appear."""
         if self._labels is None:
             return [(None, np.arange(len(batch)))]
         labels = batch.labels(self._labels)
@@ -742,12 +748,13 @@ class StreamCondenser(BaseEstimator):
             state.check()
         if not any(len(state.groups) for state in self._states.values()):
             raise PrivacyError(
-                f"no group exists yet: {self.n_waiting_} records wait for the initial "
-                f"{self._initial_size}, or for enough records of their level; nothing is released"
+                f"no group exists yet: {counted(self.n_waiting_, 'record', 'is')} waiting for "
+                f"the initial {self._initial_size}, or for enough records of their level; "
+                "nothing is released"
             )
 
     def _next_draw(self) -> int:
-        """The number of a draw that was not made yet."""
+        """Return the number of the next draw."""
         self._draws += 1
         return self._draws - 1
 
@@ -768,7 +775,7 @@ class StreamCondenser(BaseEstimator):
         return table, self._labels.of(list(self._states)).leave(owners)
 
     def _whole_numbers(self, name: str) -> Ints:
-        """One of the arrays of all groups, without the cost of their scatters."""
+        """Return one of the arrays of all groups, without the cost of their scatters."""
         self._require_seen()
         parts = [getattr(state.groups.view(), name) for state in self._states.values()]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
@@ -788,7 +795,7 @@ class StreamCondenser(BaseEstimator):
 
 
 def _largest_feasible(levels: Ints) -> Any:
-    """Which of some records a valid grouping can hold; the most demanding ones are left out."""
+    """Return which records a valid grouping can hold; the most demanding ones are left out."""
     order = np.argsort(-levels, kind="stable")
     enough = levels[order] <= len(levels) - np.arange(len(levels))
     kept = np.zeros(len(levels), dtype=bool)

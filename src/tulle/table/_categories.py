@@ -66,7 +66,7 @@ class CategoryCodec:
 
     @property
     def tail(self) -> int:
-        """The number of categories that share one code."""
+        """Return the number of categories that share one code."""
         return len(self.domain) - self.top
 
     @property
@@ -166,7 +166,9 @@ class CategoryCodec:
         return int((self.counts < k).sum())
 
     def _read(self, series: pl.Series) -> tuple[Ints, NDArray[np.bool_], list[Problem]]:
-        """The place of each value in the domain, which ones are missing, and what is wrong."""
+        """Return the place of each value in the domain, which ones are missing, and what is
+        wrong.
+        """
         absent = is_missing(series)
         try:
             codes = self._places(series)
@@ -187,7 +189,7 @@ class CategoryCodec:
         return filled(codes, 0), absent, problems
 
     def _places(self, series: pl.Series) -> pl.Series:
-        """The place of each value in the domain; null where it is not in it."""
+        """Return the place of each value in the domain; null where it is not in it."""
         if not len(self.domain):
             return pl.Series([None] * len(series), dtype=pl.Int64)
         if series.dtype != self.dtype:
@@ -196,7 +198,7 @@ class CategoryCodec:
         return series.replace_strict(self.domain, places, default=None, return_dtype=pl.Int64)
 
     def _ranks(self, code: Floats, elsewhere: Floats, grouped: Grouped | None) -> Ints:
-        """The place among the rarer categories that a code stands for."""
+        """Return the place among the rarer categories that a code stands for."""
         if grouped is not None:
             own = np.delete(grouped.means, self.top, axis=1)
             code = among_present(
@@ -425,7 +427,7 @@ class BooleanCodec:
 
 
 def _one_scale(variance: float, weight: float, width: int) -> Floats:
-    """One scale for all dimensions, so that their variances add up to ``weight ** 2``."""
+    """Return one scale for all dimensions, so that their variances add up to ``weight ** 2``."""
     return np.full(width, np.sqrt(variance) / weight if variance > 0 else 1.0)
 
 

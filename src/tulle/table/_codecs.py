@@ -84,7 +84,7 @@ def wrong_type(codec: Codec, series: pl.Series) -> Problem:
     """Return the problem of a column whose type its code cannot read."""
     return Problem(
         np.ones(len(series), dtype=bool),
-        f"column '{codec.name}' is of kind {codec.kind}, but comes as {series.dtype.base_type()}",
+        f"column '{codec.name}' is of kind {codec.kind}, but has type {series.dtype.base_type()}",
         "convert it to the type of the initial data",
     )
 
@@ -93,7 +93,7 @@ def never_missing(codec: Codec, rows: NDArray[np.bool_]) -> Problem:
     """Return the problem of missing values where there were none before."""
     return Problem(
         rows,
-        f"column '{codec.name}' is missing, but was never missing in the initial data",
+        f"column '{codec.name}' has missing values, but had none in the initial data",
         "fit on data with missing values, or fill them in",
     )
 
@@ -132,8 +132,8 @@ def refuse_other_type(name: str, dtypes: Sequence[Any]) -> None:
     """Refuse to merge two types: the narrower could not hold the values of both."""
     if any(dtype != dtypes[0] for dtype in dtypes):
         raise DataError(
-            f"column '{name}' has another type in the two tables: convert it to the same type in "
-            "both, and fit again"
+            f"column '{name}' has different types in the two tables: convert it to the same type "
+            "in both, and fit again"
         )
 
 

@@ -81,7 +81,9 @@ def _high_codes(
 
 
 def _is_family(codes: Floats) -> bool:
-    """Whether numbers are 9, 99, 99.9, ... or such codes as 97, 98, 99 or 7, 8, 9 together."""
+    """Return whether numbers are 9, 99, 99.9, ... or such codes as 97, 98, 99 or 7, 8, 9
+    together.
+    """
     last = _text(codes[-1]).replace(".", "")
     if not (set(last) == {"9"} or (set(last[:-1]) == {"9"} and last[-1] in "678")):
         return False
@@ -93,7 +95,7 @@ def _is_family(codes: Floats) -> bool:
 
 
 def _is_apart(codes: Floats, rest: Floats) -> bool:
-    """Whether a gap lies between the codes and the rest, wide for their size."""
+    """Return whether a gap lies between the codes and the rest, wide for their size."""
     gap, width = codes[0] - rest[-1], rest[-1] - rest[0]
     if codes[-1] < 10:  # 9 after 1 to 5: the rest are whole numbers without a gap
         steps = np.diff(rest)
@@ -111,7 +113,7 @@ def _is_frequent(
     *,
     is_count: bool,
 ) -> bool:
-    """Whether codes occur as often as codes do: a single nine may be a value."""
+    """Return whether codes occur as often as codes do: a single nine may be a value."""
     if codes[-1] > 999:
         return True
     if codes[-1] > 99:

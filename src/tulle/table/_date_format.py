@@ -68,12 +68,12 @@ class DateReading:
 
     @property
     def format(self) -> str:
-        """The form to write dates back in: the commonest."""
+        """Return the format to write dates back in: the most common one."""
         return self.formats[0][0]
 
     @property
     def two_digit_years(self) -> int:
-        """How many texts have a year of two digits."""
+        """Count the texts with a two-digit year."""
         return sum(count for form, count in self.formats if "%y" in form)
 
     def format_back(self, values: pl.Series) -> pl.Series:

@@ -31,7 +31,9 @@ class Grouped:
     def of(
         cls, matrix: Floats, groups: Ints, means: Floats | None, rng: np.random.Generator
     ) -> Grouped:
-        """Takes the means of the rows themselves where the groups' own are not given."""
+        """Return groups with the means of the rows themselves where the groups' own are not
+        given.
+        """
         if means is None:
             sizes = np.bincount(groups).astype(np.int64)
             sums = [np.bincount(groups, weights=column) for column in matrix.T]
@@ -39,20 +41,20 @@ class Grouped:
         return cls(groups, np.bincount(groups, minlength=len(means)).astype(np.int64), means, rng)
 
     def of_rows(self, kept: NDArray[np.bool_]) -> Grouped:
-        """The same groups, with some of the rows."""
+        """Return the same groups, with some of the rows."""
         groups = self.groups[kept]
         sizes = np.bincount(groups, minlength=len(self.means)).astype(np.int64)
         return Grouped(groups, sizes, self.means, self.rng)
 
     def part(self, place: slice) -> Grouped:
-        """The same groups, seen by the dimensions of one column."""
+        """Return the same groups, seen by the dimensions of one column."""
         return Grouped(self.groups, self.sizes, self.means[:, place], self.rng)
 
 
 def choose_states(
     scores: Sequence[Floats], shares: Sequence[Floats], grouped: Grouped | None
 ) -> Ints:
-    """The state of each record: by quota inside groups, by the highest score otherwise.
+    """Return the state of each record: by quota inside groups, by the highest score otherwise.
 
     ``scores`` holds one array over the records for each state, ``shares`` one array over the
     groups (not looked at without groups).
@@ -64,7 +66,7 @@ def choose_states(
 
 
 def highest(scores: Sequence[Floats]) -> Ints:
-    """The state with the highest score, without stacking the scores."""
+    """Return the state with the highest score, without stacking the scores."""
     best = scores[0].copy()
     states = np.zeros(len(best), dtype=np.int64)
     for state, score in enumerate(scores[1:], start=1):
@@ -75,7 +77,7 @@ def highest(scores: Sequence[Floats]) -> Ints:
 
 
 def allot(shares: Floats, sizes: Ints, rng: np.random.Generator) -> Ints:
-    """Whole counts for each group, proportional to its shares, that add up to its size.
+    """Return whole counts for each group, proportional to its shares, that add up to its size.
 
     Fractions are rounded at random without bias (systematic rounding): a share of 2.4 becomes 2
     or 3, and 2.4 on average.
@@ -96,7 +98,7 @@ def allot(shares: Floats, sizes: Ints, rng: np.random.Generator) -> Ints:
 
 
 def assign(scores: Sequence[Floats], groups: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
-    """Gives each group's states to its records with the highest scores, rarest state first."""
+    """Give each group's states to its records with the highest scores, rarest state first."""
     commonest = counts.argmax(axis=1)
     states = commonest[groups].astype(np.int64)  # what is left over at the end
     free = np.ones(len(groups), dtype=bool)
@@ -113,7 +115,7 @@ def assign(scores: Sequence[Floats], groups: Ints, counts: Ints, rng: np.random.
 
 
 def _leaders(rows: Ints, score: Floats, groups: Ints, quota: Ints) -> Ints:
-    """Of each group's rows, as many as its quota, with the highest scores."""
+    """Return, of each group's rows, as many as its quota, with the highest scores."""
     rows = rows[np.lexsort((-score[rows], groups[rows]))]
     group = groups[rows]
     starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
@@ -124,7 +126,7 @@ def _leaders(rows: Ints, score: Floats, groups: Ints, quota: Ints) -> Ints:
 def among_present(
     values: Floats, absent: Floats, mean: Floats, absent_share: Floats, fill: float, groups: Ints
 ) -> Floats:
-    """Values as the records that have one would show them.
+    """Return values as the records that have one would show them.
 
     Where a value is absent its dimension holds ``fill``, which pulls the group's mean towards
     it. The regression of the value on the absence score undoes that exactly: its slope is
@@ -135,7 +137,7 @@ def among_present(
 
 
 def mean_present(mean: Floats, absent_share: Floats, fill: float) -> Floats:
-    """The mean of the records of each group that have a value."""
+    """Return the mean, for each group, of the records that have a value."""
     return (mean - absent_share * fill) / np.maximum(1.0 - absent_share, 1e-12)
 
 
@@ -150,7 +152,7 @@ _STEPS = 45  # halvings of the shift: to 14 digits of the range
 def clip_keeping_means(
     values: Floats, groups: Ints, means: Floats, low: float, high: float
 ) -> Floats:
-    """Values within ``[low, high]``; groups that are cut get their mean, within that range.
+    """Clip values to ``[low, high]``; groups that are cut get their mean, within that range.
 
     >>> values, groups = np.array([-2.0, 2.0, 3.0]), np.array([0, 0, 0])
     >>> clip_keeping_means(values, groups, np.array([1.0]), 0.0, 10.0)
@@ -174,7 +176,7 @@ def clip_keeping_means(
 
 
 def _shifted(values: Floats, place: Ints, wanted: Floats, low: float, high: float) -> Floats:
-    """Finds each group's shift by halving: the clipped mean grows with the shift."""
+    """Find each group's shift by halving: the clipped mean grows with the shift."""
     sizes = np.bincount(place)
     order = np.argsort(place, kind="stable")
     starts = np.cumsum(sizes) - sizes
@@ -195,7 +197,7 @@ def _shifted(values: Floats, place: Ints, wanted: Floats, low: float, high: floa
 
 
 def round_keeping_means(values: Floats, grouped: Grouped | None) -> Floats:
-    """Whole numbers next to the values; the sum of each group moves by less than one.
+    """Round to whole numbers next to the values; the sum of each group moves by less than one.
 
     >>> groups = np.zeros(10, dtype=int)
     >>> grouped = Grouped.of(np.full((10, 1), 0.3), groups, None, np.random.default_rng(0))
@@ -216,7 +218,7 @@ def round_keeping_means(values: Floats, grouped: Grouped | None) -> Floats:
 def one_of_two(
     values: Floats, means: Floats, grouped: Grouped | None, low: float, high: float
 ) -> Floats:
-    """``low`` or ``high``; each group gets as many of both as its mean stands for."""
+    """Return ``low`` or ``high``; each group gets as many of both as its mean stands for."""
     if grouped is None:
         return np.where(values >= (low + high) / 2, high, low)
     unit = 1.0 if math.isfinite(high - low) else 0.5  # the difference may be beyond all numbers

@@ -99,7 +99,7 @@ class TableEncoder:
         max_width = check_int("TableEncoder", "max_width", self.max_width, 2)
         schema = Schema.of(self.columns, frame).weighted(self.weights)
         if not schema.released:
-            raise DataError("no column is left to encode: the roles leave all of them out")
+            raise DataError("no column is left to encode: the roles exclude all of them")
         codecs = [
             _fitted(frame[name], schema[name], max_width=max_width, plain=name in plain)
             for name in schema.released
@@ -288,7 +288,9 @@ class TableEncoder:
             encoder._store(entries["names"], codecs, columns)
         except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
             # whose words may quote the domain of a column
-            raise DataError("the saved encoder cannot be read: it is of another version") from None
+            raise DataError(
+                "the saved encoder cannot be read: it was written by another version of Tulle"
+            ) from None
         return encoder
 
     def _store(self, names: list[str], codecs: list[Codec], schema: Schema) -> None:
@@ -300,7 +302,7 @@ class TableEncoder:
         self._collect()
 
     def _collect(self) -> None:
-        """Gathers what the codes of the columns know."""
+        """Collect what the codecs of the columns know."""
         codecs = self._codecs
         self.feature_names_ = [word for codec in codecs for word in codec.feature_names]
         edges = np.cumsum([0, *(codec.width for codec in codecs)]).tolist()
@@ -329,7 +331,7 @@ def unfit_values(frame: pl.DataFrame, schema: Schema) -> list[Problem]:
 
 
 def _fitted(series: pl.Series, column: Column, *, max_width: int, plain: bool) -> Codec:
-    """The fitted code of a column."""
+    """Return the fitted code of a column."""
     kind = _agreed(column, kind_of(series.dtype))
     if kind is Kind.CATEGORY:
         return CategoryCodec.fit(series, weight=column.weight, max_width=max_width)
@@ -341,7 +343,7 @@ def _fitted(series: pl.Series, column: Column, *, max_width: int, plain: bool) -
 
 
 def _agreed(column: Column, natural: Kind) -> Kind:
-    """The declared kind, if values of that type can be of it."""
+    """Return the declared kind, if values of that type can be of it."""
     declared = column.kind
     if declared is Kind.TEXT:
         raise DataError(

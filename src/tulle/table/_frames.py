@@ -31,7 +31,9 @@ class Exit(Protocol):
 
     @property
     def plain(self) -> bool:
-        """Whether it was an array or a list: numbers without a declared precision, no names."""
+        """Return whether the input was an array or a list: no names, and numbers of no declared
+        precision.
+        """
         ...
 
     def leave(self, frame: pl.DataFrame) -> Any:
@@ -164,7 +166,7 @@ def enter_with_target(X: Any, y: Any) -> tuple[pl.DataFrame, Border]:
 
 
 def _exit_to_json(exit: Exit) -> list[str]:
-    """The type of an array, and whether it was a list of rows; nothing for frames."""
+    """Return the type of an array, and whether it was a list of rows; nothing for frames."""
     if isinstance(exit, _RowsExit):
         return [*_exit_to_json(exit.array), "rows"]
     return [exit.dtype.str] if isinstance(exit, _ArrayExit) else []
@@ -232,7 +234,7 @@ def with_nulls(series: pl.Series, empty: NDArray[np.bool_]) -> pl.Series:
 
 
 def _family(X: Any) -> str:
-    """The library that an object comes from, without importing any."""
+    """Return the library that an object comes from, without importing any."""
     return type(X).__module__.partition(".")[0]
 
 
@@ -268,7 +270,7 @@ class _PolarsExit:
 
 
 def _refuse_unsupported(name: str, dtype: Any) -> None:
-    """Refuse column types that hold no single value a row."""
+    """Refuse column types that do not hold one single value per row."""
     if dtype.is_nested() or str(dtype).partition("(")[0] in _UNSUPPORTED:
         raise DataError(
             f"column '{name}' has type {dtype}, which is not supported: split it into plain "
@@ -289,7 +291,7 @@ def refuse_patterns(names: Iterable[str]) -> None:
     """Refuse names that polars takes for patterns of names: it would choose other columns."""
     for name in names:
         if name == "*" or (name.startswith("^") and name.endswith("$")):
-            raise DataError(f"the column name '{name}' reads like a pattern of names: rename it")
+            raise DataError(f"the column name '{name}' looks like a pattern: rename it")
 
 
 def _refuse_duplicates(names: Iterable[Any]) -> None:
@@ -317,7 +319,9 @@ class _ArrayExit:
         return array
 
     def _holding(self, frame: pl.DataFrame) -> np.dtype[Any]:
-        """The type of the array, wider if it came for part of the data only: a stream's begin."""
+        """Return the type of the array, wider if it came for part of the data only: a stream's
+        begin.
+        """
         kind, types = self.dtype.kind, frame.dtypes
         if kind == "U" and all(dtype == pl.String for dtype in types):
             longest: list[Any] = [series.str.len_chars().max() or 1 for series in frame]
@@ -340,7 +344,7 @@ class _RowsExit:
 
 
 def _enter_array(X: NDArray[Any]) -> tuple[pl.DataFrame, Exit]:
-    """A 2-D array: its columns are x0, x1, ..."""
+    """Enter a 2-D array: its columns are x0, x1, ..."""
     if isinstance(X, np.ma.MaskedArray):
         raise DataError("masked arrays are not supported: use NaN for missing values")
     if X.dtype.names is not None or X.dtype.kind in "VS":
@@ -365,7 +369,7 @@ def _enter_array(X: NDArray[Any]) -> tuple[pl.DataFrame, Exit]:
 
 
 def _inferred(name: str, values: NDArray[Any]) -> pl.Series:
-    """A column of objects, texts or time stamps as a Series of one type."""
+    """Return a column of objects, texts or time stamps as a Series of one type."""
     if values.dtype.kind in "mM":
         unit = np.datetime_data(values.dtype)[0]
         fine = unit if unit in ("D", "ms", "us", "ns") else "ms"
@@ -510,7 +514,7 @@ class _PandasExit:
         return table
 
     def _holds(self, series: pl.Series) -> bool:
-        """Whether a column has the type that it came with, and no null that this cannot hold."""
+        """Return whether a column has its original type, and no null that this type cannot hold."""
         dtype = self.dtypes.get(series.name)
         simple = isinstance(dtype, np.dtype) and dtype.kind in "biu"
         same = self.types.get(series.name) == series.dtype
@@ -581,8 +585,8 @@ def _from_categorical(name: str, series: Any) -> pl.Series:
     words = [str(category) for category in series.dtype.categories]
     if len(set(words)) < len(words):
         raise DataError(
-            f"column '{name}' has categories that differ in type but read alike: "
-            "convert the column to text first"
+            f"column '{name}' has categories that differ in type but look alike as text: convert "
+            "the column to text first"
         )
     codes = series.cat.codes.to_numpy().astype(np.int64)
     domain = pl.Series(name, words, dtype=pl.String)
@@ -621,7 +625,9 @@ def _ticks(series: Any, empty: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _zone(zone: Any) -> str | None:
-    """The zone's name if polars knows it; fixed offsets become UTC, the way back restores them."""
+    """Return the zone's name if polars knows it; fixed offsets become UTC, the way back restores
+    them.
+    """
     from zoneinfo import available_timezones
 
     if zone is None:
@@ -648,13 +654,13 @@ def _from_objects(name: str, series: Any) -> pl.Series:
 
 
 def _some_with_a_zone(values: list[Any]) -> bool:
-    """Whether some points in time have a time zone and others have none."""
+    """Return whether some points in time have a time zone and others have none."""
     times = [value for value in values if isinstance(value, datetime.datetime)]
     return len({value.tzinfo is None for value in times}) > 1
 
 
 def _null_of(found: Any) -> Any:
-    """The word for missing that a column of objects uses."""
+    """Return the word for missing that a column of objects uses."""
     import pandas as pd
 
     known = found is None or found is pd.NA or found is pd.NaT
@@ -663,8 +669,9 @@ def _null_of(found: Any) -> Any:
 
 def _mixture(name: str) -> DataError:
     return DataError(
-        f"column '{name}' mixes values of several types, or holds some that no type of 64 bits or "
-        "text does: each column's argument must be a string, a number, a date or missing"
+        f"column '{name}' mixes values of several types, or holds values that neither a 64-bit "
+        "type nor text can hold: each column's argument must be a string, a number, a date or "
+        "missing"
     )
 
 
@@ -699,7 +706,7 @@ def _to_times(series: pl.Series, dtype: Any) -> Any:
 
 
 def _natural_pandas(series: pl.Series) -> Any:
-    """A column as pandas likes it; no pyarrow needed."""
+    """Return a column as pandas likes it; no pyarrow needed."""
     import pandas as pd
 
     if series.dtype == pl.String or isinstance(series.dtype, pl.Categorical | pl.Enum):

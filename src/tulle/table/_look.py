@@ -71,13 +71,13 @@ class Look:
 
     @property
     def written_otherwise(self) -> bool:
-        """Whether numbers or dates are written as text, or dates as whole numbers."""
+        """Return whether numbers or dates are written as text, or dates as whole numbers."""
         read = self.numbers is not None or self.times is not None
         return read and (self.texts is not None or bool(self.date_formats))
 
     @property
     def whole(self) -> bool:
-        """Whether all numbers are whole and exact."""
+        """Return whether all numbers are whole and exact."""
         if self.numbers is None:
             return False
         if self.numbers.dtype.is_integer():
@@ -129,13 +129,13 @@ def _read_column(series: pl.Series, k: int, people: pl.Series | None) -> Look:
 
 
 def _is_beyond(series: pl.Series) -> bool:
-    """Whether whole numbers are too large to be exact as floating point."""
+    """Return whether whole numbers are too large to be exact as floating point."""
     bounds = [int(bound) for bound in (series.min(), series.max()) if bound is not None]  # type: ignore[arg-type]
     return any(abs(bound) >= _EXACT for bound in bounds)
 
 
 def held_by(values: pl.Series, people: pl.Series | None) -> pl.DataFrame:
-    """Count rows and people of each value, the commonest first."""
+    """Count rows and people of each value, the most common first."""
     person = pl.Series(np.arange(len(values))) if people is None else people
     table = pl.DataFrame({"value": values, "person": person}).drop_nulls("value")
     counted = table.group_by("value").agg(

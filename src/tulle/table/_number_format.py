@@ -54,13 +54,13 @@ class NumberFormat:
 
     @property
     def plain(self) -> bool:
-        """Whether a machine would write numbers so."""
+        """Return whether a machine would write numbers this way."""
         bare = not (self.prefix or self.suffix or self.thousands)
         return bare and self.decimal == "." and self.negative == "-1"
 
     @property
     def says(self) -> str:
-        """What the form looks like, in words."""
+        """Describe the format in words."""
         mark = f"{self.prefix}{self.suffix}".strip()
         parts = ["per cent"] if mark == "%" else [f"'{mark}'"] if mark else []
         if self.thousands:
@@ -71,7 +71,9 @@ class NumberFormat:
 
     @property
     def example(self) -> str:
-        """A number in this form, for a policy; ``*`` stands for as many digits as needed."""
+        """Return a number in this format, for a policy; ``*`` stands for as many digits as
+        needed.
+        """
         digits = 2 if self.decimals is None else self.decimals
         value = 1234567 + round(0.891234567891, digits)
         shown = replace(self, decimals=digits)._text(value if self.negative == "-1" else -value)
@@ -162,12 +164,12 @@ class NumberReading:
 
     @property
     def format(self) -> NumberFormat:
-        """The form to write numbers back in: the commonest."""
+        """Return the format to write numbers back in: the most common one."""
         return self.formats[0][0]
 
     @property
     def other_forms(self) -> int:
-        """How many texts are written in another form than the commonest."""
+        """Count the texts written in another format than the most common one."""
         return sum(count for _, count in self.formats[1:])
 
 
@@ -273,7 +275,7 @@ def _separators_of(
 
 
 def _is_grouped(bodies: pl.Series, thousands: str) -> bool:
-    """Whether a separator parts thousands and not decimals: ``1.360`` next to ``980``.
+    """Return whether a separator separates thousands and not decimals: ``1.360`` next to ``980``.
 
     Decimals are seldom three all through, and numbers without any seldom stay below 1000.
     """

@@ -43,7 +43,9 @@ _DAY = 86_400
 
 
 def tick_sizes(dtype: Any) -> list[int]:
-    """Days, hours, minutes, seconds ... in the physical unit of a polars type, coarsest first."""
+    """Return days, hours, minutes, seconds ... in the physical unit of a polars type, coarsest
+    first.
+    """
     if dtype == pl.Date:
         return [1]
     second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(dtype, "time_unit", None) or "ns"]
@@ -52,14 +54,14 @@ def tick_sizes(dtype: Any) -> list[int]:
 
 
 def mean_of(values: Floats) -> float:
-    """The mean, also of numbers whose sum would overflow."""
+    """Return the mean, also of numbers whose sum would overflow."""
     largest = float(np.abs(values).max())
     mean = float(np.mean(values / largest) * largest) if largest > 1e290 else float(values.mean())
     return min(max(mean, float(values.min())), float(values.max()))
 
 
 def spread_of(values: Floats) -> float:
-    """The population standard deviation; 0 only where all values are alike."""
+    """Return the population standard deviation; 0 only where all values are equal."""
     if not len(values) or values.min() == values.max():
         return 0.0
     largest = float(np.abs(values).max())
@@ -69,7 +71,7 @@ def spread_of(values: Floats) -> float:
 
 
 def decimals_of(values: Floats, dtype: Any) -> int | None:
-    """The number of decimals that every value has at most, or None for floats as they come."""
+    """Return the number of decimals that no value exceeds, or None for floats as they come."""
     scale = getattr(dtype, "scale", None)
     if scale is not None:
         return int(scale)
@@ -92,7 +94,7 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
 
 
 def only_two(present: Floats) -> tuple[float, float] | None:
-    """The smallest and the largest value, if these two are all that there are."""
+    """Return the smallest and the largest value, if these two are all that there are."""
     low, high = float(present.min(initial=np.inf)), float(present.max(initial=-np.inf))
     if low >= high or not ((present == low) | (present == high)).all():
         return None
@@ -100,7 +102,7 @@ def only_two(present: Floats) -> tuple[float, float] | None:
 
 
 def present_of(block: Floats) -> Floats:
-    """The values of the records that have one, from the dimensions of a column."""
+    """Return the values of the records that have one, from the dimensions of a column."""
     return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
 
 
@@ -258,7 +260,9 @@ class NumberCodec:
     # -- from values to numbers ----------------------------------------------------------------
 
     def _read(self, series: pl.Series) -> tuple[Floats, NDArray[np.int8], list[Problem]]:
-        """Values as floats, the state of each record, and what is wrong with which records."""
+        """Return values as floats, the state of each record, and which records are wrong and
+        why.
+        """
         states = np.zeros(len(series), dtype=np.int8)
         if series.null_count():
             states[is_missing(series)] = _NULL
@@ -279,7 +283,7 @@ class NumberCodec:
         return values, states, problems + self._outside(values, states)
 
     def _reads(self, dtype: pl.DataType) -> bool:
-        """Whether values of this type are of the column's kind."""
+        """Return whether values of this type are of the column's kind."""
         if dtype == pl.Null:
             return True
         if self.kind is not Kind.DATETIME:
@@ -287,14 +291,14 @@ class NumberCodec:
         return family_of(dtype) == family_of(self.dtype) and _zone(dtype) == _zone(self.dtype)
 
     def _not_finite(self, values: Floats, states: NDArray[np.int8]) -> list[Problem]:
-        """Marks what is not a number, and finds what is infinite."""
+        """Mark what is not a number, and find what is infinite."""
         finite = np.isfinite(values)
         if finite.all():
             return []
         infinite = np.isinf(values)
         states[~finite & ~infinite] = _NAN
         reason = f"column '{self.name}' is infinite"
-        remedy = "make these values missing, or replace them by finite ones"
+        remedy = "make these values missing, or replace them with finite ones"
         return [Problem(infinite, reason, remedy)] if infinite.any() else []
 
     def _inexact(self, rows: NDArray[np.bool_], what: str) -> list[Problem]:
@@ -313,7 +317,9 @@ class NumberCodec:
         return [Problem(rows, reason, "widen the bounds or correct the data")] if rows.any() else []
 
     def _unseen(self, states: NDArray[np.int8]) -> list[Problem]:
-        """Records that are missing where nobody was; one known way of being missing is enough."""
+        """Find missing values where none was missing in fitting; one known way of being
+        missing is enough.
+        """
         rows = (states != _PRESENT) if not self.extra else np.zeros(0, dtype=bool)
         return [never_missing(self, rows)] if rows.any() else []
 
@@ -351,7 +357,7 @@ class NumberCodec:
         self._share_weight(float(np.sqrt(variances[0])), float(variances[1:].sum()))
 
     def _share_weight(self, spread: float, indicators: float) -> None:
-        """Value and indicators share the weight: a missing value is one deviation away."""
+        """Share the weight between value and indicators: a missing value is one deviation away."""
         total = float(spread > 0) + indicators
         unit = np.sqrt(total) / self.weight if total > 0 else 1.0
         value = spread * unit if spread * unit > 0 else 1.0
@@ -362,7 +368,9 @@ class NumberCodec:
     def _snapped(
         self, values: Floats, states: NDArray[Any] | None, grouped: Grouped | None, snap: bool
     ) -> Floats:
-        """Within the range, which keeps the groups' means where it can, and of the precision."""
+        """Snap values to the range, keeping the groups' means where it can, and to the
+        precision.
+        """
         if self.kind is Kind.DECIMAL and not snap:
             return values
         low, high = self.low, self.high
@@ -381,7 +389,7 @@ class NumberCodec:
     def _rounded(
         self, values: Floats, means: Floats, grouped: Grouped | None, low: float, high: float
     ) -> Floats:
-        """Values that may occur, of records that have one."""
+        """Return values that may occur, for records that have one."""
         if self.pair is not None:
             return one_of_two(values, means, grouped, *self.pair)
         if grouped is not None:
@@ -410,7 +418,7 @@ class NumberCodec:
         return series.cast(self._holding())
 
     def _holding(self) -> Any:
-        """The type of the column, wider if later records do not fit it: a stream's begin."""
+        """Return the type of the column, wider if later records do not fit it: a stream's begin."""
         if self.kind is not Kind.INTEGER:
             return self.dtype
         limits = np.iinfo(str(self.dtype).lower())
@@ -468,13 +476,13 @@ def _zone(dtype: Any) -> str | None:
 
 
 def _coarsest(observed: list[NumberCodec]) -> int | None:
-    """The decimals that hold the values of all parts."""
+    """Return the decimals that hold the values of all parts."""
     decimals = [codec.decimals for codec in observed]
     return None if None in decimals else max(places for places in decimals if places is not None)
 
 
 def _moved(value: float, codec: NumberCodec, joined: NumberCodec) -> float:
-    """A value in the units of the whole: ticks since its start."""
+    """Return a value in the units of the whole: ticks since its start."""
     return value * (codec.tick / joined.tick) + (codec.origin - joined.origin) / joined.tick
 
 

@@ -78,7 +78,7 @@ def _rank(series: pl.Series) -> float:
 
 
 def _are_balanced(present: pl.Series, different: int) -> bool:
-    """Whether ten or more values have about as many rows each, as people in a trial do."""
+    """Return whether ten or more values have about as many rows each, as people in a trial do."""
     most = present.alias("v").value_counts(name="n")["n"].max()
     return different >= 10 and int(most) <= 3 * len(present) / different  # type: ignore[arg-type]
 
@@ -96,7 +96,7 @@ def _can_name(series: pl.Series) -> bool:
 
 
 def _looks_like_codes(present: pl.Series) -> bool:
-    """Whether values are whole numbers or short texts with digits."""
+    """Return whether values are whole numbers or short texts with digits."""
     if present.dtype.is_integer():
         return True
     text = present.cast(pl.String).head(2000)
@@ -113,7 +113,7 @@ def _reason(series: pl.Series) -> str:
 
 
 def _may_be_unnamed(series: pl.Series) -> bool:
-    """Whether values repeat as people with several rows do: often, and all about equally."""
+    """Return whether values repeat as people with several rows do: often, and all about equally."""
     if not _can_name(series):
         return False
     known = topics_of(series.name).keys() - {"record"}
@@ -130,7 +130,9 @@ def _may_be_unnamed(series: pl.Series) -> bool:
 
 
 def _sparse(present: pl.Series) -> bool:
-    """Whether whole numbers are far apart; measurements that repeat so often lie close by."""
+    """Return whether whole numbers are far apart; measurements that repeat so often lie close
+    by.
+    """
     if not present.dtype.is_integer():
         return True
     different = present.unique().sort().to_numpy()

@@ -1,6 +1,6 @@
 """What whole numbers are: numbers given to records, measurements, counts, answers or codes.
 
-The names of columns help, but most is told by the numbers themselves. Numbers that were *given*
+The names of columns help, but the numbers themselves say most. Numbers that were *given*
 to people or records do not repeat where numbers that were *measured* would.
 """
 
@@ -72,7 +72,7 @@ class Whole:
 
     @property
     def running(self) -> bool:
-        """Whether these are all numbers from the first to the last."""
+        """Return whether these are all numbers from the first to the last."""
         first, last = int(self.different[0]), int(self.different[-1])
         return len(self.different) == self.rows == last - first + 1
 
@@ -112,7 +112,9 @@ def nature_of(whole: Whole) -> tuple[Nature, str]:
 
 
 def is_wandering(values: Ints) -> bool:
-    """Whether numbers in the order of the rows go up and down in small steps: a time series."""
+    """Return whether numbers in the order of the rows go up and down in small steps: a time
+    series.
+    """
     if len(values) < _ENOUGH:
         return False
     steps = np.diff(values).astype(float)
@@ -159,7 +161,9 @@ def _without_none(whole: Whole) -> Whole | None:
 
 
 def _repeat_like_people(whole: Whole) -> bool:
-    """Whether numbers repeat more often than in a measurement, all alike, and not for roundness."""
+    """Return whether numbers repeat more often than in a measurement, all alike, and not because
+    they are round.
+    """
     rows, different = whole.rows, len(whole.different)
     if (
         different <= _MANY
@@ -173,7 +177,9 @@ def _repeat_like_people(whole: Whole) -> bool:
 
 
 def _are_numbered_from_one(whole: Whole) -> bool:
-    """Whether hundreds of numbers begin at 0 or 1 and are spread evenly: people or things."""
+    """Return whether hundreds of numbers begin at 0 or 1 and are spread evenly: people or
+    things.
+    """
     values = whole.different
     if len(values) <= _DAYS or whole.rows > _ROWS * len(values) or values[0] not in (0, 1):
         return False
@@ -185,7 +191,9 @@ def _are_numbered_from_one(whole: Whole) -> bool:
 
 
 def _looks_measured(whole: Whole) -> bool:
-    """Whether numbers are rounded, negative, skewed or heaped in the middle: not given out."""
+    """Return whether numbers are rounded, negative, skewed or heaped in the middle: not
+    assigned.
+    """
     values = whole.different
     if values[0] < 0:
         return True
@@ -204,7 +212,9 @@ def _looks_measured(whole: Whole) -> bool:
 
 
 def _has_blocks(place: NDArray[np.float64]) -> bool:
-    """Whether wide gaps part the numbers in the middle, measured by the steps around each gap."""
+    """Return whether wide gaps separate the numbers in the middle, measured by the steps around
+    each gap.
+    """
     values = np.unique(place)
     steps = np.diff(values)
     if len(steps) < 4 * _AROUND:
@@ -217,7 +227,9 @@ def _has_blocks(place: NDArray[np.float64]) -> bool:
 
 
 def _is_smooth(place: NDArray[np.float64]) -> bool:
-    """Whether the density falls off from one peak; numbers given in blocks have several."""
+    """Return whether the density falls off from one peak; numbers assigned in blocks have
+    several.
+    """
     edges = np.quantile(place, np.linspace(0.02, 0.98, 9))
     width = np.maximum(np.diff(edges), 1e-12)
     density = 1 / width
@@ -250,14 +262,16 @@ def _nature_of_few(whole: Whole) -> tuple[Nature, str]:
 
 
 def _are_years(whole: Whole) -> bool:
-    """Whether numbers are a few years of our time, most of them next to each other."""
+    """Return whether numbers are a few years of our time, most of them next to each other."""
     first, last = int(whole.different[0]), int(whole.different[-1])
     repeated = whole.rows >= 3 * len(whole.different)
     return first >= 1900 and last <= 2100 and repeated and last - first < 2 * len(whole.different)
 
 
 def _is_falling(values: Ints, counts: Ints) -> bool:
-    """Whether frequencies fall from the first values on, from 0 or to hardly any at the end."""
+    """Return whether frequencies fall from the first values on, from 0 or to hardly any at the
+    end.
+    """
     early = int(np.argmax(counts)) <= len(values) // 3
     return early and bool(values[0] == 0 or counts[-1] < _TAIL * counts.max())
 
@@ -279,7 +293,9 @@ def _peaks(counts: Ints, rows: int) -> int:
 
 
 def _are_codes(whole: Whole) -> bool:
-    """Whether many numbers are codes: hardly any of the possible ones, at irregular rates."""
+    """Return whether many numbers are codes: hardly any of the possible ones, at irregular
+    rates.
+    """
     values, counts = whole.different, whole.counts
     step = int(np.gcd.reduce(np.diff(values)))
     possible = (values[-1] - values[0]) / step + 1
@@ -292,7 +308,7 @@ def _are_codes(whole: Whole) -> bool:
 
 
 def _is_rough(counts: Ints) -> bool:
-    """Whether the frequencies of neighbours have little to do with each other."""
+    """Return whether the frequencies of neighbouring values have little to do with each other."""
     ranks = np.unique(counts, return_inverse=True)[1].astype(float)
     if np.ptp(ranks[:-1]) == 0 or np.ptp(ranks[1:]) == 0:
         return False
@@ -300,7 +316,7 @@ def _is_rough(counts: Ints) -> bool:
 
 
 def _is_list(whole: Whole) -> bool:
-    """Whether numbers up to 30 or so are the places of a list: frequencies go up and down.
+    """Return whether numbers up to 30 or so are positions in a list: frequencies go up and down.
 
     Round numbers are left out: people like to answer 10 and 20.
     """

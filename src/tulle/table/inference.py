@@ -2,7 +2,7 @@
 
 A guess is for a person to check: ``tulle inspect`` writes it into a policy that can be edited.
 Where a column may name people and nothing decides it, the guess asks for a decision, and nothing
-is released before somebody has written it down.
+is released before someone has written it down.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Guess:
     unread : int
         How many texts among numbers or dates were not understood.
     needs_decision : bool
-        Whether nothing may be released before somebody states a role.
+        Whether nothing may be released before someone states a role.
     """
 
     column: Column
@@ -86,7 +86,7 @@ class Guess:
 
     @property
     def action(self) -> str:
-        """What will become of the column."""
+        """Return what will become of the column."""
         return _DECIDE if self.needs_decision else _ACTIONS[self.column.role]
 
 
@@ -154,7 +154,9 @@ def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
 
 
 def is_opaque(dtype: pl.DataType) -> bool:
-    """Whether cells are not single values: lists, objects, bytes. They are never released."""
+    """Return whether cells are not single values but lists, objects or bytes, which are never
+    released.
+    """
     return dtype.is_nested() or dtype in (pl.Binary, pl.Object)
 
 
@@ -400,7 +402,7 @@ def _tells_apart(look: Look, kind: Kind) -> _Found | None:
 
 
 def _are_years(look: Look, values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
-    """Whether numbers are years, or time stamps in a column named so."""
+    """Return whether numbers are years, or time stamps in a column named so."""
     timed = bool(look.topics.keys() & {"date", "birth"})
     years = bool(values.min() >= 1500 and values.max() <= 2100)
     return timed and (years or bool(values.min() >= 10**8))
@@ -523,7 +525,7 @@ def _with_references(frame: pl.DataFrame, guesses: list[Guess]) -> list[Guess]:
 
 
 def _is_far_apart(key: pl.Series) -> bool:
-    """Whether identifiers are so far apart that measurements do not hit them by chance."""
+    """Return whether identifiers are so far apart that measurements do not hit them by chance."""
     if not key.dtype.is_integer():
         return key.dtype == pl.String
     return int(key.max()) - int(key.min()) >= _FAR * len(key)  # type: ignore[arg-type]
@@ -560,6 +562,6 @@ def _with_target(guesses: list[Guess], frame: pl.DataFrame) -> list[Guess]:
 
 
 def _can_be_target(guess: Guess) -> bool:
-    """Whether a column that names classes has several, and records of each."""
+    """Return whether a column that names classes has several, and records of each."""
     several = 2 <= guess.distinct <= min(_FEW, guess.records / 2)
     return several and guess.column.role in (Role.QUASI, Role.SENSITIVE)

@@ -145,14 +145,16 @@ class Policy:
         for name in known:
             if name not in there:
                 hint = nearest_name(name, there)
-                raise PolicyError(f"the policy names column '{name}', not in the table: {hint}")
+                raise PolicyError(
+                    f"the policy names column '{name}', which is not in the table: {hint}"
+                )
         unknown = [name for name in there if name not in known]
         if unknown:
             shown = ", ".join(f"'{name}'" for name in unknown[:5])
             more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
             raise PolicyError(
-                f"the policy says nothing of column {shown}{more}: add it (role = "
-                '"ignored" leaves it out), or run `tulle inspect` again'
+                f'the policy says nothing about column {shown}{more}: add it (role = "ignored" '
+                "leaves it out), or run `tulle inspect` again"
             )
         return [known[name] for name in there]
 
@@ -188,7 +190,7 @@ def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise PolicyError(f"{path}: there is no such policy") from None
+        raise PolicyError(f"{path}: no such policy file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path}: cannot be read as text ({type(error).__name__})") from None
     try:
@@ -201,7 +203,7 @@ def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None
 
 
 def parse_policy(text: str) -> Policy:
-    """A policy from TOML."""
+    """Parse a policy from TOML."""
     try:
         entries = tomllib.loads(text)
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
@@ -252,7 +254,7 @@ def _column(name: str, entry: Any) -> Column:
 def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any], Word]) -> Word:
     allowed = [str(word) for word in words]  # type: ignore[attr-defined]
     if option not in entry:
-        raise PolicyError(f"the column '{name}' has no {option}: one of {', '.join(allowed)}")
+        raise PolicyError(f"the column '{name}' needs a {option}: one of {', '.join(allowed)}")
     value = entry[option]
     if value not in allowed:
         hint = nearest_name(str(value), allowed)
@@ -281,13 +283,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _explained(message: str, text: str) -> str:
-    """What a TOML error means in a policy."""
+    """Explain what a TOML error means in a policy."""
     found = re.search(r"at line (\d+)", message)
     number = int(found.group(1)) if found else 0
     lines = text.splitlines()
     line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
     if "Cannot declare" in message and line.startswith("["):
-        return f"line {number}: the section {line.partition('#')[0].strip()} is there twice"
+        return f"line {number}: the section {line.partition('#')[0].strip()} appears twice"
     if "Cannot overwrite" in message and "=" in line:
         return f"line {number}: '{line.partition('=')[0].strip()}' is given twice"
     return f"not valid TOML: {message}"
@@ -314,7 +316,7 @@ _HEAD = """\
 
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
-    """A policy as TOML, the reasons as comments."""
+    """Return a policy as TOML, the reasons as comments."""
     parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
     for column in policy.columns:
         lines = [f"[columns.{_key(column.name)}]"]
@@ -375,7 +377,7 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value in TOML."""
+    """Return a value in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -66,7 +66,7 @@ class Role(StrEnum):
 
     @property
     def released(self) -> bool:
-        """Whether columns of this role are in a release. Levels are obeyed, not released."""
+        """Return whether columns of this role are in a release. Levels are obeyed, not released."""
         return self not in (Role.IDENTIFIER, Role.PERSON, Role.LEVEL, Role.IGNORED)
 
 
@@ -218,12 +218,12 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """The names of all columns, in order."""
+        """Return the names of all columns, in order."""
         return list(self._columns)
 
     @property
     def released(self) -> list[str]:
-        """The names of the columns that are in a release."""
+        """Return the names of the columns that are in a release."""
         return [column.name for column in self if column.role.released]
 
     def named(self, *roles: Role) -> list[str]:
@@ -271,7 +271,7 @@ class Schema:
         if not isinstance(weights, Mapping):
             if len(weights) != len(self):
                 raise ParameterError(
-                    f"'weights' has {len(weights)} entries, the table {len(self)} columns"
+                    f"'weights' has {len(weights)} entries, but the table has {len(self)} columns"
                 )
             weights = dict(zip(self.names, weights))
         for name in weights:

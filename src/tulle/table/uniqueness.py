@@ -1,6 +1,6 @@
 """Which combinations of columns single people out.
 
-A record that no other equals in some columns is found by whoever knows these columns of it.
+A record that no other equals in some columns is found by anyone who knows these columns of it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def singling_out(
 def _candidates(
     order: list[str], largest: int, found: dict[frozenset[str], Combination]
 ) -> Iterator[tuple[str, ...]]:
-    """Combinations, small ones first, without those that a part of them has settled."""
+    """Yield combinations, small ones first, without those that a part of them has settled."""
     for size in range(1, largest + 1):
         for some in combinations(order, size):
             if all(part.share < _SETTLED for part in _parts(some, found)):
@@ -122,7 +122,7 @@ def _tells_more(one: Combination, found: dict[frozenset[str], Combination]) -> b
 
 
 def _codes(series: pl.Series) -> tuple[Ints, int]:
-    """Each value as a number from 0; missing is a value like another."""
+    """Return each value as a number from 0; missing counts as a value."""
     ranks = series.rank("dense").fill_null(0).to_numpy().astype(np.int64)
     return ranks, int(ranks.max(initial=0)) + 1
 
@@ -135,7 +135,7 @@ def _combination(
 
 
 def _unique(coded: list[tuple[Ints, int]], records: int) -> int:
-    """How many records have codes that no other record has."""
+    """Count the records whose codes no other record has."""
     keys, space = coded[0]
     for codes, width in coded[1:]:
         if space > 2**62 // width:

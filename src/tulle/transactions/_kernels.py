@@ -11,14 +11,14 @@ from tulle._jit import kernel
 
 @kernel
 def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
-    """Fills values and the number of values at each line's end.
+    """Fill in the values and the number of values at each line's end.
 
-    Gives back (values, lines, empty lines, tokens that are no number, negative ones, numbers
+    Returns (values, lines, empty lines, tokens that are not numbers, negative ones, numbers
     above the limit).
     """
     count, lines, empty, wrong, negative, huge = 0, 0, 0, 0, 0, 0
     at_line_start = 0
-    value, state = 0, 0  # state: 0 between tokens, 1 digits, 2 a token that is no number
+    value, state = 0, 0  # state: 0 between tokens, 1 digits, 2 a token that is not a number
     for place in range(len(data) + 1):
         byte = data[place] if place < len(data) else 10
         if byte >= 48 and byte <= 57:
@@ -52,7 +52,7 @@ def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
 
 @kernel
 def format_numbers(indptr: Any, items: Any, names: Any, out: Any) -> int:
-    """Writes lines of decimal numbers; gives back the number of bytes."""
+    """Write lines of decimal numbers; return the number of bytes."""
     place = 0
     digits = np.empty(20, dtype=np.uint8)
     for row in range(len(indptr) - 1):

@@ -155,22 +155,22 @@ class Transactions:
 
     @property
     def lengths(self) -> Rows:
-        """Number of items in each basket."""
+        """Return the number of items in each basket."""
         return np.diff(self.indptr)
 
     @property
     def n_filled(self) -> int:
-        """Number of baskets that hold anything."""
+        """Return the number of baskets that are not empty."""
         return int(np.count_nonzero(self.lengths))
 
     @cached_property
     def counts(self) -> Rows:
-        """Number of baskets that hold each item."""
+        """Return the number of baskets that hold each item."""
         return np.bincount(self.items, minlength=len(self.names))
 
     @cached_property
     def row_of(self) -> Rows:
-        """The row of each stored cell."""
+        """Return the row of each stored cell."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
 
     @cached_property
@@ -230,7 +230,7 @@ class Transactions:
 
     @cached_property
     def index(self) -> dict[Any, int]:
-        """Code of each name."""
+        """Return the code of each name."""
         return {name: code for code, name in enumerate(self.names.tolist())}
 
     def is_part_of(self, others: Transactions) -> bool:
@@ -339,7 +339,7 @@ def _sorted_sets(indptr: Rows, items: Codes, width: int) -> tuple[Rows, Codes]:
 
 
 def _among(values: Rows, others: Rows) -> Flags:
-    """Which of some sorted values occur among other sorted values."""
+    """Return which of some sorted values occur among other sorted values."""
     if len(others) == 0:
         return np.zeros(len(values), dtype=bool)
     places = np.minimum(np.searchsorted(others, values), len(others) - 1)

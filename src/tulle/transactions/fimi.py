@@ -1,6 +1,6 @@
 """FIMI files: one basket a line, item numbers (or words) between blanks, perhaps gzipped.
 
-Words are taken if the first token of the file is no number. In files of blocked releases an
+Words are taken if the first token of the file is not a number. In files of blocked releases an
 item that ends with ``?`` is one of which the file does not say whether the basket holds it.
 """
 
@@ -67,7 +67,7 @@ def read_fimi(path: str | os.PathLike[str]) -> Transactions:
         data = file.read()
     name = Path(path).name
     if not data.strip():
-        raise DataError(f"{name} holds no basket: the file is empty")
+        raise DataError(f"{name} contains no baskets: the file is empty")
     if _starts_with_word(data):
         return _read_words(data, name)
     parsed = _parse(data)
@@ -76,7 +76,7 @@ def read_fimi(path: str | os.PathLike[str]) -> Transactions:
 
 
 def fimi_blocks(path: str | os.PathLike[str], size: int) -> Iterator[Transactions]:
-    """The baskets of a FIMI file of numbers, ``size`` at a time, in bounded memory."""
+    """Yield the baskets of a FIMI file of numbers, ``size`` at a time, in bounded memory."""
     name = Path(path).name
     values = np.empty(0, dtype=np.int64)
     lengths = np.empty(0, dtype=np.int64)
@@ -95,7 +95,7 @@ def fimi_blocks(path: str | os.PathLike[str], size: int) -> Iterator[Transaction
                 yield _numbered(values[:cut], np.concatenate(([0], np.cumsum(lengths[:size]))))
                 values, lengths = values[cut:], lengths[size:]
     if seen == 0:
-        raise DataError(f"{name} holds no basket: the file is empty")
+        raise DataError(f"{name} contains no baskets: the file is empty")
     if len(lengths):
         yield _numbered(values, np.concatenate(([0], np.cumsum(lengths))))
 
@@ -135,32 +135,40 @@ def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
 
 
 def refuse_unwritable_names(baskets: Transactions) -> None:
-    """A FIMI line cannot hold names with blanks in them, nor numbers that are none of items."""
+    """Refuse names with blanks in them, and numbers that are not items, which a FIMI line cannot
+    hold.
+    """
     if baskets.names.dtype.kind in "iu":
         wrong = np.count_nonzero((baskets.names < 0) | (baskets.names > LARGEST_ITEM))
         if wrong:
             raise DataError(
                 f"{wrong} item numbers are negative or above {LARGEST_ITEM}: a FIMI file cannot "
-                "carry them; write a table (.csv or .parquet) instead"
+                "hold them; write a table (.csv or .parquet) instead"
             )
         return
     texts = [str(name) for name in baskets.names.tolist()]
     numbers = {int(text) for text in texts if text.isdecimal()}
     if len(numbers) < sum(text.isdecimal() for text in texts):
-        raise DataError("item names such as 7 and 07 are one number in a FIMI file: write a table")
+        raise DataError(
+            "item names such as 7 and 07 are the same number in a FIMI file: write a table"
+        )
     odd = sum(len(text.split()) != 1 for text in texts)
     if odd:
         raise DataError(
-            f"{odd} item names are empty or hold blanks: a FIMI file cannot carry them; "
-            "write a table (.csv or .parquet) instead"
+            f"{odd} item names are empty or contain blanks: a FIMI file cannot hold them; write a "
+            "table (.csv or .parquet) instead"
         )
 
 
 def refuse_marks_in_names(baskets: Transactions) -> None:
-    """A name that ends with the mark of an open cell could not be told from one."""
+    """Refuse a name that ends with the mark of a blocked cell, from which it could not be
+    distinguished.
+    """
     odd = sum(str(name).endswith("?") for name in baskets.names.tolist())
     if odd:
-        raise DataError(f"{odd} item names end with '?', the mark of open cells: rename the items")
+        raise DataError(
+            f"{odd} item names end with '?', the mark of blocked cells: rename the items"
+        )
 
 
 @contextmanager
@@ -176,18 +184,18 @@ def _open(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except FileNotFoundError:
         raise DataError(f"the file {path} does not exist") from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise DataError(f"{name} is a damaged or cut gzip file") from None
+        raise DataError(f"{name} is a damaged or truncated gzip file") from None
 
 
 def _after_mark(file: Any) -> Any:
-    """The file after its byte order mark, which would make a word of its first number."""
+    """Return the file after its byte order mark, which would turn its first number into a word."""
     if file.peek(3)[:3] == codecs.BOM_UTF8:
         file.read(3)
     return file
 
 
 def _pays(size: int) -> bool:
-    """Whether the kernels are worth their start, or are there already."""
+    """Return whether the kernels are worth their start-up time, or are loaded already."""
     return size > _SMALL or "tulle.transactions._kernels" in sys.modules
 
 
@@ -214,7 +222,10 @@ def _refuse_wrong(name: str, parsed: _Parsed) -> None:
         (parsed.empty, "lines are empty: remove them, a basket holds at least one item"),
         (parsed.negative, "item numbers are negative: number the items from 0"),
         (parsed.huge, f"item numbers are above {LARGEST_ITEM}: renumber the items"),
-        (parsed.wrong, "tokens are no item numbers: a FIMI file holds numbers between blanks"),
+        (
+            parsed.wrong,
+            "tokens are not item numbers: a FIMI file holds numbers separated by blanks",
+        ),
     )
     for count, complaint in complaints:
         if count:
@@ -245,7 +256,7 @@ def _parse(data: bytes) -> _Parsed:
 
 
 def _parse_small(data: bytes) -> _Parsed:
-    """The twin of the kernel."""
+    """Parse what the kernel parses, without compiling."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()

@@ -34,7 +34,7 @@ from tulle.table.schema import Schema
 # Records to train on and records held out, parted before anything is fitted. Scales come from the
 # training records alone; which categories there are, from all.
 
-_MANY_CLASSES = 50  # words beyond this are no classes
+_MANY_CLASSES = 50  # more words than this are not classes
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Split:
         seed: int,
         small: bool = False,
     ) -> Split:
-        """Parts the records; ``small``: classes of one record are none that a part could lack."""
+        """Split the records; ``small``: a part may lack classes of one record."""
         from sklearn.model_selection import train_test_split
 
         # a miner takes what a release holds, within public bounds or not
@@ -86,7 +86,9 @@ class Split:
         return cls(frame, exit, target, asked, *rows, encoder, matrix, labels)
 
     def training(self, k: int) -> tuple[Any, NDArray[Any], Ints | None]:
-        """The training records, their target, and their levels where groups have at least k."""
+        """Return the training records, their target, and their levels where groups have at least
+        k.
+        """
         levels = self.demands(k)
         return (
             self.exit.leave(self.frame[self.train]),
@@ -95,18 +97,18 @@ class Split:
         )
 
     def demands(self, k: int) -> Ints | None:
-        """The levels, of which none is below k; None where there are none."""
+        """Return the levels, of which none is below k; None where there are none."""
         return None if self.levels is None else np.maximum(self.levels, k)
 
 
 def values_of(y: Any) -> NDArray[Any]:
-    """A target as an array, whatever it came in."""
+    """Return a target as an array, whatever container it came in."""
     values = enter_column(y, "y")[0].to_numpy()
     return values if values.dtype.kind in "biufmM" else values.astype(object)
 
 
 def are_classes(y: Any) -> bool:
-    """Whether a target looks like labels; refuses what is neither labels nor numbers."""
+    """Return whether a target looks like labels; refuse what is neither labels nor numbers."""
     values = values_of(y)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise DataError(
@@ -124,7 +126,9 @@ def are_classes(y: Any) -> bool:
 
 
 def _strata(y: Any, records: int, small: bool) -> Ints:
-    """The class of each record; with ``small``, those of one record go with the largest class."""
+    """Return the class of each record; with ``small``, those of one record go with the largest
+    class.
+    """
     codes = read_labels(y, records).codes
     counts = np.bincount(codes)
     alone = counts < 2
@@ -137,7 +141,7 @@ def _strata(y: Any, records: int, small: bool) -> Ints:
 
 
 def _check_can_be_split(values: int, records: int, strata: Ints | None, test_size: float) -> None:
-    """Refuses before scikit-learn does, which would print the labels."""
+    """Refuse before scikit-learn does, which would print the labels."""
     if values != records:
         raise DataError(
             f"y has {values} entries, but X has {records} records: inconsistent numbers of samples"
@@ -166,7 +170,7 @@ class Trial:
 
 
 def baseline(split: Split, miner: Any, scorer: Callable[..., float]) -> float:
-    """The utility of a miner who gets the training records themselves."""
+    """Return the utility of a miner who gets the training records themselves."""
     from sklearn.base import clone
 
     model = clone(miner).fit(split.matrix[split.train], split.target[split.train])
@@ -181,7 +185,7 @@ def evaluate(
     scorer: Callable[..., float],
     rng: np.random.Generator,
 ) -> Trial:
-    """Condenses the training records, mines the release, measures privacy and risk."""
+    """Condense the training records, mine the release, and measure privacy and risk."""
     from sklearn.base import clone
 
     start = time.perf_counter()
@@ -205,7 +209,9 @@ def evaluate(
 def _shares(
     hits: NDArray[np.bool_], truth: NDArray[Any], labels: NDArray[Any]
 ) -> tuple[float, ...]:
-    """The share of each class that is predicted rightly; NaN where none of it was held out."""
+    """Return the share of each class that is predicted correctly; NaN where none of it was held
+    out.
+    """
     of_class = [hits[truth == label] for label in labels]
     return tuple(float(some.mean()) if len(some) else float("nan") for some in of_class)
 
@@ -213,7 +219,7 @@ def _shares(
 def _beside_nearest(
     split: Split, released: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Records beside the released record nearest to them: what can be told without groups.
+    """Pair records with the released record nearest to them: what can be known without groups.
 
     That is at most as far away as one of their own group, so that privacy is not overstated.
     """
@@ -225,7 +231,7 @@ def _beside_nearest(
 
 
 def _risk(split: Split, released: NDArray[np.float64], rng: np.random.Generator) -> float:
-    """How many more of the people in the data a linkage attack finds than of strangers."""
+    """Return how many more of the people in the data a linkage attack finds than of strangers."""
     scales = split.encoder.scales_
 
     def records(matrix: NDArray[np.float64]) -> Records:

@@ -39,7 +39,7 @@ Utilities = Callable[[Sequence[int]], list[float]]
 
 
 def rule_search(utilities: Utilities, low: int, high: int, gap: float) -> int:
-    """Halves the range on a logarithmic scale (papers/001, Figure 6).
+    """Halve the range on a logarithmic scale (papers/001, Figure 6).
 
     As long as utility falls by more than ``gap`` (a share of that at the lower end) between the
     ends, the upper end comes down to the geometric middle; else the lower end goes up to it, for
@@ -66,7 +66,7 @@ def rule_search(utilities: Utilities, low: int, high: int, gap: float) -> int:
 
 
 def grid_sizes(low: int, high: int, count: int) -> list[int]:
-    """``count`` sizes in equal ratios from ``low`` to ``high``, both ends among them.
+    """Return ``count`` sizes in equal ratios from ``low`` to ``high``, both ends among them.
 
     >>> grid_sizes(10, 1000, 3)
     [10, 100, 1000]
@@ -78,7 +78,8 @@ def grid_sizes(low: int, high: int, count: int) -> list[int]:
 
 
 def trade_off(sizes: Sequence[int], utilities: Sequence[float], gap: float) -> int:
-    """The largest size whose utility is within ``gap`` of the best: what a person would point at.
+    """Return the largest size whose utility is within ``gap`` of the best: what a person would
+    point at.
 
     >>> trade_off([10, 20, 40], [0.90, 0.89, 0.70], 0.05)
     20
@@ -115,7 +116,7 @@ class Limits:
         return self.max_risk is not None or self.min_accuracy_ratio is not None
 
     def excess(self, point: Point) -> float:
-        """By how much a point misses the limits; 0 inside."""
+        """Return by how much a point misses the limits; 0 inside."""
         risk = 0.0 if self.max_risk is None else _beyond(point.risk - self.max_risk)
         asked = self.min_accuracy_ratio
         return risk + (0.0 if asked is None else _beyond(asked - point.ratio))
@@ -130,14 +131,16 @@ class Limits:
 
 
 def _beyond(excess: float) -> float:
-    """What is beyond a limit; what could not be measured is beyond every limit."""
+    """Return what is beyond a limit; what could not be measured is beyond every limit."""
     return math.inf if math.isnan(excess) else max(0.0, excess)
 
 
 def choose(
     points: Sequence[Point], settled: int | None, gap: float, limits: Limits
 ) -> tuple[int, str]:
-    """The size and the reason. ``settled`` is where a strategy ended, None for a grid."""
+    """Choose the size and give the reason. ``settled`` is where a strategy ended, None for a
+    grid.
+    """
     if limits.given:
         return _inside(points, gap, limits)
     if len(points) == 1:
@@ -185,7 +188,7 @@ def _sentence(point: Point, why: str) -> str:
 
 
 def check_condenser(template: Any) -> None:
-    """Refuses what has no group size to search, or no release."""
+    """Refuse a condenser that has no group size to search, or no release."""
     wanted = ("fit", "sample", "get_params")
     if not all(hasattr(template, name) for name in wanted) or "k" not in template.get_params():
         raise ParameterError(
@@ -195,13 +198,13 @@ def check_condenser(template: Any) -> None:
 
 
 def columns_of(template: Any) -> Any:
-    """What the condenser knows of the columns."""
+    """Return what the condenser knows about the columns."""
     inner = getattr(template, "condenser", template)
     return getattr(inner, "columns", None)
 
 
 def with_columns(template: Any, columns: list[Column]) -> Any:
-    """The condenser, which then knows the column that holds the levels."""
+    """Return the condenser, which then knows the column that holds the levels."""
     if not isinstance(template, ClassCondenser):
         return clone(template).set_params(columns=columns)
     inner = Condenser() if template.condenser is None else clone(template.condenser)
@@ -236,7 +239,7 @@ class Trials:
         self.done: dict[int, list[Trial]] = {}
 
     def utilities(self, sizes: Sequence[int]) -> list[float]:
-        """The mean utility of each size, evaluated now unless it was before."""
+        """Return the mean utility of each size, evaluating those that are new."""
         from joblib import Parallel, delayed
 
         new = [size for size in dict.fromkeys(sizes) if size not in self.done]
@@ -245,7 +248,9 @@ class Trials:
         with progress.bar("Trying group sizes", len(tasks)) as advance:
             for trial, (size, _) in zip(run(delayed(self._trial)(*task) for task in tasks), tasks):
                 if not np.isfinite(trial.utility):
-                    raise DataError(f"the scorer gave {trial.utility} for k={size}, not a number")
+                    raise DataError(
+                        f"the scorer returned {trial.utility} for k={size}, not a number"
+                    )
                 self.done.setdefault(size, []).append(trial)
                 advance(1, note=f"k={size}")
         return [float(np.mean([t.utility for t in self.done[size]])) for size in sizes]
@@ -284,7 +289,7 @@ class Trials:
 
 
 def _kept(utility: float, baseline: float) -> float:
-    """The share of the original's utility that is left; of one below zero (an error), too.
+    """Return the share of the original's utility that is left, also of one below zero (an error).
 
     >>> _kept(0.9, 1.0), _kept(-1.1, -1.0)
     (0.9, 0.8999999999999999)
@@ -295,7 +300,7 @@ def _kept(utility: float, baseline: float) -> float:
 
 
 def default_miner(classes: bool) -> Any:
-    """One nearest neighbour on standardised columns, as in paper 001."""
+    """Return one nearest neighbour on standardised columns, as in paper 001."""
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -318,7 +323,7 @@ def as_scorer(scoring: Any, classes: bool) -> Callable[..., float]:
     name = "r2"
     if scoring is not None and scoring not in get_scorer_names():
         raise ParameterError(
-            f"'scoring' of GroupSizeSearch is no scorer of scikit-learn: "
+            "'scoring' of GroupSizeSearch is not a scikit-learn scorer: "
             f"{nearest_name(str(scoring), get_scorer_names())}"
         )
     found: Callable[..., float] = get_scorer(scoring or name)
@@ -332,7 +337,7 @@ def _balanced(model: Any, X: Any, y: Any) -> float:
 
 
 def check_miner(miner: Any) -> Any:
-    """A miner, if it can learn and predict."""
+    """Return a miner, if it can learn and predict."""
     if isinstance(miner, type) or not all(hasattr(miner, name) for name in ("fit", "predict")):
         raise ParameterError(
             "GroupSizeSearch: 'miner' must be a scikit-learn classifier or regressor, not a "
@@ -593,7 +598,7 @@ class GroupSizeSearch(BaseEstimator):
             )
 
     def _range(self, split: Split, template: Any, classes: bool) -> tuple[int, int, list[int]]:
-        """The smallest and largest size, and the class sizes, of the training records.
+        """Return the smallest and largest size, and the class sizes, of the training records.
 
         Classes that the condenser withholds or pools because they are small have no say.
         """
@@ -609,13 +614,13 @@ class GroupSizeSearch(BaseEstimator):
         if low > smallest or low > top:
             what = "the smallest class" if classes else "the table"
             raise DataError(
-                f"{what} has {smallest} training records, too few for groups of {low} and more: "
+                f"{what} has {smallest} training records, too few for groups of {low} or more: "
                 "lower min_group, or leave out or pool the small classes"
             )
         return low, min(top, smallest), counts
 
     def _run(self, trials: Trials, low: int, high: int, counts: list[int]) -> int | None:
-        """Evaluates sizes; gives the one that the strategy settles on, None for the grid."""
+        """Evaluate sizes; return the one that the strategy settles on, None for the grid."""
         if self.strategy == "gcd":
             settled = min(approximate_gcd(counts, low), high)
             trials.utilities([settled])
@@ -623,12 +628,12 @@ class GroupSizeSearch(BaseEstimator):
         if self.strategy == "rule":
             return rule_search(trials.utilities, low, high, self.accuracy_gap)
         if isinstance(self.sizes, Iterable):
-            low = low if self.min_group else 2  # whoever names sizes means them
+            low = low if self.min_group else 2  # sizes that are given are meant
             sizes = sorted({int(size) for size in self.sizes if low <= size <= high})
         else:
             sizes = grid_sizes(low, high, self.sizes)
         if not sizes:
-            raise DataError(f"none of the sizes is between {low} and {high}: give others")
+            raise DataError(f"none of the sizes is between {low} and {high}: choose others")
         trials.utilities(sizes)
         return None
 

@@ -1,1 +1,1 @@
-"""One file a command; the file's name is the command's name, and it defines ``command``."""
+"""One file per command; the file's name is the command's name, and it defines ``command``."""

@@ -15,14 +15,14 @@ _GATE = options.Share()
 @click.command()
 @click.argument("original")
 @click.argument("release")
-@click.option("--control", metavar="FILE", help="Records that were kept out of the release.")
+@click.option("--control", metavar="FILE", help="Records held out of the release.")
 @click.option(
     "--known",
     metavar="FILE",
-    help="A register that an intruder may hold: its people are looked up in the release.",
+    help="A register that an intruder may hold; its people are looked up in the release.",
 )
 @options.policy
-@click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
+@click.option("--target", metavar="COLUMN", help="The column that a miner wants to predict.")
 @click.option(
     "--output",
     "-o",
@@ -31,31 +31,38 @@ _GATE = options.Share()
     metavar="FILE",
     help="Report: .html, .json or .md.",
 )
-@click.option("--public", is_flag=True, help="The public edition: aggregates of at least k only.")
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Write the public edition: only aggregates of at least k records.",
+)
 @click.option(
     "--k",
     "-k",
     type=click.IntRange(2),
-    help="Minimum number of records behind a published aggregate.  [10]",
+    help="Minimum number of records behind any published aggregate.  [10]",
 )
 @click.option(
     "--attempts",
     type=click.IntRange(1),
-    help="People each attack is tried on; all records are searched.  [1000, fewer if large]",
+    help="Number of people to try each attack on; all records are searched.  [1000, fewer if "
+    "large]",
 )
-@click.option("--max-linkage", type=_GATE, help="Fail if linkage has a higher risk.")
-@click.option("--max-copies", type=_GATE, help="Fail if more people's records are in the release.")
+@click.option("--max-linkage", type=_GATE, help="Fail if the risk of linkage exceeds this.")
+@click.option("--max-copies", type=_GATE, help="Fail if more people's records are copied exactly.")
 @click.option(
-    "--max-inference", type=_GATE, help="Fail if inference of a secret has a higher risk."
+    "--max-inference", type=_GATE, help="Fail if the risk of attribute inference exceeds this."
 )
 @click.option(
-    "--max-membership", type=_GATE, help="Fail if membership inference has a higher risk."
+    "--max-membership", type=_GATE, help="Fail if the risk of membership inference exceeds this."
 )
-@click.option("--max-singling-out", type=_GATE, help="Fail if singling out has a higher risk.")
+@click.option(
+    "--max-singling-out", type=_GATE, help="Fail if the risk of singling out exceeds this."
+)
 @click.option(
     "--min-accuracy-ratio",
     type=float,
-    help="Fail if the score on the release, over that on the original, is lower.",
+    help="Fail if the score ratio (trained on release / on original) is below this.",
 )
 @click.option(
     "--preset",
@@ -69,14 +76,14 @@ _GATE = options.Share()
 def command(original: str, release: str, as_json: bool, public: bool, **arguments: Any) -> None:
     """Measure what RELEASE lost of ORIGINAL, and attack it.
 
-    A --max gate looks at the risk: how much more often the attack succeeds than on the control,
-    or than by guessing if there is none. Exit code 1 if a gate fails, or if RELEASE is not what
-    its manifest says; the report is written all the same.
+    A --max gate limits the risk: how much more often the attack succeeds than on the control, or
+    than by guessing if there is none. The exit code is 1 if a gate fails, or if RELEASE does not
+    match its manifest; the report is written in any case.
     """
     from tulle._commands.audit import attack_rows, audit_files, check_outcome, preset_notes
 
     if public and arguments["report"] is None:
-        raise click.UsageError("--public is about the report: name its file with -o.")
+        raise click.UsageError("--public applies to the report: pass -o FILE as well.")
     with output.working():
         found = audit_files(
             original,

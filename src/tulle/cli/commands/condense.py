@@ -15,7 +15,7 @@ from tulle.cli import _output as output
 @options.releasing
 @options.holdout
 @click.option(
-    "--control", type=options.FILE, metavar="FILE", help="People kept out of INPUT (tulle split)."
+    "--control", type=options.FILE, metavar="FILE", help="People held out of INPUT (tulle split)."
 )
 @options.audit
 @click.option(
@@ -23,43 +23,45 @@ from tulle.cli import _output as output
     "-k",
     type=int,
     default=None,
-    help="The smallest group. Default: 10; with --target, the approximate GCD of the class sizes.",
+    help="Minimum group size. Default: 10; with --target, the approximate GCD of the class sizes.",
 )
-@click.option("--levels", metavar="COLUMN", help="A column with each record's own smallest group.")
-@click.option("--target", metavar="COLUMN", help="Condense each class of this column on its own.")
+@click.option(
+    "--levels", metavar="COLUMN", help="Column with each record's own minimum group size."
+)
+@click.option("--target", metavar="COLUMN", help="Condense each class of this column separately.")
 @click.option(
     "--min-group",
     type=int,
     metavar="T",
-    help="No group smaller than T: without --k, T or a multiple.",
+    help="No group smaller than T; without --k, the group size is T or a multiple of it.",
 )
-@click.option("--grouping", type=click.Choice(GROUPINGS), help="How groups are found.  [fast]")
+@click.option("--grouping", type=click.Choice(GROUPINGS), help="How to form groups.  [fast]")
 @click.option(
     "--time",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     help="Time budget of --grouping best.",
 )
-@click.option("--synthesis", type=click.Choice(SYNTHESES), help="How records are drawn.  [shape]")
+@click.option("--synthesis", type=click.Choice(SYNTHESES), help="How to draw records.  [shape]")
 @click.option(
     "--exact-moments", is_flag=True, default=None, help="Reproduce each group's moments exactly."
 )
 @click.option(
     "--small-classes",
     type=click.Choice(SMALL_CLASSES),
-    help="Classes smaller than a group.",
+    help="What to do with classes smaller than a group.",
 )
 @click.option(
     "--on-infeasible",
     type=click.Choice(ON_INFEASIBLE),
-    help="Records that ask for too large a group.",
+    help="What to do with records whose level no group can meet.",
 )
 def command(as_json: bool, source: str, **arguments: Any) -> None:
     """Make a look-alike table from groups of at least k records.
 
-    Identifiers are left out. Every other column keeps its type, range and domain. The release has
-    a manifest beside it. It is attacked before it is written: where the verdict on privacy is
-    bad, nothing is written and the exit code is 1. --report writes the whole audit.
+    Identifiers are dropped. Every other column keeps its type, range and domain. The release is
+    attacked before it is written, with a manifest next to it: where the verdict on privacy is bad,
+    nothing is written and the exit code is 1. --report writes the whole audit.
     """
     from tulle._commands.condense import condense
 

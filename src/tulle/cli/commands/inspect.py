@@ -1,4 +1,4 @@
-"""``tulle inspect``: kinds, roles, who stands out, and a first policy."""
+"""``tulle inspect``: kinds, roles, who stands out, and an initial policy."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tulle.cli import _output as output
     type=options.FILE,
     metavar="POLICY",
     default=None,
-    help="Where the policy (TOML) goes. Default: NAME.policy.toml, if there is none yet.",
+    help="Where to write the policy (TOML). Default: NAME.policy.toml, if it does not exist.",
 )
 @options.force
 @options.as_json
 def command(source: str, policy: str | None, force: bool, as_json: bool) -> None:
-    """Look at a table: kind and role of each column, and which columns single people out.
+    """Show the kind and role of each column, and which columns single people out.
 
     Writes a policy to edit and to pass to other commands with --policy. No value of the table is
-    shown. INPUT is a file (CSV, NDJSON, Parquet, Arrow, Excel) or a
-    database table or query (sqlite:///file.db#table, postgresql://host/db#SELECT ...).
+    shown. INPUT is a file (CSV, NDJSON, Parquet, Arrow, Excel) or a database table or query
+    (sqlite:///file.db#table, postgresql://host/db#SELECT ...).
     """
     from tulle._commands.inspect import inspect
 

@@ -14,26 +14,31 @@ from tulle.cli import _output as output
 @click.command()
 @options.source
 @click.option(
-    "--min-support", required=True, metavar="SHARE", help="0.1%, 0.001, or a count of baskets."
+    "--min-support",
+    required=True,
+    metavar="SHARE",
+    help="Minimum support: 0.1%, 0.001, or a number of baskets.",
 )
-@click.option("--min-confidence", metavar="SHARE", help="60% or 0.6.")
+@click.option("--min-confidence", metavar="SHARE", help="Minimum confidence: 60% or 0.6.")
 @click.option(
     "--itemsets",
     type=click.Choice(ITEMSETS),
-    help="Frequent itemsets instead of rules.",
+    help="Mine frequent itemsets instead of rules.",
 )
-@click.option("--max-consequent", type=int, help="Most items in a consequent.  [any]")
-@click.option("--basket", metavar="COLUMN", help="Of a table: the column of basket numbers.")
-@click.option("--item", metavar="COLUMN", help="Of a table: the column of items.")
-@click.option("-o", "--output", "output_", metavar="OUTPUT", help="Write all (.csv, .parquet ...).")
+@click.option("--max-consequent", type=int, help="Maximum number of items in a consequent.  [any]")
+@click.option("--basket", metavar="COLUMN", help="For tables: the column of basket numbers.")
+@click.option("--item", metavar="COLUMN", help="For tables: the column of items.")
+@click.option(
+    "-o", "--output", "output_", metavar="OUTPUT", help="Write all results (.csv, .parquet, ...)."
+)
 @options.force
 @options.as_json
 def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -> None:
     """Mine association rules.
 
-    INPUT is a FIMI file (.dat, .dat.gz: one basket a line), a table with one item a row (name the
-    columns with --basket and --item) or a wide table of 0 and 1. What is mined is for the owner:
-    it speaks of the data as they are.
+    INPUT is a FIMI file (.dat, .dat.gz: one basket per line), a table with one item per row (name
+    the columns with --basket and --item) or a wide table of 0 and 1. The rules are for the owner
+    of the data only: nothing is hidden.
     """
     from tulle._commands.mine import mine
 

@@ -1,4 +1,4 @@
-"""``tulle sites``: tables of several sites for a miner whom nobody has to trust."""
+"""``tulle sites``: tables of several sites for an untrusted miner."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ agreement = click.option(
 key_file = click.option(
     "--key-file",
     metavar="FILE",
-    help="Opens the agreement. Without it: TULLE_PASSPHRASE, or you are asked.",
+    help="Key file that opens the agreement. Default: TULLE_PASSPHRASE, or a prompt.",
 )
 release = click.option(
-    "--release", metavar="LABEL", help="Codes of this release only: other labels, other codes."
+    "--release", metavar="LABEL", help="Label of a release; each label gives different codes."
 )
 
 
@@ -44,7 +44,7 @@ class Named(click.ParamType):
                 raise ValueError
             return name, self.read(rest)
         except (ValueError, OSError):
-            self.fail(f"{value!r} is not like {self.example}", param, ctx)
+            self.fail(f"{value!r} is not of the form {self.example}", param, ctx)
 
 
 def _end(text: str) -> float | str:
@@ -55,7 +55,7 @@ def _end(text: str) -> float | str:
 
 def _ends(text: str) -> tuple[Any, Any]:
     low, high = text.split("..")
-    if high.startswith("."):  # three dots are no range up to a fraction
+    if high.startswith("."):  # three dots are not a range up to a fraction
         raise ValueError
     return _end(low), _end(high)
 
@@ -68,7 +68,7 @@ def _lines(path: str) -> list[str]:
 RANGE = Named(_ends, "age=0..120 or born=1900-01-01..2030-12-31")
 LIMITS = Named(lambda text: [_end(part) for part in text.split(",")], "age=15,30,45")
 NUMBERS = Named(lambda text: [int(part) for part in text.split(",")], "age=1,4,6")
-LISTED = Named(_lines, "illness=illnesses.txt (one category a line)")
+LISTED = Named(_lines, "illness=illnesses.txt (one category per line)")
 SHARE = Named(float, "sex=0.1")
 
 
@@ -78,7 +78,7 @@ def by_column(ctx: Any, param: Any, pairs: Sequence[tuple[str, Any]]) -> dict[st
 
 
 def ask_passphrase(key_file: str | None, *, new: bool = False) -> str | None:
-    """From the environment or from the keyboard; never from the command line."""
+    """Return the passphrase from the environment or the keyboard; never from the command line."""
     if key_file is not None:
         return None
     given = os.environ.get("TULLE_PASSPHRASE")
@@ -89,19 +89,26 @@ def ask_passphrase(key_file: str | None, *, new: bool = False) -> str | None:
 def command() -> None:
     """Encode tables of several sites alike, for a miner who cannot read them.
 
-    In this order: summary (each site, if there is no policy), agree (one site), encode (each
-    site), join (the miner), any tool of the miner's, decode (each site).
+    The steps, in order: summary (each site, if there is no policy), agree (one site), encode (each
+    site), join (the miner), the miner's own tools, decode (each site).
     """
 
 
 @command.command()
 @options.source
-@click.option("-o", "--output", "target", required=True, metavar="OUTPUT", help="A JSON file.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    metavar="OUTPUT",
+    help="Where to write the summary (JSON).",
+)
 @options.policy
 @options.force
 @options.as_json
 def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
-    """Tell the other sites columns, kinds and rounded ranges, but no category."""
+    """Share columns, kinds and rounded ranges with the other sites, but no category."""
     from tulle._commands.sites import summarise
 
     _show(summarise(source, target, **arguments), "Summary", as_json)
@@ -109,7 +116,14 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
 
 @command.command()
 @click.argument("summaries", nargs=-1, metavar="[SUMMARY]...")
-@click.option("-o", "--output", "target", required=True, metavar="OUTPUT", help="The agreement.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    metavar="OUTPUT",
+    help="Where to write the agreement.",
+)
 @options.policy
 @key_file
 @click.option(
@@ -119,13 +133,13 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     type=RANGE,
     callback=by_column,
     metavar="COLUMN=LOW..HIGH",
-    help="The public range of a number or date.",
+    help="Public range of a number or date.",
 )
-@click.option("--groups", type=int, help="Groups of each number or date.  [5]")
+@click.option("--groups", type=int, help="Number of groups for each number or date.  [5]")
 @click.option(
     "--cuts",
     type=click.Choice(CUTS),
-    help="Equal: every miner finds the same. Uneven: harder to read, order only.",
+    help="Equal: every miner gets the same results. Uneven: harder to read, keeps only the order.",
 )
 @click.option(
     "--limits",
@@ -133,7 +147,7 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     type=LIMITS,
     callback=by_column,
     metavar="COLUMN=A,B,...",
-    help="Cut points of your own.",
+    help="Your own cut points.",
 )
 @click.option(
     "--values",
@@ -144,20 +158,25 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     help="Group numbers for --limits.",
 )
 @click.option("--plain", multiple=True, metavar="COLUMN", help="Leave this column unencoded.")
-@click.option("--alias", multiple=True, metavar="COLUMN", help="A number or date that is a name.")
+@click.option(
+    "--alias",
+    multiple=True,
+    metavar="COLUMN",
+    help="Treat this number or date as a name and use aliases.",
+)
 @click.option(
     "--categories",
     multiple=True,
     type=LISTED,
     callback=by_column,
     metavar="COLUMN=FILE",
-    help="Code by a negotiated table: one category a line.",
+    help="Agreed list of categories: one per line.",
 )
 @click.option(
     "--other",
     multiple=True,
     metavar="COLUMN",
-    help="Unforeseen categories of a table share one alias.",
+    help="Let categories missing from the agreed list share one alias.",
 )
 @click.option(
     "--split",
@@ -165,19 +184,19 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     type=SHARE,
     callback=by_column,
     metavar="COLUMN=SHARE",
-    help="Several aliases for values more common than this. Changes mining results.",
+    help="Use several aliases for values more common than this. Changes mining results.",
 )
 @click.option(
     "--joint",
     multiple=True,
     nargs=2,
     metavar="COLUMN COLUMN",
-    help="One alias for a pair of columns.",
+    help="Use one alias for a pair of columns.",
 )
 @options.force
 @options.as_json
 def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
-    """Make the agreement: schema, cut points, keys or tables, sealed in one file.
+    """Create the agreement: schema, cut points, keys or tables, sealed in one file.
 
     From a policy and public ranges, or from the summaries of the sites. Prints the fingerprint
     that the sites compare by phone.
@@ -207,13 +226,13 @@ def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) ->
 @click.option(
     "--public",
     metavar="FILE",
-    help="What attackers in the report may know: a table of other people. Default: your own.",
+    help="Table of other people that attackers in the report may know. Default: your own.",
 )
 @options.seed
 @options.force
 @options.as_json
 def encode(source: str, output: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
-    """Encode your table: the codes, and a manifest with the fingerprint."""
+    """Encode your table; write the codes and a manifest with the fingerprint."""
     from tulle._commands.site_tables import encode as make
     from tulle.cli._output import command_line, where_to_look, working
 
@@ -236,7 +255,7 @@ def encode(source: str, output: str, as_json: bool, key_file: str | None, **argu
 @options.force
 @options.as_json
 def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> None:
-    """For the miner: one table of the codes of several sites.
+    """Join the codes of several sites into one table (the miner's side).
 
     Refuses codes of different agreements, different columns, changed files, and the same table
     twice. Needs no key.
@@ -251,7 +270,14 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
 
 @command.command()
 @options.source
-@click.option("-o", "--output", "target", required=True, metavar="OUTPUT", help="For your eyes.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    metavar="OUTPUT",
+    help="Where to write the decoded result; readable by you only.",
+)
 @agreement
 @key_file
 @release
@@ -259,14 +285,14 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
     "--values",
     multiple=True,
     metavar="FILE",
-    help="Your table, or a vocabulary from another site: whose values to look for.",
+    help="Your table, or a vocabulary from another site: values to recognize.",
 )
 @click.option(
     "--kind",
     type=click.Choice(RESULTS),
-    help="What it is; by default by its name. Trees are text.",
+    help="Kind of result. Default: by file name. Trees are text.",
 )
-@click.option("--keep-unknown", is_flag=True, help="Keep aliases that no value is known for.")
+@click.option("--keep-unknown", is_flag=True, help="Keep aliases whose value is unknown.")
 @click.option("--decimals", type=click.IntRange(0, 15), help="Decimals of decoded thresholds.")
 @options.force
 @options.as_json
@@ -287,7 +313,7 @@ def decode(source: str, target: str, as_json: bool, key_file: str | None, **argu
     "--output",
     "target",
     metavar="OUTPUT",
-    help="The new agreement. Default: beside the old one.",
+    help="The new agreement. Default: next to the old one.",
 )
 @key_file
 @options.force
@@ -295,7 +321,7 @@ def decode(source: str, target: str, as_json: bool, key_file: str | None, **argu
 def rotate(
     agreement: str, target: str | None, as_json: bool, key_file: str | None, force: bool
 ) -> None:
-    """Make a new key, aliases and secret cut points; the old agreement stays readable."""
+    """Create a new key, aliases and secret cut points; the old agreement stays readable."""
     from tulle._commands.sites import rotate as make
 
     made = make(

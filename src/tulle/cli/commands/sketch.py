@@ -19,7 +19,7 @@ from tulle.cli import _output as output
     required=True,
     type=options.FILE,
     metavar="OUTPUT",
-    help="Where the sketches go: .parquet or .npz.",
+    help="Where to write the sketches: .parquet or .npz.",
 )
 @click.option(
     "--model", type=click.Choice(MODELS), help="Which privacy guarantee to enforce.  [delta]"
@@ -27,37 +27,43 @@ from tulle.cli import _output as output
 @click.option(
     "--delta",
     type=float,
-    help="Least variance of an estimated attribute.  [0.5; k-variance: no such promise]",
+    help="Minimum variance of an estimated attribute.  [0.5; k-variance: none]",
 )
-@click.option("--k", "-k", type=int, help="Neighbours of k-variance.  [10]")
+@click.option("--k", "-k", type=int, help="Number of neighbours for k-variance.  [10]")
 @click.option(
     "--criterion",
     type=click.Choice(CRITERIA),
-    help="Bound of k-variance; on counts gap is the stricter.  [definition]",
+    help="Bound for k-variance; gap is stricter on counts.  [definition]",
 )
-@click.option("--max-components", type=int, metavar="M", help="No record gets more.  [256]")
+@click.option(
+    "--max-components",
+    type=int,
+    metavar="M",
+    help="Maximum number of components per record.  [256]",
+)
 @click.option(
     "--graph",
     type=click.Choice(GRAPHS),
-    help="Neighbours of k-variance; partition is approximate, for millions.  [exact]",
+    help="How to find neighbours for k-variance; partition is approximate, for millions of "
+    "records.  [exact]",
 )
-@click.option("--text", metavar="FIELD", help="Field or column that holds the text.  [text]")
+@click.option("--text", metavar="FIELD", help="Field or column that contains the text.  [text]")
 @click.option(
-    "--key-file", metavar="FILE", help="The secret key: used if it is there, made if not."
+    "--key-file", metavar="FILE", help="The secret key: used if the file exists, created otherwise."
 )
 @options.policy
 @options.report
 @options.accept_risk
 @options.audit
-@click.option("--seed", type=click.IntRange(min=0), help="Of the attacks in the report.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the attacks.")
 @options.force
 @options.as_json
 def command(as_json: bool, source: str, **arguments: Any) -> None:
     """Make short vectors of texts or baskets that keep their similarity.
 
     INPUT: documents (.txt lines; .jsonl, .csv, .parquet with --text FIELD) or baskets (.dat, one
-    basket a line). Words are lower-case runs of two or more letters or digits. OUTPUT: .parquet
-    or .npz, with a manifest beside it. The miner needs no key. The sketches are attacked before
+    basket per line). Words are lower-case runs of two or more letters or digits. OUTPUT: .parquet
+    or .npz, with a manifest next to it. The miner needs no key. The sketches are attacked before
     they are written: where the verdict on privacy is bad, nothing is written (exit code 1).
     """
     from tulle._commands.sketch import sketch

@@ -14,41 +14,53 @@ from tulle.cli import _output as output
 @click.command()
 @options.source
 @click.option(
-    "-o", "--output", required=True, metavar="FOLDER", help="Where the snapshot releases go."
+    "-o", "--output", required=True, metavar="FOLDER", help="Where to write the snapshot releases."
 )
 @click.option(
     "--state",
     required=True,
     metavar="FILE",
-    help="The state of the stream, for its owner only; where it exists, the stream goes on.",
+    help="State of the stream, for its owner only. If it exists, the stream resumes from it.",
 )
 @click.option(
-    "--format", "kind", type=click.Choice(STREAM_FORMATS), help="Default: by the file's ending."
+    "--format",
+    "kind",
+    type=click.Choice(STREAM_FORMATS),
+    help="Format of the source. Default: by file name.",
 )
 @click.option("--follow", is_flag=True, help="Wait for more records; stop with Ctrl-C.")
 @click.option(
     "--k",
     "-k",
     type=click.IntRange(min=2),
-    help="The smallest group, where there are no levels.  [default: 10]",
+    help="Minimum group size, if there are no levels.  [default: 10]",
 )
 @click.option(
-    "--levels", metavar="COLUMN", help="The column with each record's own level; --k is not used."
+    "--levels", metavar="COLUMN", help="Column with each record's own level; --k is not used."
 )
-@click.option("--target", metavar="COLUMN", help="The column of classes, condensed apart.")
 @click.option(
-    "--init", type=click.IntRange(min=2), help="Records of the first groups.  [default: 1000]"
+    "--target", metavar="COLUMN", help="Column of classes, which are condensed separately."
 )
-@click.option("--split", type=click.Choice(SPLITS), help="When groups split.")
-@click.option("--every", type=click.IntRange(min=1), help="A snapshot every so many records.")
-@click.option("--seconds", type=click.FloatRange(min=0.1), help="A snapshot every so many seconds.")
 @click.option(
-    "--rows", type=click.IntRange(min=1), help="The most rows of a snapshot.  [default: 1000000]"
+    "--init",
+    type=click.IntRange(min=2),
+    help="Number of records to form the first groups from.  [default: 1000]",
+)
+@click.option("--split", type=click.Choice(SPLITS), help="When to split groups.")
+@click.option("--every", type=click.IntRange(min=1), help="Write a snapshot every so many records.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.1), help="Write a snapshot every so many seconds."
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    help="Maximum number of rows in a snapshot.  [default: 1000000]",
 )
 @click.option(
     "--snapshots",
     type=click.Choice(SNAPSHOTS),
-    help="Show a group anew only after its level of newcomers, or always.  [default: bounded]",
+    help="Update a group in snapshots only after its level of newcomers, or always.  [default: "
+    "bounded]",
 )
 @click.option(
     "--checkpoint", type=click.FloatRange(min=0), help="Seconds between saves.  [default: 5]"
@@ -56,14 +68,17 @@ from tulle.cli import _output as output
 @click.option(
     "--key",
     metavar="FILE",
-    help="Seals records that wait in the state: a file of SecretKey.generate().save(FILE).",
+    help="Key file that seals waiting records in the state; create it with "
+    "SecretKey.generate().save(FILE).",
 )
-@click.option("--plain-waiting", is_flag=True, help="Write records that wait as they are.")
+@click.option(
+    "--plain-waiting", is_flag=True, help="Store waiting records unencrypted in the state."
+)
 @click.option(
     "--restart",
     type=click.Choice(RESTARTS),
-    help="For a state that exists. Standard input: do the same lines come again, or only new ones? "
-    "A file that was replaced: continued reads the new one.",
+    help="How to resume from an existing state. Standard input: are the same lines sent again "
+    "(replayed), or only new ones (continued)? Replaced file: continued reads the new one.",
 )
 @options.policy
 @options.report
@@ -74,9 +89,9 @@ from tulle.cli import _output as output
 def command(source: str, key: str | None, as_json: bool, **given: Any) -> None:
     """Condense a stream: standard input (-), a file, a folder of files, or NATS JetStream.
 
-    Reads CSV or NDJSON. nats://HOST:PORT/STREAM reads a broker, one JSON object a message. Kill it
-    at any moment and start it again: every record is counted exactly once. Malformed records are
-    listed in FILE.rejects.ndjson (line and reason, no values), and the stream goes on.
+    Reads CSV or NDJSON; nats://HOST:PORT/STREAM reads a broker, one JSON object per message. The
+    command can be killed at any moment and run again: every record is counted exactly once.
+    Malformed records are skipped and listed in FILE.rejects.ndjson (line and reason, no values).
     """
     from tulle._commands.stream import stream
     from tulle.keys import SecretKey

@@ -13,8 +13,8 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.source
-@click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
-@click.option("-o", "--output", metavar="OUTPUT", help="Also write the release with that size.")
+@click.option("--target", metavar="COLUMN", help="The column that a miner wants to predict.")
+@click.option("-o", "--output", metavar="OUTPUT", help="Also write a release with the chosen size.")
 @options.policy
 @click.option(
     "--report",
@@ -22,16 +22,18 @@ from tulle.cli import _output as output
     metavar="FILE",
     help="Write the curve as a report: .html, .json or .md.",
 )
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="How sizes are tried.")
-@click.option("--sizes", type=int, help="How many sizes the grid has.")
-@click.option("--repeats", type=int, help="Releases of each size, averaged.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How to choose the sizes to try.")
+@click.option("--sizes", type=int, help="Number of sizes in the grid.")
+@click.option("--repeats", type=int, help="Releases per size, averaged.")
 @click.option(
-    "--accuracy-gap", type=options.Share(), help="Accuracy to give up for larger groups.  [5%]"
+    "--accuracy-gap",
+    type=options.Share(),
+    help="Accuracy you are willing to give up for larger groups.  [5%]",
 )
-@click.option("--min-group", type=int, help="The smallest size.")
-@click.option("--max-group", type=int, help="The largest size.")
-@click.option("--max-risk", type=options.Share(), help="No size with a higher linkage risk.")
-@click.option("--min-accuracy-ratio", type=float, help="No size that keeps less utility.")
+@click.option("--min-group", type=int, help="Smallest size to try.")
+@click.option("--max-group", type=int, help="Largest size to try.")
+@click.option("--max-risk", type=options.Share(), help="Exclude sizes with a higher linkage risk.")
+@click.option("--min-accuracy-ratio", type=float, help="Exclude sizes that keep less utility.")
 @click.option(
     "--scoring",
     metavar="NAME",

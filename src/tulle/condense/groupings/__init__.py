@@ -35,7 +35,7 @@ def group_records(
     method: str = "fast",
     time_budget: float | None = None,
 ) -> Ints:
-    """The group of each row (0, 1, ... without gaps), valid for every record's level.
+    """Return the group of each row (0, 1, ... without gaps), valid for every record's level.
 
     Methods see the records about their mean: far from zero, products of coordinates would cancel
     the distances, and what counts as rounding would hide what is gained.

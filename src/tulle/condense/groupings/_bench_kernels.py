@@ -45,7 +45,7 @@ class Bench(NamedTuple):
 
 @part
 def unpack(points: Floats, levels: Ints, chains: Chains, bench: Bench, groups: int) -> int:
-    """Copies the records of the chosen groups to the bench and measures their distances."""
+    """Copy the records of the chosen groups to the bench and measure their distances."""
     d = points.shape[1]
     count = 0
     for g in range(groups):
@@ -71,7 +71,7 @@ def unpack(points: Floats, levels: Ints, chains: Chains, bench: Bench, groups: i
 
 @part
 def error_before(bench: Bench, count: int, groups: int, chains: Chains) -> float:
-    """The squared error of the groups as they were."""
+    """Return the squared error of the groups as they were."""
     error = 0.0
     for i in range(count):
         g = bench.before[i]
@@ -85,7 +85,7 @@ def error_before(bench: Bench, count: int, groups: int, chains: Chains) -> float
 
 @part
 def recreate(bench: Bench, count: int, groups: int, state: Any) -> bool:
-    """Groups the records around random seeds; false if some group would be too small.
+    """Group the records around random seeds; return false if some group would be too small.
 
     A seed takes its nearest until its group is as large as every level in it. Records left over
     join the seed nearest to them.
@@ -134,7 +134,7 @@ def recreate(bench: Bench, count: int, groups: int, state: Any) -> bool:
 
 @part
 def sum_up(bench: Bench, count: int, groups: int) -> None:
-    """S and the totals of the groups made."""
+    """Compute S and the totals of the new groups."""
     for g in range(groups):
         bench.total[g] = 0.0
         for i in range(count):
@@ -149,7 +149,7 @@ def sum_up(bench: Bench, count: int, groups: int) -> None:
 
 @part
 def shift(bench: Bench, count: int, i: int, g: int) -> None:
-    """Record i leaves its group for group g."""
+    """Move record i from its group to group g."""
     a = bench.label[i]
     bench.total[a] -= 2.0 * bench.sums[a, i]
     bench.total[g] += 2.0 * bench.sums[g, i]
@@ -169,7 +169,7 @@ def shift(bench: Bench, count: int, i: int, g: int) -> None:
 
 @part
 def can_go(bench: Bench, count: int, i: int) -> bool:
-    """Whether the group of record i stays valid without it."""
+    """Return whether the group of record i stays valid without it."""
     a = bench.label[i]
     left = bench.size[a] - 1
     if bench.need[a] <= left:
@@ -184,7 +184,7 @@ def can_go(bench: Bench, count: int, i: int) -> bool:
 
 @part
 def improve(bench: Bench, count: int, groups: int, i: int, least: float) -> bool:
-    """The best swap or move of one record, if it lowers the error."""
+    """Find the best swap or move of one record, if it lowers the error."""
     a = bench.label[i]
     n_a = bench.size[a]
     own = bench.sums[a, i]
@@ -218,7 +218,7 @@ def improve(bench: Bench, count: int, groups: int, i: int, least: float) -> bool
 
 @part
 def descend(bench: Bench, count: int, groups: int, least: float) -> float:
-    """Swaps and moves until none lowers the error; returns the error."""
+    """Swap and move records until nothing lowers the error; return the error."""
     quiet, i = 0, 0
     while quiet < count:
         quiet = 0 if improve(bench, count, groups, i, least) else quiet + 1

@@ -33,7 +33,8 @@ CHUNK = 0.1  # seconds between two looks at the clock
 def best(
     matrix: Floats, levels: Ints, rng: np.random.Generator, *, time_budget: float | None = None
 ) -> Ints:
-    """The lowest squared error found within ``time_budget`` seconds of search (10 by default).
+    """Return the grouping with the lowest squared error found within ``time_budget`` seconds of
+    search (10 by default).
 
     The time for the start, which is the default grouping, and for compiling comes on top.
     """
@@ -51,7 +52,7 @@ def best(
 def _improved(
     matrix: Floats, levels: Ints, start: Ints, rng: np.random.Generator, budget: float
 ) -> Ints:
-    """The best of the start and of the end of each cooling."""
+    """Return the best of the start and of the end of each cooling."""
 
     found, first = start, squared_error(matrix, start)
     least = first
@@ -81,7 +82,7 @@ def _cool(
     deadline: float,
     advance: Callable[..., None],
 ) -> bool:
-    """One cooling, chunk by chunk; false if the clock or the user cut it short.
+    """Run one cooling, chunk by chunk; return false if the clock or the user cut it short.
 
     ``usual`` is the mean error of a record, by which temperatures are measured.
     """
@@ -103,7 +104,7 @@ def _cool(
 
 
 def step_seconds(groups: Ints, d: int) -> float:
-    """What a step takes on a usual machine: the square of the records that are taken apart."""
+    """Estimate the seconds per step on a usual machine: the square of the records taken apart."""
     sizes = np.bincount(groups)
     records = min(4.5 * float(sizes[groups].mean()), 150.0)
     return 1.5e-6 + 1e-8 * records**2 * (1.0 + 0.1 * d)
@@ -137,7 +138,7 @@ class Search:
         self.run(0, 1.0, 1.0)  # compiles
 
     def run(self, steps: int, hot: float, cold: float) -> None:
-        """Some steps while the temperature falls."""
+        """Run some steps while the temperature falls."""
         self.empty = search(
             self.matrix,
             self.levels,
@@ -154,7 +155,7 @@ class Search:
         )
 
     def groups(self) -> Ints:
-        """The group of each record."""
+        """Return the group of each record."""
         return self.chains.group.copy()
 
 

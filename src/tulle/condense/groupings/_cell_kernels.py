@@ -35,7 +35,7 @@ class Cells(NamedTuple):
 def measure_from(
     cells: Cells, g: int, point: Floats, at_point: int, step: int, out: Floats
 ) -> None:
-    """Squared distances of the members of a group to a point, whose coordinates lie apart.
+    """Compute squared distances of the members of a group to a point given by separate coordinates.
 
     Four sums at a time, which do not wait for each other; what is written for empty places means
     nothing. Unsigned places need no check for counting from the end.
@@ -62,20 +62,20 @@ def measure_from(
 
 @inlined
 def measure(cells: Cells, g: int, centre: int, out: Floats) -> None:
-    """Squared distances of the members of a group to the centroid of a group."""
+    """Compute squared distances of the members of a group to the centroid of a group."""
     measure_from(cells, g, cells.centres[centre], int64(0), int64(1), out)
 
 
 @inlined
 def measure_member(cells: Cells, a: int, x: int, b: int, out: Floats) -> None:
-    """Squared distances of member x of group a to the members of group b."""
+    """Compute squared distances of member x of group a to the members of group b."""
     at_x = cells.centres.shape[1] * cells.start[a] + x
     measure_from(cells, b, cells.data, at_x, cells.room[a], out)
 
 
 @part
 def update(cells: Cells, g: int) -> None:
-    """What follows from the members of a group, again."""
+    """Recompute what follows from the members of a group."""
     highest = 0
     for i in range(cells.start[g], cells.start[g] + cells.size[g]):
         if cells.levels[i] > highest:
@@ -86,7 +86,7 @@ def update(cells: Cells, g: int) -> None:
 
 @part
 def recentre(cells: Cells, g: int) -> float:
-    """The centroid again from the members; returns how much the squared error falls by it."""
+    """Recompute the centroid from the members; return by how much the squared error falls."""
     d, size = cells.centres.shape[1], cells.size[g]
     shift = 0.0
     for j in range(d):
@@ -102,7 +102,7 @@ def recentre(cells: Cells, g: int) -> float:
 
 @inlined
 def may_leave(cells: Cells, g: int, member: int) -> bool:
-    """Whether a group stays valid without one of its members."""
+    """Return whether a group stays valid without one of its members."""
     left = cells.size[g] - 1
     if cells.need[g] <= left:
         return left > 0
@@ -114,7 +114,7 @@ def may_leave(cells: Cells, g: int, member: int) -> bool:
 
 @part
 def change_places(cells: Cells, a: int, x: int, b: int, y: int) -> None:
-    """The records alone, without what follows from them."""
+    """Exchange two records, without updating what follows from them."""
     d = cells.centres.shape[1]
     at_x, at_y = d * cells.start[a] + x, d * cells.start[b] + y
     for _ in range(d):
@@ -128,7 +128,7 @@ def change_places(cells: Cells, a: int, x: int, b: int, y: int) -> None:
 
 @part
 def swap(cells: Cells, a: int, x: int, b: int, y: int) -> None:
-    """Member x of group a and member y of group b change places."""
+    """Swap member x of group a and member y of group b."""
     d = cells.centres.shape[1]
     at_x, at_y = d * cells.start[a] + x, d * cells.start[b] + y
     for j in range(d):
@@ -144,7 +144,7 @@ def swap(cells: Cells, a: int, x: int, b: int, y: int) -> None:
 
 @part
 def move(cells: Cells, a: int, x: int, b: int) -> None:
-    """Member x of group a goes to group b; the last member of a takes its place."""
+    """Move member x of group a to group b; the last member of a takes its place."""
     d = cells.centres.shape[1]
     last, end = cells.size[a] - 1, cells.size[b]
     at_a, at_b = d * cells.start[a], d * cells.start[b]

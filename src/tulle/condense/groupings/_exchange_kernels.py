@@ -32,7 +32,7 @@ VERY_MANY = 256  # and of those in which one more swap gains next to nothing
 
 @part
 def best_swap(cells: Cells, a: int, b: int, best: float) -> tuple[float, int, int]:
-    """The best swap above a gain; expects the distances to the other centroid in the scratch.
+    """Find the best swap above a gain; expects the distances to the other centroid in the scratch.
 
     Along the line through both centroids the gain is known from the distances, and across it
     |x-y|^2 is at most twice the squared distances to the line: most members need no closer look.
@@ -70,7 +70,7 @@ def best_swap(cells: Cells, a: int, b: int, best: float) -> tuple[float, int, in
 
 @part
 def best_move(cells: Cells, a: int, b: int, other: Floats, best: float) -> tuple[float, int]:
-    """The best move from a to b above a gain."""
+    """Find the best move from a to b above a gain."""
     n_a, n_b = cells.size[a], cells.size[b]
     found = -1
     if n_a < 2 or n_b >= cells.room[b]:
@@ -86,7 +86,9 @@ def best_move(cells: Cells, a: int, b: int, other: Floats, best: float) -> tuple
 
 @part
 def lean(cells: Cells, a: int, b: int, out: Floats) -> None:
-    """By how much each member of a is nearer to the centroid of b; -inf where it may not go."""
+    """Compute by how much each member of a is nearer to the centroid of b; -inf where it may not
+    go.
+    """
     measure(cells, a, b, out)
     for x in range(cells.size[a]):
         at = cells.start[a] + x
@@ -95,7 +97,7 @@ def lean(cells: Cells, a: int, b: int, out: Floats) -> None:
 
 @part
 def trade(cells: Cells, a: int, b: int, least: float) -> float:
-    """Swaps the members that lean most to the other group, many at once; returns the gain.
+    """Swap the members that lean most to the other group, many at once; return the gain.
 
     In large groups one member hardly moves the centroid, and looking for swaps one by one takes
     time that grows with the square of their size.
@@ -127,7 +129,7 @@ def trade(cells: Cells, a: int, b: int, least: float) -> float:
 
 @part
 def exchange(cells: Cells, a: int, b: int, least: float) -> float:
-    """Applies the best swap or move between two groups while one gains; returns the gain."""
+    """Apply the best swap or move between two groups while one gains; return the gain."""
     total = 0.0
     if min(cells.size[a], cells.size[b]) >= MANY:
         total = trade(cells, a, b, least)
@@ -152,7 +154,7 @@ def exchange(cells: Cells, a: int, b: int, least: float) -> float:
 
 @kernel
 def sweep(cells: Cells, near: Ints, width: int, changed: Ints, turn: int, least: float) -> float:
-    """Exchanges with the ``width`` nearest groups, if one changed since the last sweep."""
+    """Exchange members with the ``width`` nearest groups, if one changed since the last sweep."""
     total = 0.0
     for a in range(len(near)):
         for i in range(width):

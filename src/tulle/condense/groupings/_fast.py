@@ -45,7 +45,9 @@ def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def search_open(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
-    """The lowest error of several starts; for records without large heaps of duplicates."""
+    """Return the grouping with the lowest error of several starts; for records with few
+    duplicates.
+    """
     tiers = tiers_of(levels)
     weights = WEIGHTS[-1:] if tiers.any() else WEIGHTS
     spreads = _spreads(matrix, levels, weights)
@@ -58,7 +60,7 @@ def search_open(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def tiers_of(levels: Ints) -> Ints:
-    """The tier of each record: levels are cut where they more than double.
+    """Return the tier of each record: levels are cut where they more than double.
 
     A tier with fewer records than its highest level joins the one below, the lowest the one above.
     """
@@ -79,7 +81,7 @@ def tiers_of(levels: Ints) -> Ints:
 def _apart(
     matrix: Floats, levels: Ints, tiers: Ints, rng: np.random.Generator, group: Method
 ) -> Ints:
-    """Each tier in groups of its own: what a few demanding records among others often want."""
+    """Group each tier separately: often best for a few demanding records among others."""
     groups = np.empty(len(matrix), dtype=np.int64)
     number = 0
     for tier in range(int(tiers.max()) + 1):
@@ -96,7 +98,7 @@ def _grouped_large(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.
 
 
 def _looked_wider(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
-    """Where time is no matter, members are exchanged with more of the groups around."""
+    """Exchange members with more of the groups around, where time does not matter."""
 
     if not SMALL < len(matrix) <= MEDIUM:
         return groups
@@ -110,7 +112,7 @@ def _grouped_small(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.
 
 
 def _spreads(matrix: Floats, levels: Ints, weights: tuple[float, ...]) -> list[Floats]:
-    """The records as the starts see them: with columns of levels of different weight."""
+    """Return the records as the starts see them: with level columns of different weight."""
     if (levels == levels[0]).all():
         return [matrix]
     step = _usual_reach(matrix, round(float(levels.mean())))
@@ -119,7 +121,7 @@ def _spreads(matrix: Floats, levels: Ints, weights: tuple[float, ...]) -> list[F
 
 
 def _usual_reach(matrix: Floats, size: int) -> float:
-    """The median distance of a sample of records to their ``size``-th nearest record."""
+    """Return the median distance of a sample of records to their ``size``-th nearest record."""
     place = min(size, len(matrix)) - 1
     step = max(1, len(matrix) // SAMPLE)
     reaches = []
@@ -151,7 +153,7 @@ _SMALLEST_GAIN = 0.05  # a sweep that gains less than this share of the first is
 
 
 def start(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
-    """A valid grouping: peeled from outside, cut into blocks, MDAV in each."""
+    """Build a valid grouping: peeled from outside, cut into blocks, MDAV in each."""
     from tulle.condense.groupings._start_kernels import mdav_block
 
     groups, number = _peel(matrix, levels)
@@ -187,7 +189,7 @@ def _peel(matrix: Floats, levels: Ints) -> tuple[Ints, int]:
 def _blocks(
     points: Floats, rows: Ints, leaf: int, unit: int, rounds: int, rng: np.random.Generator
 ) -> Ints:
-    """Reorders the rows into blocks and returns the end of each."""
+    """Reorder the rows into blocks and return the end of each."""
     from tulle.condense.groupings._start_kernels import cut_blocks
 
     ends = np.empty(len(rows) // leaf + 2, dtype=np.int64)
@@ -195,14 +197,16 @@ def _blocks(
 
 
 def kernel_seed(rng: np.random.Generator) -> np.ndarray:
-    """The state of the kernels' generator: one word, not zero."""
+    """Return the state of the kernels' generator: one word, not zero."""
     return rng.integers(1, 2**63, size=1, dtype=np.uint64)
 
 
 def nearest(
     centres: Floats, alive: Ints, width: int, rng: np.random.Generator
 ) -> tuple[Ints, Floats]:
-    """The nearest groups of each group with their squared distances, -1 where there are none."""
+    """Return the nearest groups of each group with their squared distances, -1 where there are
+    none.
+    """
     from tulle.condense.groupings._neighbour_kernels import compare_blocks, explore
 
     near = np.full((len(centres), width), -1, dtype=np.int64)
@@ -219,7 +223,7 @@ def nearest(
 
 
 def _reach_out(cells: Cells, near: Ints) -> None:
-    """Gives the worst groups lists of the groups nearest to their members."""
+    """Give the worst groups lists of the groups nearest to their members."""
     from tulle.condense.groupings._restructure_kernels import reach_out
 
     alive = np.flatnonzero(cells.size)
@@ -239,7 +243,7 @@ def refine_large(
     width: int = _NEAR_LARGE,
     enough: float = _SMALLEST_GAIN,
 ) -> Ints:
-    """Exchanges members between groups near each other, dissolves and splits groups."""
+    """Exchange members between groups near each other, and dissolve and split groups."""
     from tulle.condense.groupings._exchange_kernels import sweep
     from tulle.condense.groupings._neighbour_kernels import explore, relist
     from tulle.condense.groupings._restructure_kernels import restructure
@@ -269,7 +273,9 @@ def refine_large(
 
 
 def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
-    """Groups with their records together, room to double, and some empty groups to split into."""
+    """Lay out groups with their records together, room to double, and some empty groups to split
+    into.
+    """
     d = matrix.shape[1]
     taken = np.bincount(groups).astype(np.int64)
     spare = len(taken) // 10 + 8
@@ -303,7 +309,7 @@ def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
 
 
 def read_out(cells: Cells, n: int) -> Ints:
-    """The group of each record, numbered without gaps."""
+    """Return the group of each record, numbered without gaps."""
     groups = np.empty(n, dtype=np.int64)
     alive = np.flatnonzero(cells.size)
     size = cells.size[alive]
@@ -334,23 +340,23 @@ class PaddedGroups:
         self.least = 1e-11 * (1.0 + float(np.abs(matrix).max(initial=0.0)) ** 2)
 
     def labels(self) -> Ints:
-        """The group of each record."""
+        """Return the group of each record."""
         groups = np.empty(self.nobody + 1, dtype=np.int64)
         groups[self.members] = np.arange(len(self.members))[:, None]
         return groups[:-1]
 
     def alive(self) -> Ints:
-        """Groups that have members."""
+        """Return the groups that have members."""
         return np.flatnonzero(self.sizes)
 
     def centres(self) -> Floats:
-        """The mean of each group."""
+        """Return the mean of each group."""
         widest = int(self.sizes.max())
         sums = self.points[self.members[:, :widest]].sum(axis=1)
         return sums / np.maximum(self.sizes, 1)[:, None]
 
     def near(self) -> Ints:
-        """The nearest groups of each group; itself where there are too few."""
+        """Return the nearest groups of each group; the group itself where there are too few."""
         alive = self.alive()
         lists = np.repeat(np.arange(len(self.sizes))[:, None], _NEAR_SMALL, axis=1)
         nearest = nearest_rows(self.centres()[alive], _NEAR_SMALL)
@@ -358,7 +364,7 @@ class PaddedGroups:
         return lists
 
     def remove(self, groups: Ints, places: Ints) -> Ints:
-        """Takes one member out of each of some groups; the last one takes its place."""
+        """Take one member out of each of some groups; the last one takes its place."""
         last = self.sizes[groups] - 1
         gone = self.members[groups, places]
         self.members[groups, places] = self.members[groups, last]
@@ -367,13 +373,15 @@ class PaddedGroups:
         return gone
 
     def add(self, groups: Ints, rows: Ints) -> None:
-        """Puts one record into each of some groups."""
+        """Put one record into each of some groups."""
         self.members[groups, self.sizes[groups]] = rows
         self.sizes[groups] += 1
 
 
 def nearest_rows(points: Floats, width: int) -> Ints:
-    """The nearest other rows of each row, in no order; fewer columns if there are fewer rows."""
+    """Return the nearest other rows of each row, in no order; fewer columns if there are fewer
+    rows.
+    """
     width = min(width, len(points) - 1)
     found = np.empty((len(points), max(width, 0)), dtype=np.int64)
     squares = np.einsum("ij,ij->i", points, points)
@@ -391,7 +399,7 @@ def nearest_rows(points: Floats, width: int) -> Ints:
 
 
 def restructure(state: PaddedGroups, neighbours: Ints) -> None:
-    """Dissolves groups whose members fit better elsewhere, splits those that can be split."""
+    """Dissolve groups whose members fit better elsewhere, and split those that can be split."""
     near = state.near()
     for group in np.flatnonzero(_dissolving_may_gain(state, near, neighbours)):
         _dissolve(state, int(group), near[group], neighbours)
@@ -401,7 +409,8 @@ def restructure(state: PaddedGroups, neighbours: Ints) -> None:
 
 
 def _dissolving_may_gain(state: PaddedGroups, near: Ints, neighbours: Ints) -> NDArray[np.bool_]:
-    """An upper bound of the gain, with every member alone in the best group, is positive.
+    """Return whether an upper bound of the gain, with every member alone in the best group, is
+    positive.
 
     Members look at the groups near their own and at those of the records near them: the centre
     of a group that bridges two clusters is near neither.
@@ -450,7 +459,7 @@ def _dissolve(state: PaddedGroups, group: int, near: Ints, neighbours: Ints) -> 
 
 
 def _split(state: PaddedGroups, group: int) -> None:
-    """The member farthest from the mean takes its nearest until they are a valid group."""
+    """Split off the member farthest from the mean with its nearest until they are a valid group."""
     empty = np.flatnonzero(state.sizes == 0)
     rows = state.members[group, : state.sizes[group]].copy()
     points = state.points[rows]
@@ -482,7 +491,7 @@ _TRADING_SWEEPS = 10  # over all pairs of groups near each other, at most
 
 
 def trade_all(state: PaddedGroups) -> None:
-    """Trades between large groups near each other, as long as the error falls."""
+    """Trade between large groups near each other, as long as the error falls."""
     large = set(np.flatnonzero(state.sizes >= MANY).tolist())  # swaps leave sizes as they are
     for _ in range(_TRADING_SWEEPS if len(large) > 1 else 0):
         near = state.near()
@@ -493,7 +502,7 @@ def trade_all(state: PaddedGroups) -> None:
 
 
 def trade(state: PaddedGroups, a: int, b: int) -> int:
-    """Swaps the members that lean most to the other group, as long as both together gain.
+    """Swap the members that lean most to the other group, as long as both together gain.
 
     A swap gains at least what the two lean to each other's group. Returns how many were swapped.
     """
@@ -511,7 +520,7 @@ def trade(state: PaddedGroups, a: int, b: int) -> int:
 
 
 def _leaning(state: PaddedGroups, a: int, b: int) -> tuple[Ints, Floats]:
-    """Members of a that may be in b, those first that are nearest to it; by how much they are."""
+    """Return the members of a that may be in b, nearest to b first, and by how much they lean."""
     rows, others = (state.members[group, : state.sizes[group]] for group in (a, b))
     points = state.points[rows]
     leans = squared(points, points.mean(axis=0))
@@ -537,7 +546,7 @@ GREEDY = 30
 
 
 def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
-    """A grouping with at most the error of the valid one that came: cooling, then greedy rounds.
+    """Return a grouping with at most the error of the valid one given: cooling, then greedy rounds.
 
     Large groups trade first: a start that is far off would lose groups to be dissolved that it
     never gets back.
@@ -564,13 +573,15 @@ def refine_small(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Gene
 
 
 def _rounds(n: int, level: float) -> int:
-    """Small groups need more rounds, few groups fewer; large inputs pay more for each."""
+    """Return the number of rounds: small groups need more, few groups fewer; large inputs pay
+    more for each.
+    """
     rounds = np.clip(2000 / level, 100, ROUNDS) * min(2.0, 1500 / n)
     return int(min(rounds, _ROUNDS * n / level))
 
 
 def matched(state: PaddedGroups, neighbours: Ints, rng: np.random.Generator) -> Ints:
-    """Disjoint pairs of groups: each proposes that of a record near one of its members.
+    """Return disjoint pairs of groups: each proposes that of a record near one of its members.
 
     Where proposals meet, the first is kept.
     """
@@ -589,7 +600,7 @@ def matched(state: PaddedGroups, neighbours: Ints, rng: np.random.Generator) -> 
 def exchange_all(
     state: PaddedGroups, pairs: Ints, temperature: float, rng: np.random.Generator
 ) -> None:
-    """The best or a drawn exchange in every pair; pairs of about the same size at a time."""
+    """Apply the best or a drawn exchange in every pair, pairs of about the same size together."""
     if len(pairs) == 0:
         return
     room = state.members.shape[1]
@@ -609,7 +620,8 @@ def exchange_all(
 
 
 def pair_gains(state: PaddedGroups, pairs: Ints) -> tuple[Floats, int]:
-    """Gains of all swaps (width x width), then of moves out and back, in one row for each pair.
+    """Compute the gains of all swaps (width x width), then of moves out and back, in one row per
+    pair.
 
     Moves are left out where all groups are as small as they may be.
     """
@@ -641,7 +653,7 @@ def pair_gains(state: PaddedGroups, pairs: Ints) -> tuple[Floats, int]:
 
 
 def _move_gains(sums: Floats, pair_sums: Floats, sizes: Ints, levels: Ints) -> Floats:
-    """Gains of moving each member of the first group of a pair to the second.
+    """Compute the gains of moving each member of the first group of a pair to the second.
 
     Minus infinity where the group left behind or the record that joins would be in too small a
     group; padding has level 0.
@@ -661,7 +673,7 @@ def _move_gains(sums: Floats, pair_sums: Floats, sizes: Ints, levels: Ints) -> F
 
 
 def apply_exchanges(state: PaddedGroups, pairs: Ints, chosen: Ints, width: int) -> None:
-    """Swaps and moves members; ``chosen`` counts as the gains of :func:`pair_gains` lie."""
+    """Swap and move members; ``chosen`` indexes the gains as :func:`pair_gains` lays them out."""
     squares = width * width
     swap = chosen < squares
     a, b = pairs[swap].T

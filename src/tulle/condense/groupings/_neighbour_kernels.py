@@ -13,7 +13,9 @@ from tulle._types import Floats, Ints
 
 @inlined
 def apart(centres: Floats, a: int, b: int) -> float:
-    """The squared distance of two centroids; four sums, which do not wait for each other."""
+    """Compute the squared distance of two centroids, in four sums that do not wait for each
+    other.
+    """
     d = centres.shape[1]
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     whole = d - d % 4
@@ -32,7 +34,7 @@ def apart(centres: Floats, a: int, b: int) -> float:
 
 @inlined
 def insert(near: Ints, far: Floats, a: int, b: int, value: float) -> None:
-    """Puts b into the list of a if it is nearer than the last one there."""
+    """Put b into the list of a if it is nearer than the last one there."""
     last = near.shape[1] - 1
     if value >= far[a, last]:
         return
@@ -50,7 +52,7 @@ def insert(near: Ints, far: Floats, a: int, b: int, value: float) -> None:
 
 @kernel
 def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Floats) -> None:
-    """All pairs inside each block of rows."""
+    """Compare all pairs inside each block of rows."""
     low = 0
     for high in ends:
         for i in range(low, high):
@@ -63,7 +65,7 @@ def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Flo
 
 @kernel
 def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
-    """The first neighbours' first neighbours become neighbours where they are nearer."""
+    """Adopt the first neighbours of first neighbours where they are nearer."""
     for a in range(len(near)):
         for i in range(depth):
             b = near[a, i]
@@ -81,7 +83,7 @@ def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
 
 @kernel
 def relist(centres: Floats, sizes: Ints, near: Ints, far: Floats) -> None:
-    """Puts the lists right after centroids moved and groups went."""
+    """Correct the lists after centroids have moved and groups have gone."""
     width = near.shape[1]
     old = np.empty(width, dtype=np.int64)
     for a in range(len(near)):

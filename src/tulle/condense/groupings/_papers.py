@@ -10,7 +10,7 @@ from tulle.condense.groupings._repair import merge_small, squared
 
 
 def original(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
-    """Random records take their nearest until their group is as large as every level in it.
+    """Let random records take their nearest until their group is as large as every level in it.
 
     The rest, too few for a group, join the seeds nearest to them.
     """
@@ -31,7 +31,7 @@ def original(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def grown(levels: Ints) -> int:
-    """How many of the first records make a group as large as every level in it."""
+    """Return how many of the first records make a group as large as every level in it."""
     demands = np.maximum.accumulate(levels)
     enough = np.flatnonzero(np.arange(1, len(levels) + 1) >= demands)
     return int(enough[enough + 1 >= levels[0]][0]) + 1 if len(enough) else len(levels)
@@ -70,7 +70,7 @@ class _Group:
 
 
 def levels(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
-    """Segment, Cannibalize, Attrition for each level, upwards."""
+    """Run Segment, Cannibalize and Attrition for each level, upwards."""
     built = [_Group([row], matrix) for row in np.flatnonzero(levels == 1).tolist()]
     for level in range(2, int(levels.max()) + 1):
         fresh = _segment(np.flatnonzero(levels == level), level, matrix, rng)
@@ -85,7 +85,9 @@ def levels(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _segment(rows: Ints, level: int, matrix: Floats, rng: np.random.Generator) -> list[_Group]:
-    """Random records with their nearest of the same level; the rest join the closest groups."""
+    """Group random records with their nearest of the same level; the rest join the closest
+    groups.
+    """
     made: list[_Group] = []
     left = rng.permutation(rows)
     while len(left) >= level:
@@ -102,7 +104,7 @@ def _segment(rows: Ints, level: int, matrix: Floats, rng: np.random.Generator) -
 def _cannibalize(
     lower: list[_Group], upper: list[_Group], matrix: Floats, levels: Ints
 ) -> list[_Group]:
-    """Dissolves lower groups whose members fit better above, or that are undersized."""
+    """Dissolve lower groups whose members fit better above, or that are undersized."""
     kept = []
     for group in lower:
         hosts = [_closest(upper, matrix[row]) for row in group.rows]
@@ -123,7 +125,7 @@ def _cannibalize(
 def _attrition(
     lower: list[_Group], upper: list[_Group], level: int, matrix: Floats, levels: Ints
 ) -> None:
-    """Groups with more than ``level`` members give those away that fit better below."""
+    """Let groups with more than ``level`` members give away those that fit better below."""
     for group in upper:
         surplus = len(group.rows) - level
         if surplus <= 0 or not lower:
@@ -142,7 +144,7 @@ def _attrition(
 
 
 def _viable(lower: list[_Group], row: int, matrix: Floats, levels: Ints) -> _Group | None:
-    """The closest group that is large enough for a record once it has joined."""
+    """Find the closest group that is large enough for a record once it has joined."""
     able = [group for group in lower if len(group.rows) + 1 >= levels[row]]
     return _closest(able, matrix[row]) if able else None
 
@@ -156,7 +158,8 @@ def _closest(groups: list[_Group], point: Floats) -> _Group:
 
 
 def modified(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
-    """k-means with n // k clusters; small ones, smallest first, take the nearest missing records.
+    """Run k-means with n // k clusters; small ones, smallest first, take the nearest missing
+    records.
 
     A donor gives its surplus only, which always suffices when all levels are alike. With levels,
     k is their mean, and what is still too small merges.
@@ -176,7 +179,7 @@ def modified(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _fill(cluster: int, centre: Floats, matrix: Floats, groups: Ints, levels: Ints) -> None:
-    """Moves the nearest records of clusters that have more than they need."""
+    """Move the nearest records out of clusters that have more than they need."""
     members = groups == cluster
     missing = int(levels[members].max(initial=0)) - int(members.sum())
     if missing <= 0:
@@ -203,7 +206,7 @@ SMALL = 3_000  # records up to which NumPy is used, and no compiler
 
 
 def mdav(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
-    """Maximum distance to average vector (Domingo-Ferrer and Torra 2005). Deterministic.
+    """Group by maximum distance to average vector (Domingo-Ferrer and Torra 2005). Deterministic.
 
     The record farthest from the mean takes its k - 1 nearest, then the record farthest from that
     one does, as long as 3k records are left. With levels the seed is the farthest of those that
@@ -221,7 +224,7 @@ def mdav(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
 
 
 def mdav_small(matrix: Floats, levels: Ints) -> Ints:
-    """MDAV without a compiler."""
+    """Run MDAV without a compiler."""
     groups = np.empty(len(matrix), dtype=np.int64)
     left = _Left(matrix, levels)
     number = 0
@@ -250,7 +253,7 @@ class _Left:
         return int(top[squared(self.points[top], point).argmax()])
 
     def take(self, point: Floats, size: int) -> Ints:
-        """Removes the nearest records, and all if the rest could not stand alone."""
+        """Remove the nearest records, or all if the rest could not stand alone."""
         stay = np.ones(len(self.rows), dtype=bool)
         away = squared(self.points, point)
         stay[np.argpartition(away, size - 1)[:size]] = False

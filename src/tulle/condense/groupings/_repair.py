@@ -8,13 +8,13 @@ from tulle._types import Floats, Ints
 
 
 def squared(matrix: Floats, point: Floats) -> Floats:
-    """Squared distances of all rows from a point."""
+    """Compute squared distances of all rows from a point."""
     offsets = matrix - point
     return np.einsum("ij,ij->i", offsets, offsets)
 
 
 def merge_small(matrix: Floats, groups: Ints, levels: Ints) -> Ints:
-    """Merges groups that are smaller than a level in them into their nearest, until none is."""
+    """Merge groups that are smaller than a level in them into their nearest, until none is."""
     groups = groups.copy()
     while True:
         names, groups = np.unique(groups, return_inverse=True)
@@ -34,7 +34,7 @@ def merge_small(matrix: Floats, groups: Ints, levels: Ints) -> Ints:
 
 
 def without_gaps(groups: Ints) -> Ints:
-    """The same groups, numbered 0, 1, ... without gaps.
+    """Return the same groups, numbered 0, 1, ... without gaps.
 
     >>> without_gaps(np.array([7, 3, 7]))
     array([1, 0, 1])
@@ -43,7 +43,7 @@ def without_gaps(groups: Ints) -> Ints:
 
 
 def squared_error(matrix: Floats, groups: Ints) -> float:
-    """SSQ: the squared distances of all records to the mean of their group.
+    """Compute SSQ: the squared distances of all records to the mean of their group.
 
     >>> squared_error(np.array([[0.0], [2.0], [7.0]]), np.array([0, 0, 1]))
     2.0
@@ -62,7 +62,7 @@ def squared_error(matrix: Floats, groups: Ints) -> float:
 
 
 def set_aside(matrix: Floats, levels: Ints) -> tuple[Ints, int]:
-    """Groups of records that are all alike, -1 for the records left to search; how many groups.
+    """Return groups of identical records (-1 for the records left to search) and how many groups.
 
     At each place enough records stay for one valid group, and fewer than for two.
     """
@@ -83,7 +83,9 @@ def set_aside(matrix: Floats, levels: Ints) -> tuple[Ints, int]:
 
 
 def _runs(matrix: Floats, levels: Ints) -> tuple[Ints, Ints, Ints]:
-    """An order in which equal rows lie together, high levels first; the long runs in it."""
+    """Return an order in which equal rows lie together, high levels first, and the long runs in
+    it.
+    """
     bits = (matrix + 0.0).view(np.uint64)  # adding zero makes -0.0 equal to 0.0
     mixed = np.zeros(len(matrix), dtype=np.uint64)
     for column in bits.T:

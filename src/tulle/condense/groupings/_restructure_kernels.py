@@ -11,7 +11,7 @@ from tulle.condense.groupings._cell_kernels import Cells, measure_member, move
 
 @inlined
 def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float:
-    """What member x of group a adds to the error of a group with that centroid and size."""
+    """Compute what member x of group a adds to the error of a group with that centroid and size."""
     at = len(centre) * cells.start[a] + x
     cost = 0.0
     for j in range(len(centre)):
@@ -23,7 +23,7 @@ def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float
 
 @kernel
 def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
-    """Lists the groups nearest to the members, not to the centre, of some groups.
+    """List the groups nearest to the members, not to the centre, of some groups.
 
     A group that bridges two clusters has its centre between them, where nobody is.
     """
@@ -49,7 +49,7 @@ def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
 
 @part
 def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, least: float) -> float:
-    """Sends every member to the best group near, if the error falls; returns the gain.
+    """Send every member to the best group nearby, if the error falls; return the gain.
 
     ``sizes`` and ``centres`` are room for the groups near as they would become.
     """
@@ -85,7 +85,7 @@ def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, lea
 
 @part
 def split(cells: Cells, a: int, b: int) -> float:
-    """Parts a group into two valid ones, the second in the free place b; returns the gain.
+    """Split a group into two valid ones, the second in the free place b; return the gain.
 
     The member farthest from the centroid takes its nearest until they are a valid group.
     """
@@ -124,7 +124,7 @@ def split(cells: Cells, a: int, b: int) -> float:
 def restructure(
     cells: Cells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int
 ) -> float:
-    """Dissolves groups that gain nothing by standing alone, splits those that can be split.
+    """Dissolve groups that gain nothing by standing alone, and split those that can be split.
 
     ``free`` holds ``idle`` numbers of empty groups, and has room for all.
     """

@@ -31,7 +31,7 @@ TRIES = 10  # failed attempts for a step, at most: seeds whose groups would be t
 
 @part
 def choose(chains: Chains, near: Ints, bench: Bench, wanted: int, state: Any) -> int:
-    """The groups of a random record and of records on short walks from it."""
+    """Choose the groups of a random record and of records on short walks from it."""
     room = len(bench.rows)
     home = int(random_unit(state) * len(near))
     here = home
@@ -61,7 +61,7 @@ def choose(chains: Chains, near: Ints, bench: Bench, wanted: int, state: Any) ->
 
 @part
 def store(chains: Chains, bench: Bench, count: int, groups: int) -> None:
-    """Chains the records of the groups made."""
+    """Chain the records of the new groups."""
     for g in range(groups):
         chains.first[bench.chosen[g]] = -1
         chains.size[bench.chosen[g]] = 0
@@ -76,7 +76,9 @@ def store(chains: Chains, bench: Bench, count: int, groups: int) -> None:
 
 @part
 def how_many(bench: Bench, count: int, groups: int, empty: int, state: Any) -> int:
-    """How many groups to make: as many as there were, seldom one fewer, at times one more."""
+    """Return how many groups to make: as many as there were, seldom one fewer, at times one
+    more.
+    """
     dice = random_unit(state)
     if dice < FEWER:
         return groups - 1
@@ -101,7 +103,7 @@ def search(
     least: float,
     state: Any,
 ) -> int:
-    """Some steps of ruin and recreate while the temperature falls; cheap failures do not count.
+    """Run some steps of ruin and recreate while the temperature falls; cheap failures do not count.
 
     ``free`` holds ``empty`` numbers of groups without members and has room for all; returns how
     many there are at the end.

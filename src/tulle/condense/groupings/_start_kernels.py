@@ -19,7 +19,7 @@ CHUNK = 512  # records that are looked at before the search asks whether it may 
 
 @inlined
 def random_unit(state: Any) -> float:
-    """The next number in [0, 1) of a xorshift generator with one word of state."""
+    """Return the next number in [0, 1) of a xorshift generator with one word of state."""
     word = state[0]
     word ^= word >> np.uint64(12)
     word ^= word << np.uint64(25)
@@ -31,7 +31,7 @@ def random_unit(state: Any) -> float:
 
 @part
 def select(keys: Floats, rows: Ints, low: int, high: int, middle: int) -> None:
-    """Reorders ``[low, high)`` so that no key before ``middle`` is above one after it."""
+    """Reorder ``[low, high)`` so that no key before ``middle`` is above one after it."""
     high -= 1
     while low < high:
         pivot = keys[(low + high) // 2]
@@ -58,7 +58,7 @@ def select(keys: Floats, rows: Ints, low: int, high: int, middle: int) -> None:
 def spread_axis(
     points: Floats, rows: Ints, low: int, high: int, axis: Floats, turned: Floats
 ) -> None:
-    """One step of power iteration towards the direction of largest spread of a sample."""
+    """Do one step of power iteration towards the direction of largest spread of a sample."""
     step = max(1, (high - low) // SAMPLE)
     d = len(axis)
     centre, norm = 0.0, 0.0
@@ -85,7 +85,7 @@ def spread_axis(
 def cut_blocks(
     points: Floats, rows: Ints, leaf: int, unit: int, rounds: int, state: Any, bounds: Ints
 ) -> int:
-    """Halves the rows again and again; writes the ends of blocks of ``leaf`` to 2 ``leaf``.
+    """Halve the rows again and again; write the ends of blocks of ``leaf`` to 2 ``leaf``.
 
     A cut lies across the direction of large spread, at a multiple of ``unit`` records. Few
     rounds of power iteration from a random start give other cuts each time. Returns how many
@@ -123,7 +123,7 @@ def cut_blocks(
 
 @inlined
 def push(heap: Floats, places: Ints, size: int, value: float, place: int) -> None:
-    """Replaces the root of a full max-heap by a smaller value."""
+    """Replace the root of a full max-heap by a smaller value."""
     parent = 0
     while True:
         child = 2 * parent + 1
@@ -142,7 +142,7 @@ def push(heap: Floats, places: Ints, size: int, value: float, place: int) -> Non
 
 @inlined
 def distances(columns: Floats, point: Floats, low: int, high: int, out: Floats) -> None:
-    """Squared distances of the records ``low..high`` (columns of the array) to a point."""
+    """Compute squared distances of the records ``low..high`` (columns of the array) to a point."""
     for i in range(low, high):
         out[i] = 0.0
     for j in range(len(point)):
@@ -155,7 +155,7 @@ def distances(columns: Floats, point: Floats, low: int, high: int, out: Floats) 
 
 @part
 def farthest_of_top(away: Floats, levels: Ints, count: int) -> int:
-    """The farthest of the records with the highest level."""
+    """Return the farthest of the records with the highest level."""
     best = 0
     for i in range(1, count):
         if levels[i] > levels[best] or (levels[i] == levels[best] and away[i] > away[best]):
@@ -177,7 +177,7 @@ def take(
     places: Ints,
     away: Floats,
 ) -> int:
-    """Groups the ``size`` records nearest to the seed and closes the gap they leave.
+    """Group the ``size`` records nearest to the seed and close the gap they leave.
 
     When the rest could not stand alone it joins the group. Returns how many are left.
     """
@@ -216,7 +216,7 @@ def take(
 
 @kernel
 def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: Ints) -> int:
-    """MDAV on the records in the columns; destroys its input, returns the next free number.
+    """Run MDAV on the records in the columns; destroy the input and return the next free number.
 
     With levels the seed is the farthest record of those with the highest level left, and takes
     as many as it asks for: all others ask for less, so that every group is valid at once.
@@ -255,7 +255,7 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
 
 @kernel
 def peel(columns: Floats, radii: Floats, levels: Ints, most: int, work: int, groups: Ints) -> int:
-    """Groups the outermost records, each with its nearest of those that ask for no more.
+    """Group the outermost records, each with its nearest of those that ask for no more.
 
     Columns come with falling radius (distance to the mean), so that the search around an outer
     record ends where the radii alone are too different. ``groups`` is -1 where nothing was

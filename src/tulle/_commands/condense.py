@@ -25,16 +25,11 @@ from tulle._commands._decision import (
     check_accepted,
     context_of,
     decided,
+    save_beside,
     with_verdict,
 )
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import (
-    check_files,
-    signing_key,
-    source_entry,
-    sources_read,
-    writing_beside,
-)
+from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
 from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
@@ -105,8 +100,7 @@ def condense(
 
     ``control`` are records that stayed out of the source; the option ``holdout`` keeps a share of
     the source out instead, or a command that has drawn them already gives them with ``apart``.
-    ``report`` asks for the whole audit. Options left at None follow the
-    policy, else the defaults.
+    ``report`` asks for the whole audit. Options left at None follow the policy, else the defaults.
     """
     accepted = check_accepted(accept_risk)
     format_of(source), format_of(output)
@@ -143,28 +137,23 @@ def condense(
     found = _audited(condenser, tables, release, columns, options, command, whole=whole)
     found = found.extended(context=context_of(policy), accepted_risk=accepted)
     summary = _summary(condenser, tables, strangers, found)
-    there = f"the release {display_name(output)} was written"
     try:
         decided(found, accepted)
-    except Refused:
-        there = "the release was refused"
+    except Refused:  # whoever asked for a report needs it most where nothing is released
+        save_beside(found, report, "the release was refused", force)
         raise
-    else:
-        manifest = _manifest(
-            condenser, entry, original, release, columns, options, levels_table, strangers
-        )
-        write_release(
-            output,
-            lambda file: put_table(release, file, output),
-            with_verdict(manifest, found, accepted),
-            sources=sources_read(source, policy, control, sign_key),
-            sign_key=signer,
-            force=force,
-        )
-    finally:  # a report is needed most where nothing is released
-        if report is not None:
-            with writing_beside(there, report):
-                found.save(report, force=force)
+    manifest = _manifest(
+        condenser, entry, original, release, columns, options, levels_table, strangers
+    )
+    write_release(
+        output,
+        lambda file: put_table(release, file, output),
+        with_verdict(manifest, found, accepted),
+        sources=sources_read(source, policy, control, sign_key),
+        sign_key=signer,
+        force=force,
+    )
+    save_beside(found, report, f"the release {display_name(output)} was written", force)
     notes = _notes(condenser, columns, release)
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 

@@ -17,13 +17,15 @@ import numpy.typing as npt
 from tulle._checks import check_flag
 from tulle._commands._decision import (
     UNAUDITED,
+    Refused,
     check_accepted,
     context_of,
     decided,
     public_verdict,
+    save_beside,
 )
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, signing_key, source_entry, writing_beside
+from tulle._commands._sources import check_files, signing_key, source_entry
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
@@ -380,10 +382,10 @@ def sketch(
                 sign_key=signer,
                 force=force,
             )
-    finally:  # a report is needed most where nothing is released
-        if report is not None and found:
-            with writing_beside(f"the sketches of {source} are made", report):
-                found[0].save(report, force=force)
+    except Refused:  # whoever asked for a report needs it most where nothing is released
+        save_beside(found[0], report, "the release was refused", force)
+        raise
+    save_beside(found[0], report, f"the release {output} was written", force)
     every = np.concatenate(lengths)
     summary = _summary(manifest, every)
     return Sketched(summary, components(every), _notes(key_file, is_new), found[0])

@@ -327,6 +327,17 @@ class NumberCodec:
             self.pair = None
         self.observed += len(present)
 
+    def reach(self, means: Floats) -> None:
+        """Let the range reach the means of whole groups, which rest on enough people."""
+        whole = means[means[:, 1:].sum(axis=1) < _ROUNDING, 0]
+        if self.public is not None or self.pair is not None or not len(whole):
+            return
+        places = self.decimals if self.kind is Kind.DECIMAL else 0
+        unit = 1.0 if places is None else 10.0**places
+        down, up = (np.positive, np.positive) if places is None else (np.floor, np.ceil)
+        self.low = min(self.low, float(down(whole.min() * unit)) / unit)
+        self.high = max(self.high, float(up(whole.max() * unit)) / unit)
+
     # -- from values to numbers ----------------------------------------------------------------
 
     def _read(self, series: pl.Series) -> tuple[Floats, States, list[Problem]]:
@@ -461,21 +472,9 @@ class NumberCodec:
             away = grouped.means[:, 1:].sum(axis=1)
             means = mean_present(grouped.means[:, 0], away, self.fill)
             grouped = grouped.of_rows(present)
-            if self.public is None:  # the mean of a whole group rests on enough people
-                low, high = self._reaching(low, high, means[away < _ROUNDING])
         snapped = values.copy()
         snapped[present] = self._rounded(values[present], means, grouped, low, high)
         return snapped
-
-    def _reaching(self, low: float, high: float, means: Floats) -> tuple[float, float]:
-        """Return bounds that reach some means, to the precision of the column."""
-        if not len(means) or (low <= means.min() and means.max() <= high):
-            return low, high
-        places = self.decimals if self.kind is Kind.DECIMAL else 0
-        unit = 1.0 if places is None else 10.0**places
-        down, up = (np.floor, np.ceil) if places is not None else (np.positive, np.positive)
-        least, most = float(down(means.min() * unit)) / unit, float(up(means.max() * unit)) / unit
-        return min(low, least), max(high, most)
 
     def _rounded(
         self, values: Floats, means: Floats, grouped: Grouped | None, low: float, high: float

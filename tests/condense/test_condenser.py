@@ -132,9 +132,10 @@ def test_the_same_kind_of_table_comes_out(kind):
 def test_mixed_tables_keep_types_ranges_domains_and_rates():
     table = _table(300)
     released = Condenser(k=10, synthesis="uniform", random_state=0).fit_resample(table)
-    for name in ["age", "income", "since"]:
-        assert table[name].min() <= released[name].min()
-        assert released[name].max() <= table[name].max()
+    for name in ["age", "income", "since"]:  # bounds are round: a little beyond the extremes
+        reach = (table[name].max() - table[name].min()) / 20
+        assert table[name].min() - reach <= released[name].min()
+        assert released[name].max() <= table[name].max() + reach
     assert released["income"].round(2).equals(released["income"])
     assert released["score"].null_count() == table["score"].null_count()
     assert released["member"].sum() == table["member"].sum()

@@ -404,6 +404,7 @@ class Condenser(BaseEstimator):
         self.level_summary_ = summarise_levels(demands, groups, self.people_)
         self.n_suppressed_ = int((~kept).sum())
         self._store(GroupMoments.of(matrix, groups, demands))
+        encoder.reach(self.means_)
         if watch is not None:
             watch(matrix, groups, self.moments_)
         return kept, groups

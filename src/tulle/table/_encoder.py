@@ -241,6 +241,11 @@ class TableEncoder:
         for codec, place in self._numbers():
             codec.confine(matrix[:, place])
 
+    def reach(self, means: Floats) -> None:
+        """Let the ranges of numbers reach the means of groups, (g, d), in natural units."""
+        for codec, place in self._numbers():
+            codec.reach(means[:, place])
+
     def rescale(self, variances: Floats) -> TableEncoder:
         """Take the scales from the variances of the dimensions, (d,), in natural units."""
         for codec, place in zip(self._codecs, self.slices_.values()):

@@ -124,6 +124,7 @@ def present_of(block: Floats) -> Floats:
     return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
 
 
+_ROUNDING = 1e-9
 _MISSING = (NULL, NAN, UNREAD)
 _STATE = -1e300  # times a state: where it lies among the numbers, beyond all of them
 
@@ -347,6 +348,17 @@ class NumberCodec:
         if self.pair is not None and not np.isin(present, self.pair).all():
             self.pair = None
         self.observed += len(present)
+
+    def reach(self, means: Floats) -> None:
+        """Let the range reach the means of whole groups, which rest on enough people."""
+        whole = means[means[:, 1:].sum(axis=1) < _ROUNDING, 0]
+        if self.public is not None or self.pair is not None or not len(whole):
+            return
+        places = self.decimals if self.kind is Kind.DECIMAL else 0
+        unit = 1.0 if places is None else 10.0**places
+        down, up = (np.positive, np.positive) if places is None else (np.floor, np.ceil)
+        self.low = min(self.low, float(down(whole.min() * unit)) / unit)
+        self.high = max(self.high, float(up(whole.max() * unit)) / unit)
 
     # -- from values to numbers ----------------------------------------------------------------
 

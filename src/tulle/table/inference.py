@@ -200,6 +200,8 @@ def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
         found = next(f for rule in _RULES if (f := rule(look, kind)) is not None)
         if own is not None and own is not look and _is_kept(found):
             found = _tells_apart(own, kind) or found
+    if found.role is Role.LEVEL:
+        kind, why_kind = Kind.INTEGER, ""
     reasons = [found.reason, why_kind, *(_reading(look, kind) if _is_kept(found) else [])]
     if found.role in (Role.IDENTIFIER, Role.PERSON) and look.numbers is None:
         kind, reasons = Kind.TEXT, [found.reason]

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.reference.broken import measured, own_planes
+from benchmarks.broken_releases import measured, own_planes
 from tulle import ClassCondenser, Condenser, audit
 from tulle._attacks.planes import affine_hull
 from tulle._attacks.records import Records

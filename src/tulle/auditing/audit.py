@@ -51,7 +51,7 @@ from tulle.auditing._people import (
     uniques,
 )
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
-from tulle.auditing._refits import worst_cases
+from tulle.auditing._refits import FITS, worst_cases
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
@@ -268,8 +268,8 @@ def audit(
         Another release of much the same people, made before: what both tell together.
     worst_case
         The condenser that made the release, or a function from a table and a seed to a release:
-        some hundred releases are made of up to 400 records, with an outlier, an ordinary person,
-        and neither of them. Slow, and no bound.
+        40 releases (or ``attempts``, if fewer) of up to 400 records are made with an outlier, with
+        an ordinary person, and with neither of them. Slow, and not a bound.
     k
         The least number of records behind an aggregate in pictures and in the public edition.
     attempts
@@ -313,7 +313,8 @@ def audit(
         found = found.extended(context=dict(policy.context))
     if worst_case is None:
         return found
-    results = worst_cases(original, worst_case, policy, spawn(generator, 1)[0])
+    fits = FITS if attempts is None else min(FITS, attempts)
+    results = worst_cases(original, worst_case, policy, spawn(generator, 1)[0], fits=fits)
     # about one person each: for nobody but the owner
     told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
     return found.extended(attacks=told)

@@ -157,11 +157,12 @@ class Condenser(BaseEstimator):
     What may leave
     --------------
     What ``sample`` returns. The fitted object holds no row, but statistics of groups, ranges and
-    domains: it is for the owner of the data. Not protected: about where each column ends (give
-    public bounds), which categories at least ``k`` people hold, what all records of a group share
-    (``n_degenerate_``), and that many draws from one fit average to its means. Group sizes bound
-    what can be linked to a person, they are not proof against an attacker with other knowledge:
-    audit a release.
+    domains: it is for the owner of the data. Not protected: the number of records, about where
+    each column ends (give public bounds), which categories at least ``k`` people hold, and what all
+    people of a leaf or a group share (``n_degenerate_``). With the papers' synthesis also exact
+    totals, and that many draws from one fit average to its means. Group sizes bound what can be
+    linked to a person, they are not proof against an attacker with other knowledge: audit a
+    release.
 
     Notes
     -----

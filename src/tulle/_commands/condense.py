@@ -121,7 +121,7 @@ def condense(
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = _divided(original, apart)
-    condenser, release = _release(original, known, options)
+    condenser, release = make_release(original, known, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     tables = _compared(
@@ -194,7 +194,7 @@ def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensi
         )
 
 
-def _release(
+def make_release(
     original: pl.DataFrame, columns: list[Column], options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
     """Return the fitted condenser and the released table, columns in their original order."""

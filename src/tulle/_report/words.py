@@ -239,6 +239,25 @@ METRICS = {  # in the order of a report
     "same_clusters": Words(
         "Same answers: clusters", "Records that fall into the same cluster.", "share"
     ),
+    "membership_auc": Words(
+        "Membership (AUC)",
+        "How often the attack on membership ranks a member above a stranger: 0.5 is chance.",
+        about="people",
+    ),
+    "membership_at_1_percent": Words(
+        "Members named at 1 % false alarms",
+        "Share of members that the attack names while it names one stranger in a hundred; 1 % is "
+        "chance.",
+        "share",
+        about="people",
+    ),
+    "membership_at_0.1_percent": Words(
+        "Members named at 0.1 % false alarms",
+        "The same at one stranger in a thousand; of fewer than a thousand strangers, none may be "
+        "named.",
+        "share",
+        about="people",
+    ),
     "groups": Words("Groups", "How many groups the records were condensed into."),
     "smallest_group": Words("Smallest group", "Records in the smallest group."),
     "median_group": Words("Median group", "Records in the group of median size."),
@@ -255,6 +274,15 @@ ATTACKS = {
     "linkability": "Linkability of two halves of the columns",
     "inference": "Inference",
     "membership": "Membership",
+    "exact_values": "Exact values",
+    "sums_on_grid": "Sums on the grid",
+    "affine_hull": "Affine hull",
+    "homogeneity": "Homogeneity",
+    "earlier_totals": "Two releases, totals",
+    "earlier_membership": "Two releases, membership",
+    "earlier_inference": "Two releases, inference",
+    "earlier_intersection": "Two releases, intersection",
+    "worst_case": "Worst case",
     "singling_out": "Singling out",
     "snapshots": "Successive snapshots",
     "snapshots_totals": "Successive snapshots, totals",

@@ -7,6 +7,8 @@
    the covariance within groups.
 4. A tree for each column, with leaves of at least ``k`` people (``2 k`` by default), says how its
    cells are distributed given the columns before.
+   How often, in a leaf and in a group, is drawn once when the model is fitted: many draws from it
+   do not average to the true totals.
 5. A pseudo-record belongs to a group, chosen at random, and is a point drawn about its mean.
    Column by column, the tree's leaf says which cells the pseudo-records in it get, and the order
    of their points says who gets which.
@@ -47,7 +49,6 @@ class ShapeModel:
     groups: CondensedGroups | None
     labels: Ints | None  # the first column's cell in each group, if no group mixes them
     dependencies: list[Dependency]
-    exact: bool
 
     def sample(self, n: int | None, rng: np.random.Generator) -> list[Floats | Ints]:
         """Draw ``n`` rows and return their columns in the order of the table that was fitted."""
@@ -64,7 +65,7 @@ class ShapeModel:
     def _draw_cells(self, n: int, rng: np.random.Generator) -> list[Ints]:
         groups, points = None, None
         if self.groups is not None:
-            groups = self.groups.choose(n, rng, exact=self.exact)
+            groups = self.groups.choose(n, rng)
             points = self.groups.draw(groups, rng)
         features = np.empty((n, len(self.columns)), dtype=np.uint8)
         cells: list[Ints] = []
@@ -74,7 +75,7 @@ class ShapeModel:
                 drawn = self.labels[groups]
             else:
                 leaves = tree.leaves(features[:, :place])
-                drawn = tree.draw(leaves, rng, exact=self.exact)
+                drawn = tree.draw(leaves, rng)
                 if points is not None:
                     width = self.coordinates[place].shape[1]
                     part = points[:, at : at + width]
@@ -111,32 +112,36 @@ def fit_shape(
     people : ndarray (n,) of int, optional
         The person of each row, if people have several rows.
     exact : bool
-        Hand out totals in proportion, make blocks of everybody and leaves of ``k`` people,
-        instead of drawing totals at random, using a random half and leaves of ``2 k``. Closer
-        to the table, but who knows all others can tell whether one person was in it.
+        Keep the totals, make blocks of everybody and leaves of ``k`` people, instead of drawing
+        totals at random (once: they are part of the model), using a random half and leaves of
+        ``2 k``. Closer to the table, but who knows all others can tell whether one person was
+        in it.
     dependent : bool
         Look for columns that follow from others.
     """
     weights = weigh_people(people, len(cells_of(columns[0])))
-    found = find_dependencies(columns, k, weights, keep=label) if dependent else []
+    found = (
+        find_dependencies(columns, k, weights, keep=label, rng=None if exact else rng)
+        if dependent
+        else []
+    )
     left_out = {dependency.target for dependency in found}
     kept = [column for column in columns if column.name not in left_out]
     kept.sort(key=lambda column: column.name != label)
     coded = [fit_cells(column, k, weights, rng, exact=exact) for column in kept]
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
 
-    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k)
+    lots = None if exact else rng
+    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k, lots)
     groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
     if members is not None and len(kept) > int(label is not None):
         labels = _labels(members, cells[0]) if label is not None else None
         coordinates = [model.coordinates() for model in models]
         first = int(labels is not None)  # a class that is known from the group needs no point
         points = np.hstack([c[codes] for c, codes in zip(coordinates[first:], cells[first:])])
-        groups = condense(points, members)
+        groups = condense(points, members, lots)
     names = [column.name for column in columns]
-    return ShapeModel(
-        k, len(weights), names, models, trees, coordinates, groups, labels, found, exact
-    )
+    return ShapeModel(k, len(weights), names, models, trees, coordinates, groups, labels, found)
 
 
 def weigh_people(people: Ints | None, n: int) -> Floats:
@@ -204,7 +209,13 @@ def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Gen
     return given
 
 
-def _fit_trees(models: list[Cells], cells: list[Ints], people: Floats, least: int) -> list[Tree]:
+def _fit_trees(
+    models: list[Cells],
+    cells: list[Ints],
+    people: Floats,
+    least: int,
+    rng: np.random.Generator | None,
+) -> list[Tree]:
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
     ordered = np.array([model.ordered for model in models])
@@ -217,6 +228,7 @@ def _fit_trees(models: list[Cells], cells: list[Ints], people: Floats, least: in
             cells[place],
             people,
             least,
+            rng,
         )
         for place, model in enumerate(models)
     ]

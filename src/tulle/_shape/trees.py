@@ -42,13 +42,10 @@ class Tree:
         )
         return leaves
 
-    def draw(self, leaves: Ints, rng: np.random.Generator, *, exact: bool = False) -> Ints:
-        """Return a cell for each row from its leaf.
-
-        Independent draws by default; if ``exact``, the rows of a leaf get its cells in proportion.
-        """
+    def draw(self, leaves: Ints, rng: np.random.Generator) -> Ints:
+        """Return a cell for each row from its leaf: the rows of a leaf get its cells evenly."""
         first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
-        level = rng.random(len(leaves)) if not exact else _even(leaves, len(self.split), rng)
+        level = _even(leaves, len(self.split), rng)
         member = first + np.floor(level * (last - first)).astype(np.int64)
         place = np.searchsorted(self.rises, member, side="right") - 1
         return self.cells[np.minimum(place, len(self.cells) - 1)]
@@ -62,6 +59,7 @@ def fit_tree(
     cells: Ints,
     people: Floats,
     least: int,
+    rng: np.random.Generator | None = None,
 ) -> Tree:
     """Grow a tree for the cells of a column, on the cells of others.
 
@@ -77,6 +75,9 @@ def fit_tree(
         What each row counts: 1 over the number of rows of its person.
     least : int
         People in every leaf.
+    rng : numpy Generator, optional
+        Draws how often each cell occurs in a leaf, once and for all, from how often it does:
+        however many rows are drawn from the tree later, they never tell the true totals.
     """
     if features.shape[1] == 0 or people.sum() < 2 * least:
         leaf = np.zeros(len(cells), dtype=np.int64)
@@ -96,11 +97,22 @@ def fit_tree(
             people,
             float(least),
         )
+    if rng is not None:
+        cells = _drawn_again(cells, leaf, len(split), rng)
     pairs, counts = np.unique(leaf * target.size + cells, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
     rises = np.r_[0, np.cumsum(counts)]
     packed = np.packbits(goes_left, axis=1)
     return Tree(split, packed, left, right, starts, pairs % target.size, rises)
+
+
+def _drawn_again(cells: Ints, leaf: Ints, nodes: int, rng: np.random.Generator) -> Ints:
+    """Return for each row the cell of a row of the same leaf, by lot with replacement."""
+    order = np.argsort(leaf, kind="stable")
+    counts = np.bincount(leaf, minlength=nodes)
+    begin = np.cumsum(counts) - counts
+    place = begin[leaf] + np.floor(rng.random(len(leaf)) * counts[leaf]).astype(np.int64)
+    return cells[order[place]]
 
 
 def _even(leaves: Ints, nodes: int, rng: np.random.Generator) -> Floats:

@@ -170,24 +170,36 @@ class ClassCondenser(BaseEstimator):
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         self._withheld = frame.height - int(self.class_counts_.sum())
         self._shape = None
-        if template._keeps_shape and all(len(unit.classes) == 1 for unit in units):
-            self._shape = self._fit_shape(frame, labels, members, encoder, people)
+        if template._keeps_shape:
+            self._shape = self._fit_shape(frame, labels, units, members, encoder, people)
             self._encoder = encoder
 
     def _fit_shape(
         self,
         frame: pl.DataFrame,
         labels: Labels,
+        units: Sequence[Unit],
         members: Ints,
         encoder: TableEncoder,
         people: Ints | None,
     ) -> ShapeModel:
-        """Model all classes together: the class is a column that the others depend on."""
+        """Model all classes together: the class is a column that the others depend on.
+
+        The classes of a pool are one class of the model. Which of them a record of the pool gets
+        is drawn later at their rates, which are drawn here: of a class of fewer than ``k`` people
+        nothing else is kept.
+        """
         inside = members >= 0
         least = int(self.levels_.max())
         people = None if people is None else people[inside]
         columns = encoder.plain(frame.filter(inside), least, self._rng, people)
-        label = CategoryColumn("", labels.codes[inside], len(self.classes_))
+        units_of_rows = np.zeros(frame.height, dtype=np.int64)
+        self._rates = []
+        for place, unit in enumerate(units):
+            units_of_rows[unit.rows] = place
+            counts = np.bincount(labels.codes[unit.rows], minlength=len(self.classes_))
+            self._rates.append(self._rng.multinomial(len(unit.rows), counts / len(unit.rows)))
+        label = CategoryColumn("", units_of_rows[inside], len(units))
         groups = members[inside]
         return fit_shape(
             [*columns, label], least, self._rng, label="", members=groups, people=people
@@ -210,9 +222,11 @@ class ClassCondenser(BaseEstimator):
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
         if self._shape is not None:
-            *columns, drawn_codes = self._shape.sample(n_samples, self._rng)
+            *columns, drawn_units = self._shape.sample(n_samples, self._rng)
             drawn = self._encoder.restore(columns)
-            return self._exit.leave(drawn), self._labels.leave(drawn_codes.astype(np.int64))
+            return self._exit.leave(drawn), self._labels.leave(
+                self._classes_of(drawn_units.astype(np.int64))
+            )
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
         if n_samples is not None:
@@ -227,6 +241,14 @@ class ClassCondenser(BaseEstimator):
         codes = np.concatenate([part for _, part in parts])
         order = self._rng.permutation(len(codes))
         return self._exit.leave(drawn[order]), self._labels.leave(codes[order])
+
+    def _classes_of(self, units: Ints) -> Ints:
+        """Return a class for each record: that of its unit, or in a pool one by lot."""
+        classes = np.zeros(len(units), dtype=np.int64)
+        for place, rates in enumerate(self._rates):
+            rows = np.flatnonzero(units == place)
+            classes[rows] = self._rng.choice(len(rates), len(rows), p=rates / rates.sum())
+        return classes
 
     def fit_resample(self, X: Any, y: Any, levels: Any = None) -> tuple[Any, Any]:
         """Fit the table and draw a training set of the same size.

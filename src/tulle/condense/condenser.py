@@ -36,7 +36,7 @@ from tulle.condense._statistics import (
     refuse_beyond_memory,
     rescaled,
 )
-from tulle.condense._synthesis import count_degenerate, synthesize
+from tulle.condense._synthesis import count_degenerate, leave_grid, synthesize
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
@@ -72,9 +72,11 @@ class Condenser(BaseEstimator):
         group's mean (plain microaggregation).
     exact_moments : bool
         Draw as ``"uniform"`` and give each group's records exactly its mean and covariance instead
-        of on average. Decimals are then neither rounded nor clipped; whole numbers, dates and
-        categories still are. Refused where a group has no more records than dimensions: its
-        records could be computed from the release.
+        of on average (in a column with a fixed number of decimals, to a fraction of the last one:
+        an exact sum would lie on the grid of these decimals and identify the group). Decimals are
+        then neither rounded nor clipped; whole numbers, dates and categories still are. Refused
+        where a group has no more records than dimensions: its records could be computed from the
+        release.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
     columns : sequence of :class:`~tulle.table.schema.Column`, or mapping
@@ -230,6 +232,8 @@ class Condenser(BaseEstimator):
         order = self._rng.permutation(len(groups))
         matrix, groups = matrix[order], groups[order]
         matrix *= self._encoder.scales_
+        for name, unit in self._grid.items():
+            leave_grid(matrix[:, self._encoder.slices_[name].start], groups, unit, self._rng)
         snap = not self.exact_moments
         return self._encoder.decode(matrix, groups, self._rng, means=self.means_, snap=snap)
 
@@ -330,6 +334,7 @@ class Condenser(BaseEstimator):
 
         The matrix is used up.
         """
+        self._grid = encoder.grid(matrix) if self.exact_moments else {}
         matrix /= encoder.scales_
         demands = check_levels(self.k if levels is None else levels, len(matrix))
 
@@ -421,6 +426,12 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     check_is_fitted(second, "moments_")
     if (first._border.target is None) != (second._border.target is None):
         raise DataError("one condenser has a target and the other has none")
+    if bool(first._shapes) != bool(second._shapes):
+        raise ParameterError(
+            "condensers merge if they draw records in the same way, but one has "
+            f"synthesis='{first.synthesis}' and the other synthesis='{second.synthesis}'",
+            parameter="synthesis",
+        )
     scales = first._encoder.scales_, second._encoder.scales_
     refuse_beyond_floats(*scales)
     encoder, *ways = first._encoder.merge(second._encoder)
@@ -435,6 +446,10 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     merged._rng = spawn(first._rng, 1)[0]  # what one of them draws, the other must not draw again
     merged._encoder = encoder
     merged._shapes = first._shapes + second._shapes
+    merged._grid = {
+        name: min(part._grid.get(name, np.inf) for part in (first, second))
+        for name in {**first._grid, **second._grid}
+    }
     merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
     merged.people_ = np.concatenate([first.people_, second.people_])
     merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_

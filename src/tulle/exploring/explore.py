@@ -342,7 +342,7 @@ def _check(
     for name in rounds:
         check_choice("explore", "rounds", name, ("quick", "whole"))
     check_scoring(scoring)
-    check_limits(gates or {}, control=True)
+    check_limits(gates or {}, control=True, earlier=False, worst_case=False)
 
 
 def _seed(given: RandomState, place: Folder) -> int:

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._shape.columns import NumberColumn, looks_coded
+from tulle._shape.quantiles import count_exceptions, draw_threshold
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -91,6 +92,21 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
         else:
             return decimals
     return None
+
+
+def common_decimals(values: Floats, people: Floats, few: float, dtype: Any) -> int | None:
+    """Return the decimals that suffice for all values but those of fewer than ``few`` people.
+
+    None for floats as they come. If it took all values, the one person with a finer number would
+    show in every row of a release.
+    """
+    single = dtype == pl.Float32
+    for decimals in range(6 if single else 13):
+        rounded = np.round(values, decimals)
+        same = (rounded.astype(np.float32) == values) if single else (rounded == values)
+        if people[~same].sum() < few:
+            return decimals_of(values[same], dtype)
+    return decimals_of(values, dtype)
 
 
 def only_two(present: Floats) -> tuple[float, float] | None:
@@ -228,7 +244,8 @@ class NumberCodec:
         present = states == _PRESENT
         decimals: int | None = 0
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
-            found = decimals_of(values[present], series.dtype)
+            few = count_exceptions(draw_threshold(k, rng), float(weights.sum()))
+            found = common_decimals(values[present], weights[present], few, series.dtype)
             decimals = self.decimals if found is None else found
         coded = self.kind is Kind.INTEGER and looks_coded(values[present], k)
         return NumberColumn(self.name, np.where(present, values, np.nan), decimals, coded=coded)

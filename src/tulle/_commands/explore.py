@@ -29,7 +29,7 @@ class Exploring(Options):
     k: Sequence[int] = (3, 5, 10, 20, 50, 100)
     synthesis: Sequence[str] = ("shape", "uniform")
     scoring: str | None = None
-    holdout: float | str = 0.1
+    holdout: float | str | None = None
     attempts: int | None = None
     seed: int | None = None
     max_linkage: float | None = None

@@ -35,7 +35,12 @@ class _Listed(click.ParamType):
 )
 @click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
 @options.policy
-@options.holdout
+@click.option(
+    "--holdout",
+    type=options.Share(),
+    metavar="SHARE",
+    help="Share of the people to keep out, as the control.  [10%, up to 30% of a small table]",
+)
 @click.option(
     "--control", type=options.FILE, metavar="FILE", help="People kept out of INPUT (tulle split)."
 )

@@ -353,7 +353,7 @@ def audited(
     metrics |= fit.metrics
     at_risk: list[Section] = []
     if not quick:
-        carriers = _carriers(attacks)
+        carriers = _carriers(attacks, hidden)
         at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
         metrics |= uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
         behind |= dict.fromkeys(_OF_FEW, 0)
@@ -423,10 +423,11 @@ def _check_parameters(k: int, attempts: int | None, estimator: Any) -> None:
         )
 
 
-def _carriers(attacks: Sequence[AttackResult]) -> list[str]:
+def _carriers(attacks: Sequence[AttackResult], columns: Sequence[str]) -> list[str]:
     """Return the columns that are inferred best, beyond strangers."""
-    found = [result for result in attacks if result.name.startswith("inference:")]
-    return [r.name.partition(":")[2] for r in sorted(found, key=lambda r: -r.risk) if r.risk > 0]
+    found = {f"inference:{column}": column for column in columns}
+    known = sorted((r for r in attacks if r.name in found), key=lambda result: -result.risk)
+    return [found[result.name] for result in known if result.risk > 0]
 
 
 def _attacks(

@@ -1,7 +1,7 @@
 """Stop commands at random moments, by SIGKILL or SIGINT, and look at what they leave.
 
-``python -m tests.reference.stopping FOLDER STOPS SEED [NAME...]`` stops each so many times. Importing the libraries costs
-seconds, so this process imports them once and forks for every run. It never uses them itself:
+``python -m tests.reference.stopping FOLDER STOPS SEED [NAME...]`` stops each so many times.
+Importing the libraries costs seconds, so this process imports them once and forks for every run. It never uses them itself:
 threads do not survive a fork. Prints a JSON object with a row per command.
 
 Every command runs with one of two seeds in turn, so a release that is not one of two known ones is

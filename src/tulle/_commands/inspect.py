@@ -11,7 +11,7 @@ from tulle._commands._columns import left_out_rows, quoted, to_keep
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
 from tulle.io._formats import display_name, format_of, is_sql, split_sheet
-from tulle.table.policy import Policy, write_policy
+from tulle.table.policy import CONTEXT, Policy, write_policy
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -66,6 +66,7 @@ def inspect(
         tuple(_with_advice(guess) for guess in guesses),
         rules=tuple(rule.rule.text for rule in rules) if rules else None,
         rule_reasons={rule.rule.text: rule.reason for rule in rules},
+        context=dict.fromkeys(CONTEXT, ""),
     )
     found = singling_out(table, policy.named(Role.QUASI))
     if not keep:

@@ -15,9 +15,10 @@ from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
 from tulle._shape.columns import CategoryColumn
+from tulle._shape.diversity import Diversity
 from tulle._shape.model import ShapeModel, fit_shape, weigh_people
 from tulle._types import Ints
-from tulle.condense._classes import LabelSchema
+from tulle.condense._classes import Labels, LabelSchema, Unit
 from tulle.errors import GateError, ParameterError
 from tulle.table._encoder import TableEncoder
 
@@ -34,13 +35,55 @@ class RuleSummary(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Classes:
+    """The classes of a table, and the units that are condensed: a class, or a pool of small ones.
+
+    The classes of a pool are one class of the model. Which of them a record of the pool gets is
+    drawn later at their rates: of a class of fewer than ``k`` people nothing else is kept.
+    """
+
+    labels: LabelSchema
+    rates: list[Ints]  # of the classes in each unit, drawn once
+
+    def draw(self, units: Ints, rng: np.random.Generator) -> Ints:
+        """Return a class for each record: that of its unit, or in a pool one by lot."""
+        classes = np.zeros(len(units), dtype=np.int64)
+        for place, rates in enumerate(self.rates):
+            rows = np.flatnonzero(units == place)
+            classes[rows] = rng.choice(len(rates), len(rows), p=rates / rates.sum())
+        return classes
+
+
+class ClassRows(NamedTuple):
+    """The classes of a table with those of each record, while a model is fitted."""
+
+    classes: Classes
+    codes: Ints
+    units: Ints
+
+
+def classes_of(
+    labels: Labels, units: Sequence[Unit], members: Ints, rng: np.random.Generator
+) -> ClassRows:
+    """Return the classes of the records that are in a group."""
+    inside, place_of = members >= 0, np.zeros(len(members), dtype=np.int64)
+    rates = []
+    for place, unit in enumerate(units):
+        place_of[unit.rows] = place
+        counts = np.bincount(labels.codes[unit.rows], minlength=len(labels.schema.classes))
+        rates.append(rng.multinomial(len(unit.rows), counts / len(unit.rows)))
+    classes = Classes(labels.schema, rates)
+    return ClassRows(classes, labels.codes[inside], place_of[inside])
+
+
+@dataclass(frozen=True)
 class ShapedTable:
     """A model of the columns, and how rules between them are kept in what is drawn from it."""
 
     encoder: TableEncoder
     plan: Plan
     model: ShapeModel
-    labels: LabelSchema | None = None
+    classes: Classes | None = None
 
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw records; their classes, if there are some, are the last column."""
@@ -58,9 +101,10 @@ class ShapedTable:
     def _draw_once(self, n: int, rng: np.random.Generator) -> pl.DataFrame:
         drawn: dict[str, Any] = dict(zip(self.model.names, self.model.sample(n, rng)))
         fixed = {}
-        if self.labels is not None:
-            codes = pl.Series(drawn.pop(_LABEL).astype(np.int64))
-            fixed[label_name(self.labels, self.encoder)] = self.labels.domain.gather(codes)
+        if self.classes is not None:
+            codes = pl.Series(self.classes.draw(drawn.pop(_LABEL).astype(np.int64), rng))
+            labels = self.classes.labels
+            fixed[label_name(labels, self.encoder)] = labels.domain.gather(codes)
             fixed[_LABEL_CODES] = codes
         return self.plan.complete(drawn, self.encoder.codecs, fixed, rng)
 
@@ -79,9 +123,6 @@ def with_labels(
     return frame.with_columns(classes.alias(label_name(labels, encoder)))
 
 
-Classes = tuple[LabelSchema, Ints]
-
-
 def fit_shaped(
     frame: pl.DataFrame,
     encoder: TableEncoder,
@@ -90,26 +131,31 @@ def fit_shaped(
     rng: np.random.Generator,
     members: Ints,
     people: Ints | None,
-    classes: Classes | None = None,
+    classes: ClassRows | None = None,
+    demands: Sequence[Diversity] = (),
 ) -> ShapedTable:
     """Fit a model of the released columns of a table, its groups given.
 
     Rules that are not given are looked for; ``classes`` are the labels and that of each record.
+    A sensitive column with a demand follows from no rule that was not asked for.
     """
     planner = _planner(frame, encoder, k, rng, people, classes)
     if rules is None:
         found = find_rules(
             planner.frame, planner.columns, k, planner.people, writings_of(encoder.codecs)
         )
+        asked = {demand.name for demand in demands}
+        found = [rule for rule in found if asked.isdisjoint(rule.columns)]
         plan, columns = planner.plan([(rule, True) for rule in found])
     else:
         plan, columns = planner.plan(_given(rules, frame, planner))
     label = None
     if classes is not None:
         label = _LABEL
-        columns.append(CategoryColumn(_LABEL, classes[1], len(classes[0].domain)))
-    model = fit_shape(columns, k, rng, label=label, members=members, people=people)
-    return ShapedTable(encoder, plan, model, None if classes is None else classes[0])
+        columns.append(CategoryColumn(_LABEL, classes.units, len(classes.classes.rates)))
+    given: dict[str, Any] = {"label": label, "members": members, "people": people}
+    model = fit_shape(columns, k, rng, demands=demands, **given)
+    return ShapedTable(encoder, plan, model, None if classes is None else classes.classes)
 
 
 def plan_checks(
@@ -119,7 +165,7 @@ def plan_checks(
     k: int,
     rng: np.random.Generator,
     people: Ints | None,
-    classes: Classes | None = None,
+    classes: ClassRows | None = None,
 ) -> Plan:
     """Return a plan that only checks given rules, for the papers' synthesis."""
     if not rules:
@@ -134,12 +180,12 @@ def _planner(
     k: int,
     rng: np.random.Generator,
     people: Ints | None,
-    classes: Classes | None,
+    classes: ClassRows | None,
 ) -> Planner:
     columns = {column.name: column for column in encoder.plain(frame, k, rng, people)}
     table = as_released(frame, encoder.codecs, columns)
     if classes is not None:
-        table = with_labels(table, *classes, encoder)
+        table = with_labels(table, classes.classes.labels, classes.codes, encoder)
     return Planner(table, encoder.codecs, columns, k, weigh_people(people, frame.height), rng)
 
 

@@ -19,6 +19,7 @@ from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
+from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._levels import (
     LevelSummary,
@@ -31,6 +32,7 @@ from tulle.condense._notes import warn_weaker
 from tulle.condense._people import locate_people
 from tulle.condense._shaped import (
     ShapedTable,
+    classes_of,
     fit_shaped,
     plan_checks,
     refuse_broken,
@@ -151,6 +153,7 @@ class ClassCondenser(BaseEstimator):
         schema = Schema.of(template.columns, frame).weighted(template.weights)
         levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
         people = locate_people(frame, schema)
+        sensitive = locate_sensitive(frame, schema)
         labels = read_labels(y, frame.height)
         demands = None if levels is None else check_levels(levels, frame.height)
         units, self.k_ = self._plan(labels, demands, people)
@@ -168,7 +171,8 @@ class ClassCondenser(BaseEstimator):
                 asked = None if demands is None else demands[unit.rows]
                 inputs = _of_unit(unit, matrix, labels, encoder, exit, asked)
                 own = None if people is None else people[unit.rows]
-                kept, groups = part._fit_encoded(*inputs, watch, own)
+                secret = [column.at(unit.rows) for column in sensitive]
+                kept, groups = part._fit_encoded(*inputs, watch, own, sensitive=secret)
                 members[unit.rows[kept]] = members.max() + 1 + groups
                 condensers.append(part)
                 advance(1)
@@ -185,15 +189,17 @@ class ClassCondenser(BaseEstimator):
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         self._withheld = frame.height - int(self.class_counts_.sum())
         inside = members >= 0
-        table, codes = frame.filter(inside), labels.codes[inside]
+        table = frame.filter(inside)
         people = None if people is None else people[inside]
-        classes, least = (labels.schema, codes), int(self.levels_.max())
         self._shaped: ShapedTable | None = None
         self._accept = template.accept_broken_rules
-        if template._keeps_shape and all(len(unit.classes) == 1 for unit in units):
+        classes = classes_of(labels, units, members, rng)
+        least = int(self.levels_.max())
+        if template._keeps_shape:
             groups = members[inside]
+            wanted = [column.demand for column in sensitive]
             self._shaped = fit_shaped(
-                table, encoder, template.rules, least, rng, groups, people, classes
+                table, encoder, template.rules, least, rng, groups, people, classes, wanted
             )
             self._rule_plan = self._shaped.plan
         else:
@@ -299,6 +305,12 @@ class ClassCondenser(BaseEstimator):
         scatters = np.concatenate([part.scatters[:, :width, :width] for part in parts])
         levels = self.levels_
         return information_loss(GroupMoments(self.counts_, means, scatters, levels, levels))
+
+    @property
+    def diversity_loss_(self) -> float:
+        """Return how much of the loss the demands on sensitive columns cost, mean over records."""
+        sizes = [int(part.counts_.sum()) for part in self.condensers_]
+        return float(np.average([part.diversity_loss_ for part in self.condensers_], weights=sizes))
 
     @property
     def level_summary_(self) -> list[LevelSummary]:

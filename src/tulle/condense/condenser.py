@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,9 @@ from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
 from tulle._relations.plan import Plan
 from tulle._types import Flags, Floats, Ints
+from tulle.condense._diversity import Sensitive, check_sensitive, locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
+from tulle.condense._joining import join_groups
 from tulle.condense._levels import (
     check_groups,
     check_levels,
@@ -29,7 +32,7 @@ from tulle.condense._levels import (
     summarise_levels,
 )
 from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
-from tulle.condense._people import check_people, count_people, join_until_enough, locate_people
+from tulle.condense._people import check_people, count_people, locate_people, too_few_people
 from tulle.condense._shaped import (
     ShapedTable,
     fit_shaped,
@@ -44,7 +47,7 @@ from tulle.condense._statistics import (
     refuse_beyond_memory,
     rescaled,
 )
-from tulle.condense._synthesis import count_degenerate, synthesize
+from tulle.condense._synthesis import count_degenerate, leave_grid, synthesize
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
@@ -82,9 +85,11 @@ class Condenser(BaseEstimator):
         group's mean (plain microaggregation).
     exact_moments : bool
         Draw as ``"uniform"`` and give each group's records exactly its mean and covariance instead
-        of on average. Decimals are then neither rounded nor clipped; whole numbers, dates and
-        categories still are. Refused where a group has no more records than dimensions: its
-        records could be computed from the release.
+        of on average (in a column with a fixed number of decimals, to a fraction of the last one:
+        an exact sum would lie on the grid of these decimals and identify the group). Decimals are
+        then neither rounded nor clipped; whole numbers, dates and categories still are. Refused
+        where a group has no more records than dimensions: its records could be computed from the
+        release.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
     columns : sequence of :class:`~tulle.table.schema.Column`, or mapping
@@ -121,6 +126,8 @@ class Condenser(BaseEstimator):
         The same, on standardised columns.
     information_loss_ : float
         100 SSQ / SST on standardised columns.
+    diversity_loss_ : float
+        How much of it the demands on sensitive columns cost.
     level_summary_ : list of LevelSummary
         For each level: its records, and the smallest group that holds one of them.
     n_suppressed_ : int
@@ -150,11 +157,12 @@ class Condenser(BaseEstimator):
     What may leave
     --------------
     What ``sample`` returns. The fitted object holds no row, but statistics of groups, ranges and
-    domains: it is for the owner of the data. Not protected: about where each column ends (give
-    public bounds), which categories at least ``k`` people hold, what all records of a group share
-    (``n_degenerate_``), and that many draws from one fit average to its means. Group sizes bound
-    what can be linked to a person, they are not proof against an attacker with other knowledge:
-    audit a release.
+    domains: it is for the owner of the data. Not protected: the number of records, about where
+    each column ends (give public bounds), which categories at least ``k`` people hold, and what all
+    people of a leaf or a group share (``n_degenerate_``). With the papers' synthesis also exact
+    totals, and that many draws from one fit average to its means. Group sizes bound what can be
+    linked to a person, they are not proof against an attacker with other knowledge: audit a
+    release.
 
     Notes
     -----
@@ -262,6 +270,8 @@ class Condenser(BaseEstimator):
         order = self._rng.permutation(len(groups))
         matrix, groups = matrix[order], groups[order]
         matrix *= self._encoder.scales_
+        for name, unit in self._grid.items():
+            leave_grid(matrix[:, self._encoder.slices_[name].start], groups, unit, self._rng)
         snap = not self.exact_moments
         return self._encoder.decode(matrix, groups, self._rng, means=self.means_, snap=snap)
 
@@ -339,16 +349,22 @@ class Condenser(BaseEstimator):
         if border.target is not None:
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
         people = locate_people(frame, schema)
+        sensitive = locate_sensitive(frame, schema)
         rng = as_generator(self.random_state)
         crowd = self._crowd(levels, frame.height, people, rng)
         encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         note_features(self, features, plain=border.table.plain)
         matrix = encoder.encode(frame)
-        kept, groups = self._fit_encoded(matrix, levels, encoder, border, watch, people, rng)
+        kept, groups = self._fit_encoded(
+            matrix, levels, encoder, border, watch, people, rng, sensitive
+        )
         people = None if people is None else people[kept]
         least, table = int(self.levels_.max()), frame.filter(kept)
         if self._keeps_shape:
-            shaped = fit_shaped(table, encoder, self.rules, least, self._rng, groups, people)
+            demands = [column.demand for column in sensitive]
+            shaped = fit_shaped(
+                table, encoder, self.rules, least, self._rng, groups, people, demands=demands
+            )
             self._shapes, self._rule_plan = [shaped], shaped.plan
         else:
             self._rule_plan = plan_checks(table, encoder, self.rules, least, self._rng, people)
@@ -364,18 +380,21 @@ class Condenser(BaseEstimator):
         watch: Watcher | None = None,
         people: Ints | None = None,
         rng: np.random.Generator | None = None,
+        sensitive: Sequence[Sensitive] = (),
     ) -> tuple[Flags, Ints]:
         """Group encoded records, and return which were kept and the group of each of those.
 
         The matrix is used up.
         """
+        self._grid = encoder.grid(matrix) if self.exact_moments else {}
         matrix /= encoder.scales_
         demands, kept = self._demands(levels, len(matrix))
         rng = as_generator(self.random_state) if rng is None else rng
         if not kept.all():
             matrix, demands = matrix[kept], demands[kept]
             people = None if people is None else people[kept]
-        groups = self._group(matrix, demands, rng, people)
+            sensitive = [column.at(kept) for column in sensitive]
+        groups = self._group(matrix, demands, rng, people, list(sensitive))
 
         self._encoder = encoder
         self._border = border
@@ -386,6 +405,7 @@ class Condenser(BaseEstimator):
         self.level_summary_ = summarise_levels(demands, groups, self.people_)
         self.n_suppressed_ = int((~kept).sum())
         self._store(GroupMoments.of(matrix, groups, demands))
+        encoder.reach(self.means_)
         if watch is not None:
             watch(matrix, groups, self.moments_)
         return kept, groups
@@ -417,7 +437,12 @@ class Condenser(BaseEstimator):
         check_flag("Condenser", "accept_broken_rules", self.accept_broken_rules)
 
     def _group(
-        self, matrix: Floats, demands: Ints, rng: np.random.Generator, people: Ints | None
+        self,
+        matrix: Floats,
+        demands: Ints,
+        rng: np.random.Generator,
+        people: Ints | None,
+        sensitive: list[Sensitive],
     ) -> Ints:
         from tulle.condense.groupings import group_records
 
@@ -425,8 +450,17 @@ class Condenser(BaseEstimator):
             matrix, demands, rng, method=self.grouping, time_budget=self.time_budget
         )
         if people is not None:
-            groups = join_until_enough(matrix, groups, demands, people)
+            short = partial(too_few_people, demands=demands, people=people)
+            groups = join_groups(matrix, groups, short)
             check_people(groups, demands, people)
+        self.diversity_loss_ = 0.0
+        if sensitive:
+            before = information_loss(GroupMoments.of(matrix, groups, demands))
+            for column in sensitive:
+                groups = join_groups(matrix, groups, column.falls_short)
+            check_sensitive(groups, sensitive)
+            after = information_loss(GroupMoments.of(matrix, groups, demands))
+            self.diversity_loss_ = after - before
         check_groups(groups, demands)
         refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
         return groups
@@ -472,6 +506,12 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     check_is_fitted(second, "moments_")
     if (first._border.target is None) != (second._border.target is None):
         raise DataError("one condenser has a target and the other has none")
+    if bool(first._shapes) != bool(second._shapes):
+        raise ParameterError(
+            "condensers merge if they draw records in the same way, but one has "
+            f"synthesis='{first.synthesis}' and the other synthesis='{second.synthesis}'",
+            parameter="synthesis",
+        )
     scales = first._encoder.scales_, second._encoder.scales_
     refuse_beyond_floats(*scales)
     encoder, *ways = first._encoder.merge(second._encoder)
@@ -488,6 +528,10 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     merged._shapes = first._shapes + second._shapes
     merged._rule_plan = first._rule_plan.joined(second._rule_plan)
     merged.rules_ = summarise_rules(merged._rule_plan)
+    merged._grid = {
+        name: min(part._grid.get(name, np.inf) for part in (first, second))
+        for name in {**first._grid, **second._grid}
+    }
     merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
     merged.people_ = np.concatenate([first.people_, second.people_])
     merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_

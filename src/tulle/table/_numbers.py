@@ -233,8 +233,8 @@ class NumberCodec:
         if not self.extra and not self.too_few[0]:
             out[:, 0] = values
             return
-        states = self._known(states)
         out[:, 0] = np.where(states == PRESENT, values, self.fill)
+        states = self._known(states)
         for place, state in enumerate(self.extra, start=1):
             out[:, place] = states == state
 

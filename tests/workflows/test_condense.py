@@ -124,7 +124,10 @@ def test_a_control_has_the_codes_of_the_source(tmp_path: Path, first: str, secon
         (["--target", "no such"], "there is no column 'no such'"),
         (["--policy", "none.toml"], "none.toml: no such file"),
         (["-o", "book.xlsx#people"], "'book.xlsx#people'"),
-        (["--control", "people.csv"], "--control is for the audit"),
+        (["--holdout", "10%", "--no-audit"], "--no-audit leaves out what"),
+        (["--holdout", "10%", "--control", __file__], "give one of the two"),
+        (["--holdout", "1"], "--holdout must leave somebody in both parts"),
+        (["--accept-risk", "  "], "--accept-risk needs a reason"),
         (["--small-classes", "pool"], "--small-classes needs classes"),
         (["--time", "3"], "--grouping best"),
         (["--k", "5", "--min-group", "7"], "--k must be an int in the range [7, inf)"),
@@ -213,7 +216,7 @@ def test_no_group_is_smaller_than_asked_and_the_manifest_says_what_was(
     result = run(source, "-o", tmp_path / "r.csv", *options, *target)
     assert result.exit_code == 0, result.output
     made = read_manifest(tmp_path / "r.csv")
-    assert made.verified["smallest group"] >= least
+    assert made.counts["smallest group"] >= least
     assert made.parameters["k"] >= least
 
 

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from tulle._plurals import counted
+from tulle.condense._diversity import demand_of
 from tulle.errors import PrivacyWarning
 from tulle.table._encoder import TableEncoder
 
@@ -47,6 +48,12 @@ def table_notes(condenser: Any) -> list[str]:
             f"{counted(condenser.n_suppressed_, 'record', 'require')} a larger group than can be "
             "formed: withheld"
         )
+    notes += [
+        f"column '{demand.name}': every group has {demand.describe()} (information loss "
+        f"{condenser.diversity_loss_:.2g} points higher)"
+        for demand in map(demand_of, encoder.columns_)
+        if demand is not None
+    ]
     notes += [
         f"column '{name}' has a single value, which the release shows" for name in encoder.constant_
     ]

@@ -6,7 +6,6 @@ import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -430,10 +429,9 @@ class StreamCondenser(BaseEstimator):
         -------
         StreamCondenser
         """
-        from tulle.stream._saved import state_from_bytes
+        from tulle.stream._saved import read_state, state_from_bytes
 
-        content = Path(path).read_bytes()
-        condenser, _, owed = state_from_bytes(cls, content, key=key, origin=str(path))
+        condenser, _, owed = state_from_bytes(cls, read_state(path), key=key, origin=str(path))
         if owed:
             raise KeyMaterialError(
                 f"{counted(len(owed), 'record', 'is')} waiting in {path}, sealed or left out: "

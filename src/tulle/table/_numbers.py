@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._shape.columns import NumberColumn, looks_coded
+from tulle._shape.quantiles import count_exceptions, draw_threshold
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -95,6 +96,21 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
     return None
 
 
+def common_decimals(values: Floats, people: Floats, few: float, dtype: Any) -> int | None:
+    """Return the decimals that suffice for all values but those of fewer than ``few`` people.
+
+    None for floats as they come. If it took all values, the one person with a finer number would
+    show in every row of a release.
+    """
+    single = dtype == pl.Float32
+    for decimals in range(6 if single else 13):
+        rounded = np.round(values, decimals)
+        same = (rounded.astype(np.float32) == values) if single else (rounded == values)
+        if people[~same].sum() < few:
+            return decimals_of(values[same], dtype)
+    return decimals_of(values, dtype)
+
+
 def only_two(present: Floats) -> tuple[float, float] | None:
     """Return the smallest and the largest value, if these two are all that there are."""
     low, high = float(present.min(initial=np.inf)), float(present.max(initial=-np.inf))
@@ -144,6 +160,7 @@ class NumberCodec:
     keep_rare: bool = False
     least: int = 1  # people that a bound rests on
     tails: Tails | None = None  # later records beyond the range
+    steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
 
     @classmethod
     def fit(
@@ -264,8 +281,12 @@ class NumberCodec:
         refuse(problems)
         present = states == PRESENT
         decimals: int | None = 0
+        few = count_exceptions(draw_threshold(k, rng), float(weights.sum()))
+        if self.kind is Kind.DATETIME:
+            self.steps = self._common_steps(values[present], weights[present], few)
+            values = (values - self.steps[1]) / self.steps[0]
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
-            found = decimals_of(values[present], self.dtype)
+            found = common_decimals(values[present], weights[present], few, series.dtype)
             decimals = self.decimals if found is None else found
         coded = self.kind is Kind.INTEGER and looks_coded(values[present], k)
         # null is NaN; where there is no null, NaN of floats is
@@ -288,6 +309,7 @@ class NumberCodec:
         special = values <= _STATE
         states = np.where(special, np.rint(values / _STATE), PRESENT).astype(np.int8)
         states[np.isnan(values)] = self._absent
+        values = values * self.steps[0] + self.steps[1]
         low, high = self.public or (-np.inf, np.inf)
         return self._typed(np.clip(np.where(states == PRESENT, values, 0.0), low, high), states)
 
@@ -434,6 +456,21 @@ class NumberCodec:
         whole = ticks // self.tick - self.origin // self.tick  # divided first: no overflow
         rest = ticks % self.tick - self.origin % self.tick
         return np.asarray(whole, dtype=np.float64) + rest / self.tick
+
+    def _common_steps(self, ticks: Floats, people: Floats, few: float) -> tuple[int, int]:
+        """Return the coarsest steps, and where they begin, that suffice for all but a few people.
+
+        If it took all, the one person with a time of the day would show in every row of a release.
+        """
+        for size in tick_sizes(self.dtype):
+            apart = size // self.tick
+            if apart <= 1:
+                break
+            places, where = np.unique(ticks % apart, return_inverse=True)
+            held = np.bincount(where, weights=people, minlength=1)
+            if len(places) and people.sum() - held.max() < few:
+                return apart, int(places[held.argmax()])
+        return 1, 0
 
     # -- learning ------------------------------------------------------------------------------
 

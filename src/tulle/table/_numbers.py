@@ -36,7 +36,17 @@ from tulle.table._drawing import (
 )
 from tulle.table._frames import filled, is_missing, with_nulls
 from tulle.table._rare import Crowd, Tails, safe_bounds
-from tulle.table._states import FIRST, NAN, NULL, PRESENT, UNREAD, States, Writing, writing_of
+from tulle.table._states import (
+    FIRST,
+    NAN,
+    NULL,
+    PRESENT,
+    STATE,
+    UNREAD,
+    States,
+    Writing,
+    writing_of,
+)
 from tulle.table.schema import Column, Kind
 
 # What a column of numbers tells about itself: mean, spread, precision, unit of time.
@@ -126,7 +136,6 @@ def present_of(block: Floats) -> Floats:
 
 _ROUNDING = 1e-9
 _MISSING = (NULL, NAN, UNREAD)
-_STATE = -1e300  # times a state: where it lies among the numbers, beyond all of them
 
 
 @dataclass
@@ -293,12 +302,12 @@ class NumberCodec:
         special = [s for s in np.unique(states).tolist() if s > NULL and s != self._absent]
         values = np.where(present, values, np.nan)
         for state in special:
-            values[states == state] = _STATE * state
+            values[states == state] = STATE * state
         return NumberColumn(
             self.name,
             values,
             decimals,
-            tuple(_STATE * state for state in special),
+            tuple(STATE * state for state in special),
             coded,
             self.keep_rare,
         )
@@ -306,8 +315,8 @@ class NumberCodec:
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of the type of the fitted one from numbers, NaN where missing."""
         values = np.asarray(cells, dtype=np.float64)
-        special = values <= _STATE
-        states = np.where(special, np.rint(values / _STATE), PRESENT).astype(np.int8)
+        special = values <= STATE
+        states = np.where(special, np.rint(values / STATE), PRESENT).astype(np.int8)
         states[np.isnan(values)] = self._absent
         values = values * self.steps[0] + self.steps[1]
         low, high = self.public or (-np.inf, np.inf)

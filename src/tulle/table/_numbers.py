@@ -620,7 +620,12 @@ class NumberCodec:
     @classmethod
     def from_json(cls, entries: dict[str, Any]) -> Self:
         """Return the code that :meth:`to_json` wrote."""
-        return cls(**fields_from_json(entries))
+        codec = cls(**fields_from_json(entries))
+        if not isinstance(codec.tails, Tails | None) or not isinstance(
+            codec.writing, Writing | None
+        ):
+            raise TypeError("the parts of a code are of other types")
+        return codec
 
 
 def _zone(dtype: Any) -> str | None:

@@ -45,9 +45,10 @@ _NAMES = {
     "tulle.sites.agreement": ("SiteAgreement",),
     "tulle.sites.codec": ("SiteCodec",),
     "tulle.sites.summary": ("SiteSummary",),
-    "tulle.keys": ("SecretKey",),
+    "tulle.keys": ("PublicKey", "SecretKey", "SigningKey"),
     # audits and releases
     "tulle.auditing.audit": ("Audit", "audit"),
+    "tulle.exploring.explore": ("Exploration", "explore"),
     "tulle.releases.manifest": ("Manifest",),
     "tulle.releases.release": ("read_manifest", "verify_release"),
     # what can go wrong

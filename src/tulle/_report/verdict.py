@@ -26,11 +26,16 @@ from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
-_GRAVE_OF = {"membership": 0.50, "rule_recovery": math.inf}
+_GRAVE_OF = {
+    **dict.fromkeys(("membership", "earlier_membership", "worst_case"), 0.50),
+    **dict.fromkeys(("rule_recovery", "rule_steps"), math.inf),
+}
 _GRAVE_WITHOUT_CONTROL = {
     # strangers in one dimension reach a fifth
     **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.30),
-    **dict.fromkeys(("singling_out", "inference"), math.inf),
+    "exact_values": 0.30,
+    **dict.fromkeys(("singling_out", "inference", "affine_hull", "homogeneity"), math.inf),
+    **dict.fromkeys(("earlier_inference", "earlier_intersection"), math.inf),
 }
 FEWEST = PRESETS[0].k
 _MOST_TOLD = 5  # kinds of attacks
@@ -143,7 +148,7 @@ def _not_decided(attacks: Mapping[str, AttackFigures], names: list[str]) -> Judg
 def _attempts_needed(name: str, attack: AttackFigures) -> int:
     """Return how many people in and outside the data would bring the interval below the limit."""
     share = min(0.5, max(attack["rate"], attack["control"] or 0.0, 0.05))
-    room = max(_CLOSEST, _limit(name, attack) - attack["risk"])
+    room = max(_CLOSEST, grave_from(name, attack) - attack["risk"])
     return math.ceil(2 * share * (1 - share) * (_Z / room) ** 2)
 
 
@@ -179,13 +184,13 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
         return attack["grade"]
     spread = (attack["risk"] - attack["risk_low"]) / _Z
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
-    limit = _limit(name, attack)
+    limit = grave_from(name, attack)
     if attack["risk"] < max(NOTABLE, needed):
         return "undecided" if attack["risk_high"] >= limit else ""
     return "grave" if attack["risk"] >= limit else "notable"
 
 
-def _limit(name: str, attack: AttackFigures) -> float:
+def grave_from(name: str, attack: AttackFigures) -> float:
     """Return the excess from which an attack is grave."""
     kind = name.partition(":")[0]
     limit = _GRAVE_OF.get(kind, GRAVE)

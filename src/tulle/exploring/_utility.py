@@ -72,7 +72,8 @@ def _of_target(
     if classes and len(np.unique(answers)) < 2:
         return Utility(_constant(name, answers, truth), name)
     model = kind(max_iter=_ROUNDS, early_stopping=False, random_state=int(rng.integers(2**31)))
-    with models_on_one():
+    with models_on_one(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # classes that are guessed and nobody has
         model.fit(columns, answers)
         if name == "roc_auc" and len(np.unique(truth)) < 2:
             return Utility(0.5, name)

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.reference.broken import of_one_secret, survey, with_exact_totals
+from benchmarks.broken_releases import of_one_secret, survey, with_exact_totals
 from tulle import Condenser, audit
 from tulle._attacks.earlier import earlier_totals
 from tulle._attacks.homogeneity import homogeneity

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.reference.broken import measured, own_planes
+from benchmarks.broken_releases import measured, own_planes
 from tulle import ClassCondenser, Condenser, audit
 from tulle._attacks.planes import affine_hull
 from tulle._attacks.records import Records
@@ -152,6 +154,18 @@ def test_a_single_negative_number_does_not_show() -> None:
 def test_a_single_finer_number_does_not_show() -> None:
     for release in releases_with(one_person(sugar=3.137)):
         assert (release["sugar"].round(1) == release["sugar"]).all()
+
+
+def test_a_single_time_of_the_day_does_not_show() -> None:
+    rng = np.random.default_rng(0)
+    days = [datetime(2020, 1, 1) + timedelta(days=int(day)) for day in rng.integers(0, 700, 300)]
+    table = pl.DataFrame({"seen": [*days, datetime(2021, 3, 4, 13, 7, 11)]})
+    table = table.with_columns(ward=pl.Series(rng.choice(list("abc"), 301)))
+    release = Condenser(k=20, random_state=0).fit_resample(table)
+    assert release.schema == table.schema
+    assert (release["seen"].dt.truncate("1d") == release["seen"]).all()
+    assert release["seen"].min() >= datetime(2019, 11, 1)
+    assert release["seen"].max() <= datetime(2022, 2, 1)
 
 
 @pytest.mark.parametrize("cells", [{"age": 30, "band": "old"}, {"age": 79, "band": "young"}])

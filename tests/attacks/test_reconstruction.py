@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.reference.broken import from_leaves, measured, of_one_secret, own_planes
+from benchmarks.broken_releases import from_leaves, measured, of_one_secret, own_planes
 from tulle._attacks.homogeneity import homogeneity
 from tulle._attacks.membership import area_under_curve, membership, named_at
 from tulle._attacks.planes import affine_hull

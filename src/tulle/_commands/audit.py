@@ -18,7 +18,7 @@ from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.table.policy import load_policy
-from tulle.table.schema import Column, Kind, Role
+from tulle.table.schema import Column
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -54,8 +54,8 @@ def audit_files(
     release: FilePath,
     *,
     control: FilePath | None = None,
-    known: FilePath | None = None,
     earlier: FilePath | None = None,
+    known: FilePath | None = None,
     policy: FilePath | None = None,
     report: FilePath | None = None,
     edition: str = "owner",
@@ -76,8 +76,8 @@ def audit_files(
     for file in (original, release):
         format_of(file)
     # an original may be audited against itself
-    given_files = (original, release, control, known, earlier, policy)
-    reads = {os.path.realpath(file): file for file in given_files if file is not None}
+    files = (original, release, control, earlier, known, policy)
+    reads = {os.path.realpath(path): path for path in files if path is not None}
     check_files(reads, report=report, force=force)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
@@ -93,16 +93,15 @@ def audit_files(
         )
     further: dict[str, Any] = {}
     named = {"control": control, "earlier": earlier}
-    files = [original, release, *(file for file in named.values() if file is not None)]
+    compared = [original, release, *(file for file in named.values() if file is not None)]
     table = read_table(original)
-    others = [read_like(file, table, original) for file in files[1:]]
+    others = [read_like(file, table, original) for file in compared[1:]]
     columns = _known_columns(table, others[0], release, policy)
     if worst_case:
         further["worst_case"] = _maker(release, columns)
-    table, released, *rest = codes_as_text([table, *others], files, words_of(columns.values()))
+    words = words_of(columns.values())
+    table, released, *rest = codes_as_text([table, *others], compared, words)
     further |= dict(zip((name for name, file in named.items() if file is not None), rest))
-    if known is not None:
-        further["known"] = read_like(known, table, original)
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
     with options.naming():
@@ -111,6 +110,7 @@ def audit_files(
             released,
             **further,
             policy={name: entry for name, entry in columns.items() if name in table.columns},
+            known=None if known is None else read_like(known, table, original),
             random_state=options.seed,
             target=options.target,
             k=options.k,
@@ -219,15 +219,17 @@ def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], 
 
     def make(table: pl.DataFrame, seed: int) -> pl.DataFrame:
         there = [column for column in columns if column.name in table.columns]
-        return make_release(table, there, replace(options, seed=seed))[1]
+        return make_release(table, there, None, replace(options, seed=seed))[1]
 
     return make
 
 
 def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
     try:
-        return Column(name, Kind(entry["kind"]), Role(entry["role"]))
-    except (KeyError, ValueError):
+        told = {key: entry[key] for key in ("missing", "codes", "format") if key in entry}
+        words = {"name": name, "kind": entry["kind"], "role": entry["role"]}
+        return Column.from_json(words | told)
+    except (KeyError, ValueError, TypeError):
         return str(entry["role"])  # an unknown one is named by the audit
 
 

@@ -288,6 +288,7 @@ ATTACKS = {
     "snapshots_totals": "Successive snapshots, totals",
     "snapshots_fresh_rows": "Successive snapshots, new rows",
     "rule_recovery": "Recovery of hidden rules",
+    "rule_steps": "Hidden rules one step below a level",
 }
 
 
@@ -382,7 +383,7 @@ def attack_label(name: str) -> str:
 
 def control_words(name: str) -> str:
     """Say who or what the control of an attack is."""
-    return "rules that nobody hid" if name == "rule_recovery" else _STRANGERS
+    return "rules that nobody hid" if name.startswith("rule_") else _STRANGERS
 
 
 def number(value: Any, style: str = "plain") -> str:

@@ -23,6 +23,7 @@ Maker = Callable[[pl.DataFrame, int], pl.DataFrame]  # a table and a seed -> a r
 FITS = 40  # releases with each target, and as many without
 _RECORDS = 400  # in each of them
 _LEAST = 60
+_FEWEST = 4  # releases: with fewer there is nothing to learn from
 
 
 def worst_cases(
@@ -33,7 +34,7 @@ def worst_cases(
     Both take each other's place with one of the records that are kept out: plain removal would
     show in the number of rows.
     """
-    original, make = enter(table)[0], _maker_of(method)
+    original, make, fits = enter(table)[0], _maker_of(method), max(fits, _FEWEST)
     if original.height < _LEAST:
         raise DataError(
             f"the worst case needs at least {_LEAST} records, there are {original.height}"

@@ -51,7 +51,7 @@ from tulle.auditing._people import (
     uniques,
 )
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
-from tulle.auditing._refits import worst_cases
+from tulle.auditing._refits import FITS, worst_cases
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
@@ -210,10 +210,10 @@ _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("marginal_distance", "marginal_distance_max"),
     *("correlation_difference", "correlation_difference_max"),
 )
+_Planned = tuple[str, Callable[[np.random.Generator], AttackResult | None]]
+_MOST_SHARED = 3  # columns that homogeneity looks at when no role says which are sensitive
 _OF_FEW = ("subgroup_distance_max", "nearer_excess_apart")  # about a small part of the people
 _MOST_SECRETS_QUICKLY = 6
-_Planned = tuple[str, _Attack]
-_MOST_SHARED = 3  # columns that homogeneity looks at when no role says which are sensitive
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
@@ -268,8 +268,8 @@ def audit(
         Another release of much the same people, made before: what both tell together.
     worst_case
         The condenser that made the release, or a function from a table and a seed to a release:
-        some hundred releases are made of up to 400 records, with an outlier, an ordinary person,
-        and neither of them. Slow, and no bound.
+        40 releases (or ``attempts``, if fewer) of up to 400 records are made with an outlier, with
+        an ordinary person, and with neither of them. Slow, and not a bound.
     k
         The least number of records behind an aggregate in pictures and in the public edition.
     attempts
@@ -313,7 +313,8 @@ def audit(
         found = found.extended(context=dict(policy.context))
     if worst_case is None:
         return found
-    results = worst_cases(original, worst_case, policy, spawn(generator, 1)[0])
+    fits = FITS if attempts is None else min(FITS, attempts)
+    results = worst_cases(original, worst_case, policy, spawn(generator, 1)[0], fits=fits)
     # about one person each: for nobody but the owner
     told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
     return found.extended(attacks=told)
@@ -485,21 +486,23 @@ def _planned(
             )
     if control is not None and len(control) >= LEAST:
         yield "membership", partial(membership, original, release, control, attempts=attempts)
-    yield from _planned_on_numbers(tables, tried)
-    for column in _shared_secrets(tables, columns):
+    yield from _planned_on_numbers(tables, tried, quick)
+    for column in _shared_secrets(tables, columns) if not quick else ():
         beside = _known_beside(column, register.known)
         yield column, partial(homogeneity, original, release, column, known=beside, **tried)
     if tables.earlier is not None:
         yield from _planned_on_both(tables, tables.earlier, columns, tried)
 
 
-def _planned_on_numbers(tables: Aligned, tried: dict[str, Any]) -> Iterator[_Planned]:
+def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> Iterator[_Planned]:
     """Yield the attacks that look at the digits of numbers, and at the planes of released rows."""
     numbers = [tables.numbers(place) for place in range(len(tables.frames))]
     decimals = tables.last_decimals()
     outside = numbers[2] if len(numbers) > 2 else None
     values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside)
     yield "exact values", partial(values, attempts=tried["attempts"])
+    if quick:
+        return
     yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, decimals)
     yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
 

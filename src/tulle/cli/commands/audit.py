@@ -17,17 +17,17 @@ _GATE = options.Share()
 @click.argument("release")
 @click.option("--control", metavar="FILE", help="Records held out of the release.")
 @click.option(
-    "--known",
-    metavar="FILE",
-    help="A register that an intruder may hold; its people are looked up in the release.",
-)
-@click.option(
     "--earlier", metavar="FILE", help="Another release of much the same people, made before."
 )
 @click.option(
     "--worst-case",
     is_flag=True,
     help="Also make some hundred releases with and without one person, and tell them apart. Slow.",
+)
+@click.option(
+    "--known",
+    metavar="FILE",
+    help="A register that an intruder may hold; its people are looked up in the release.",
 )
 @options.policy
 @click.option("--target", metavar="COLUMN", help="The column that a miner wants to predict.")

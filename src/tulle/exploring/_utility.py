@@ -131,11 +131,11 @@ def _gain(tables: Aligned, test: Records, target: str, rng: np.random.Generator)
         answers, truth = _numbered(answers, truth)
     kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
     model = kind(min_samples_leaf=max(5, len(answers) // 200), random_state=0)
-    guessed = model.fit(columns, answers).predict(asked)
-    if not classes:
-        return max(0.0, float(r2_score(truth, guessed)))
     chance = 1 / len(np.unique(truth))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes that are guessed and nobody has
+        warnings.simplefilter("ignore")  # rare classes, and some that are guessed and nobody has
+        guessed = model.fit(columns, answers).predict(asked)
+        if not classes:
+            return max(0.0, float(r2_score(truth, guessed)))
         found = float(balanced_accuracy_score(truth, guessed))
     return max(0.0, (found - chance) / (1 - chance))

@@ -406,7 +406,8 @@ def test_the_default_keeps_heaps_zeros_codes_and_missing_values():
     released = Condenser(k=20, random_state=0).fit_resample(table)
     assert released.schema == table.schema
     assert (released["hours"] == 40).mean() == pytest.approx((hours == 40).mean(), abs=0.04)
-    assert (released["income"] == 0).mean() == pytest.approx((income == 0).mean(), abs=0.04)
+    zeros = released["income"].fill_null(-1) == 0
+    assert zeros.mean() == pytest.approx((income == 0).mean(), abs=0.04)
     assert (released["income"].is_null() == (released["age"] < 15)).mean() > 0.98
     assert "rare" not in released["town"]
     own = set(table["income"].drop_nulls().to_list()) - {0.0}

@@ -78,7 +78,7 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
     original = pl.read_csv(files / "original.csv").with_columns(name=pl.lit("x"))
     original.write_csv(files / "named.csv")
     roles: dict = {"name": {"kind": "text", "role": "identifier"}, "rich": {"role": "sensitive"}}
-    made = Manifest("test", {}, {}, {"smallest group": 40}, columns=roles)
+    made = Manifest("test", {}, {}, {"groups of at least 40": True}, columns=roles)
     release = pl.read_parquet(files / "good.parquet")
     write_release(files / "release.csv", release.write_csv, made)
     found = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30).to_dict()
@@ -86,8 +86,8 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
     assert [n for n in found["attacks"] if n.startswith("inf")] == ["inference:rich"]
     (files / "release.csv").write_text((files / "release.csv").read_text() + "1,2,3,4,no\n")
     changed = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30)
-    assert changed.verdict["level"] == "bad"
-    odd = Manifest("test", {}, {}, {"smallest group": 40}, columns={**roles, "a": {"role": "odd"}})
+    assert changed.verdict["privacy"]["level"] == "bad"
+    odd = Manifest("test", {}, {}, made.verified, columns={**roles, "a": {"role": "odd"}})
     write_release(files / "odd.csv", release.write_csv, odd)
     with pytest.raises(TulleError, match="'a'"):
         audit_files(files / "named.csv", files / "odd.csv")
@@ -181,7 +181,7 @@ def test_limits_are_checked_before_any_work(files: Path) -> None:
 
 
 def test_a_release_that_is_not_what_its_manifest_says_ends_with_1(files: Path) -> None:
-    made = Manifest("test", {}, {}, {"smallest group": 40})
+    made = Manifest("test", {}, {}, {"groups of at least 40": True})
     release = pl.read_parquet(files / "good.parquet")
     write_release(files / "release.csv", release.write_csv, made)
     arguments = (str(files / "original.csv"), str(files / "release.csv"), "--attempts", "20")
@@ -256,6 +256,21 @@ def test_whole_numbers_that_the_policy_calls_codes_go_with_codes(tmp_path: Path)
     )
     found = audit_files(**files, seed=1)  # type: ignore[arg-type]
     assert found.result["attacks"]["linkage"]["control"] is not None
+
+
+def test_a_register_is_looked_up_in_the_release(files: Path) -> None:
+    people = pl.read_csv(files / "original.csv")
+    names = pl.Series("name", [f"Jane {i}" for i in range(60)])
+    people.head(60).select("a", "b", names).write_csv(files / "register.csv")
+    result = run(
+        *(str(files / "original.csv"), str(files / "copy.csv"), "--json", "--seed", "1"),
+        *("--control", str(files / "control.csv"), "--known", str(files / "register.csv")),
+    )
+    attacks = {row["attack"]: row for row in json.loads(result.stdout)["attacks"]}
+    assert attacks["linkage_known"]["rate"] == 1
+    pl.DataFrame({"name": ["Jane"]}).write_csv(files / "register.csv")
+    with pytest.raises(TulleError, match="register"):
+        audit_files(files / "original.csv", files / "copy.csv", known=files / "register.csv")
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ def inference(
     known: Iterable[str] | None = None,
     control: Records | None = None,
     attempts: int = 1000,
+    who: str = "An acquaintance",
 ) -> AttackResult:
     """Read the column ``secret`` from the released record nearest in the columns ``known``.
 
@@ -56,7 +57,7 @@ def inference(
         int(guess.sum()),
         None if strange is None else int(strange.sum()),
         None if strange is None else len(strange),
-        story=f"An acquaintance who knows {_listed(columns, original)} about a person takes the "
+        story=f"{who} who knows {_listed(columns, original)} about a person takes the "
         f"nearest released record and reads '{secret}' from it. Right if it is {right_if}.",
     )
 

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
 from tulle._commands._columns import words_of
+from tulle._commands._decision import context_of
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle._report.editions import K
+from tulle._report.words import BOUND, PRESETS
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.table.policy import load_policy
-from tulle.table.schema import Column, Kind, Role
+from tulle.table.schema import Column
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
-    from tulle._report.model import Guarantee, Promise
+    from tulle._report.model import Changes, Gate, Guarantee, Promise, Result
     from tulle._types import FilePath
     from tulle.auditing import Audit
 
@@ -44,6 +46,7 @@ class Auditing(Options):
     max_earlier: float | None = None
     max_worst_case: float | None = None
     min_accuracy_ratio: float | None = None
+    preset: int | None = None  # of PRESETS: the smallest group that is customary somewhere
 
 
 def audit_files(
@@ -52,6 +55,7 @@ def audit_files(
     *,
     control: FilePath | None = None,
     earlier: FilePath | None = None,
+    known: FilePath | None = None,
     policy: FilePath | None = None,
     report: FilePath | None = None,
     edition: str = "owner",
@@ -72,8 +76,8 @@ def audit_files(
     for file in (original, release):
         format_of(file)
     # an original may be audited against itself
-    given_files = (original, release, control, earlier, policy)
-    reads = {os.path.realpath(file): file for file in given_files if file is not None}
+    files = (original, release, control, earlier, known, policy)
+    reads = {os.path.realpath(path): path for path in files if path is not None}
     check_files(reads, report=report, force=force)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
@@ -89,13 +93,14 @@ def audit_files(
         )
     further: dict[str, Any] = {}
     named = {"control": control, "earlier": earlier}
-    files = [original, release, *(file for file in named.values() if file is not None)]
+    compared = [original, release, *(file for file in named.values() if file is not None)]
     table = read_table(original)
-    others = [read_like(file, table, original) for file in files[1:]]
-    known = _known_columns(table, others[0], release, policy)
+    others = [read_like(file, table, original) for file in compared[1:]]
+    columns = _known_columns(table, others[0], release, policy)
     if worst_case:
-        further["worst_case"] = _maker(release, known)
-    table, released, *rest = codes_as_text([table, *others], files, words_of(known.values()))
+        further["worst_case"] = _maker(release, columns)
+    words = words_of(columns.values())
+    table, released, *rest = codes_as_text([table, *others], compared, words)
     further |= dict(zip((name for name, file in named.items() if file is not None), rest))
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
@@ -104,18 +109,46 @@ def audit_files(
             table,
             released,
             **further,
-            policy={name: entry for name, entry in known.items() if name in table.columns},
+            policy={name: entry for name, entry in columns.items() if name in table.columns},
+            known=None if known is None else read_like(known, table, original),
             random_state=options.seed,
             target=options.target,
             k=options.k,
             attempts=options.attempts,
             title=f"Audit of {os.path.basename(display_name(release))}",
         )
-    found = found.extended(guarantee=_guarantee(release), command=command)
-    found = found.extended(gates=gate_rows(found.result, limits))
+    found = found.extended(
+        guarantee=_guarantee(release), command=command, context=context_of(policy)
+    ).extended(**_made(release))
+    found = found.extended(
+        gates=[*gate_rows(found.result, limits), *_preset_gate(found.result, options)]
+    )
     if report is not None:
         found.save(report, edition=edition, force=force)
     return found
+
+
+def _preset_gate(result: Result, options: Auditing) -> list[Gate]:
+    """Return the gate of a customary group size, which only groups can pass."""
+    if options.preset is None:
+        return []
+    known = [preset.k for preset in PRESETS]
+    if options.preset not in known:
+        raise ParameterError(f"must be one of {known}", subject=options.word("preset"))
+    smallest = result.get("smallest_group")
+    if smallest is None:
+        raise ParameterError(
+            "needs a release by condensation with its manifest: there is no group to measure",
+            subject=options.word("preset"),
+        )
+    holds = smallest >= options.preset
+    limit = float(options.preset)
+    return [{"name": "smallest_group", "limit": limit, "value": float(smallest), "holds": holds}]
+
+
+def preset_notes(preset: int | None) -> list[str]:
+    """Return where a customary group size comes from, and what it bounds."""
+    return [f"k = {found.k}: {found.source}. {BOUND}" for found in PRESETS if found.k == preset]
 
 
 def check_outcome(found: Audit) -> None:
@@ -186,16 +219,30 @@ def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], 
 
     def make(table: pl.DataFrame, seed: int) -> pl.DataFrame:
         there = [column for column in columns if column.name in table.columns]
-        return make_release(table, there, replace(options, seed=seed))[1]
+        return make_release(table, there, None, replace(options, seed=seed))[1]
 
     return make
 
 
 def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
     try:
-        return Column(name, Kind(entry["kind"]), Role(entry["role"]))
-    except (KeyError, ValueError):
+        told = {key: entry[key] for key in ("missing", "codes", "format") if key in entry}
+        words = {"name": name, "kind": entry["kind"], "role": entry["role"]}
+        return Column.from_json(words | told)
+    except (KeyError, ValueError, TypeError):
         return str(entry["role"])  # an unknown one is named by the audit
+
+
+def _made(release: FilePath) -> Changes:
+    """Return what the manifest says of the groups, and of a risk that was accepted."""
+    if not has_manifest(release):
+        return {}
+    made = read_manifest(release)
+    smallest = made.verified.get("fewest people in a group")
+    return {
+        "smallest_group": smallest if isinstance(smallest, int) else None,
+        "accepted_risk": made.accepted_risk,
+    }
 
 
 def _guarantee(release: FilePath) -> Guarantee | None:

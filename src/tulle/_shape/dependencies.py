@@ -42,6 +42,8 @@ class Dependency:
     def restore(self, values: Floats | Ints, rng: np.random.Generator) -> Floats | Ints:
         """Return the target's values for the source's."""
         keys = np.asarray(values, dtype=float)
+        if np.issubdtype(np.asarray(values).dtype, np.integer):  # codes, of which -1 is missing
+            keys = np.where(keys < 0, np.nan, keys)
         missing = np.isnan(keys)
         if self.steps:
             place = np.searchsorted(self.keys, np.where(missing, -np.inf, keys), side="left")
@@ -111,6 +113,15 @@ def find_dependencies(
     return found
 
 
+def fit_dependency(source: Column, target: Column, k: int, people: Floats) -> Dependency | None:
+    """Map one column to another that is said to follow from it, whatever few rows say.
+
+    Every entry is what at least ``k`` people share. Returns None if there is none.
+    """
+    first, second = _discrete(source, k, people), _discrete(target, k, people)
+    return _stepwise(first, second, people, k, 0.0) or _majority(first, second, people, k)
+
+
 def _fineness(one: _Discrete) -> int:
     """Return how many values a column has that count: all, or those of k people if these are most.
 
@@ -167,15 +178,41 @@ def _valuewise(
     rows = np.flatnonzero(source.common[source.codes])
     if people[rows].sum() < _COVERED * people.sum() or source.common.sum() < 2:
         return None
-    width = len(target.values)
-    pairs, counts = np.unique(source.codes[rows] * width + target.codes[rows], return_counts=True)
-    key, answer = pairs // width, pairs % width
-    best = np.lexsort((-counts, key))
-    first = best[np.r_[True, key[best][1:] != key[best][:-1]]]
-    broken = len(rows) - counts[first].sum()
-    if broken > _allowed(target, rows, k, luck) or len(np.unique(answer[first])) < 2:
+    _, answer, counts = _usual(source, target, rows, np.ones(len(people)))
+    broken = len(rows) - counts.sum()
+    if broken > _allowed(target, rows, k, luck) or len(np.unique(answer)) < 2:
         return None
-    entries = {int(code): ([int(value)], [1.0]) for code, value in zip(key[first], answer[first])}
+    if not target.common[answer].all():
+        return None
+    return _majority(source, target, people, 0)
+
+
+def _usual(
+    source: _Discrete, target: _Discrete, rows: Ints, people: Floats
+) -> tuple[Ints, Ints, Floats]:
+    """Return each value of the source, the target's commonest value with it, and of how many."""
+    width = len(target.values)
+    pairs, place = np.unique(source.codes[rows] * width + target.codes[rows], return_inverse=True)
+    held: Floats = np.bincount(place.reshape(-1), weights=people[rows]).astype(float)
+    key, answer = pairs // width, pairs % width
+    best = np.lexsort((-held, ~target.common[answer], key))  # never an answer of few people
+    first = best[np.r_[True, key[best][1:] != key[best][:-1]]]
+    return key[first], answer[first], held[first]
+
+
+def _majority(
+    source: _Discrete, target: _Discrete, people: Floats, least: int
+) -> Dependency | None:
+    """Map each value of ``k`` people to the commonest value with it, if ``least`` share that."""
+    rows = np.flatnonzero(source.common[source.codes])
+    if not len(rows):
+        return None
+    key, answer, held = _usual(source, target, rows, people)
+    enough = (held >= least - _SLACK) & target.common[answer]
+    if not enough.any():
+        return None
+    key, answer = key[enough], answer[enough]
+    entries = {int(code): ([int(value)], [1.0]) for code, value in zip(key, answer)}
     other = getattr(source.column, "other", None)
     if other is not None and (source.values == other).any():
         entries |= _mixed(source, target, int(np.flatnonzero(source.values == other)[0]))

@@ -20,7 +20,7 @@ it is a chain of trees. The model holds no row and no row's number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ from tulle._shape.cells import Cells, fit_cells
 from tulle._shape.columns import Column, cells_of
 from tulle._shape.condensed import CondensedGroups, condense
 from tulle._shape.dependencies import Dependency, find_dependencies
+from tulle._shape.diversity import Diversity
 from tulle._shape.trees import MOST_CELLS, Tree, fit_tree
 from tulle._types import Floats, Ints
 
@@ -96,6 +97,7 @@ def fit_shape(
     people: Ints | None = None,
     exact: bool = False,
     dependent: bool = True,
+    demands: Sequence[Diversity] = (),
 ) -> ShapeModel:
     """Fit the model of a table.
 
@@ -118,21 +120,22 @@ def fit_shape(
         in it.
     dependent : bool
         Look for columns that follow from others.
+    demands : sequence of Diversity
+        What the values of sensitive columns must look like in every leaf of their trees. Such a
+        column is never restored from another: a value that gives it away would reveal it.
     """
+    asked = {demand.name: demand for demand in demands}
     weights = weigh_people(people, len(cells_of(columns[0])))
-    found = (
-        find_dependencies(columns, k, weights, keep=label, rng=None if exact else rng)
-        if dependent
-        else []
-    )
+    lots = None if exact else rng
+    found = find_dependencies(columns, k, weights, keep=label, rng=lots) if dependent else []
+    found = [dependency for dependency in found if dependency.target not in asked]
     left_out = {dependency.target for dependency in found}
     kept = [column for column in columns if column.name not in left_out]
     kept.sort(key=lambda column: column.name != label)
     coded = [fit_cells(column, k, weights, rng, exact=exact) for column in kept]
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
 
-    lots = None if exact else rng
-    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k, lots)
+    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k, lots, asked)
     groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
     if members is not None and len(kept) > int(label is not None):
         labels = _labels(members, cells[0]) if label is not None else None
@@ -215,6 +218,7 @@ def _fit_trees(
     people: Floats,
     least: int,
     rng: np.random.Generator | None,
+    asked: Mapping[str, Diversity],
 ) -> list[Tree]:
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
@@ -229,6 +233,7 @@ def _fit_trees(
             people,
             least,
             rng,
+            asked.get(model.name),
         )
         for place, model in enumerate(models)
     ]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._shape.cells import Cells
+from tulle._shape.diversity import Diversity, tally
 from tulle._types import Floats, Ints
 
 MOST_CELLS = 256  # of a column that trees split on
@@ -60,6 +61,7 @@ def fit_tree(
     people: Floats,
     least: int,
     rng: np.random.Generator | None = None,
+    demand: Diversity | None = None,
 ) -> Tree:
     """Grow a tree for the cells of a column, on the cells of others.
 
@@ -78,6 +80,9 @@ def fit_tree(
     rng : numpy Generator, optional
         Draws how often each cell occurs in a leaf, once and for all, from how often it does:
         however many rows are drawn from the tree later, they never tell the true totals.
+    demand : Diversity, optional
+        What the column's values must look like in every leaf: splits that lead to another are
+        taken back.
     """
     if features.shape[1] == 0 or people.sum() < 2 * least:
         leaf = np.zeros(len(cells), dtype=np.int64)
@@ -97,6 +102,8 @@ def fit_tree(
             people,
             float(least),
         )
+    if demand is not None:
+        split, leaf = _take_back(demand, split, left, right, leaf, cells)
     if rng is not None:
         cells = _drawn_again(cells, leaf, len(split), rng)
     pairs, counts = np.unique(leaf * target.size + cells, return_counts=True)
@@ -104,6 +111,30 @@ def fit_tree(
     rises = np.r_[0, np.cumsum(counts)]
     packed = np.packbits(goes_left, axis=1)
     return Tree(split, packed, left, right, starts, pairs % target.size, rises)
+
+
+def _take_back(
+    demand: Diversity, split: Ints, left: Ints, right: Ints, leaf: Ints, cells: Ints
+) -> tuple[Ints, Ints]:
+    """Undo splits until every leaf meets a demand, and return the splits and the rows' leaves.
+
+    Children have higher numbers than their parents, so that going backward is going upward.
+    """
+    split, counts = split.copy(), tally(leaf, cells)
+    counts = np.vstack([counts, np.zeros((len(split) - len(counts), counts.shape[1]))])
+    whole = counts.sum(axis=0)
+    end = np.arange(len(split))
+    for node in range(len(split) - 1, -1, -1):
+        if split[node] < 0:
+            continue
+        sides = np.array([left[node], right[node]])
+        counts[node] = counts[sides].sum(axis=0)
+        if ((split[sides] < 0) & demand.falls_short(counts[sides], whole)).any():
+            split[node] = -1
+    for node in range(len(split)):  # downward: whatever hangs below a leaf ends there
+        if left[node] and (split[node] < 0 or end[node] != node):
+            end[left[node]] = end[right[node]] = end[node]
+    return split, end[leaf]
 
 
 def _drawn_again(cells: Ints, leaf: Ints, nodes: int, rng: np.random.Generator) -> Ints:

@@ -28,6 +28,7 @@ from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, n
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
 from tulle.table._numbers import decimals_of
+from tulle.table._states import writing_of
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
 
@@ -88,10 +89,11 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
     """Open the tables, check that they can be compared, and encode them."""
     entries = _entries(policy)
     roles = {n: _role(entry) for n, entry in entries.items() if not isinstance(entry, Kind)}
-    tables = {"original": _opened("original", original), "release": _opened("release", release)}
+    tables = {"original": opened("original", original), "release": opened("release", release)}
     others = {"control": control, "earlier release": earlier}
-    tables |= {which: _opened(which, table) for which, table in others.items() if table is not None}
+    tables |= {which: opened(which, table) for which, table in others.items() if table is not None}
     names = _shared_columns(tables, roles)
+    tables = _read_values(tables, entries, names)
     kinds = {name: _agreed_kind(name, tables, entries.get(name)) for name in names}
     frames = _frames(list(tables.values()), kinds)
     columns = [_coded(name, [frame[name] for frame in frames]) for name in names]
@@ -117,6 +119,26 @@ def _present(column: Floats) -> Floats:
 
 
 # Opening: which columns are compared, and of which kind they are.
+
+
+def _read_values(
+    tables: Mapping[str, pl.DataFrame],
+    entries: Mapping[str, Column | Kind | Role],
+    names: Sequence[str],
+) -> dict[str, pl.DataFrame]:
+    """Read numbers and dates that are text or have special values, which are then missing."""
+    found = dict(tables)
+    for name in names:
+        entry, series = entries.get(name), tables["original"][name]
+        if not isinstance(entry, Column) or entry.kind not in (*NUMBERS, Kind.DATETIME):
+            continue
+        writing = writing_of(series, entry)
+        if writing is None:
+            continue
+        for which, table in found.items():
+            values, _ = writing.split(table[name])
+            found[which] = table.with_columns(values.alias(name))
+    return found
 
 
 def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
@@ -176,7 +198,7 @@ def _role(entry: Column | Role) -> Role:
     return entry.role if isinstance(entry, Column) else entry
 
 
-def _opened(which: str, table: Any) -> pl.DataFrame:
+def opened(which: str, table: Any) -> pl.DataFrame:
     frame, _ = enter(table)
     if frame.height == 0:
         raise DataError(f"the {which} has 0 rows: there is nothing to compare")
@@ -250,16 +272,14 @@ def _refuse_members(original: Records, control: Records) -> None:
 
 
 def _frames(tables: Sequence[pl.DataFrame], kinds: Mapping[str, Kind]) -> tuple[pl.DataFrame, ...]:
-    columns = {
-        name: _alike(kind, [table[name] for table in tables]) for name, kind in kinds.items()
-    }
+    columns = {name: alike(kind, [table[name] for table in tables]) for name, kind in kinds.items()}
     return tuple(
         pl.DataFrame({name: series[place] for name, series in columns.items()})
         for place in range(len(tables))
     )
 
 
-def _alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
+def alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
     """Return a column of each table in one type: Float64, Boolean or String."""
     if kind is Kind.BOOLEAN:
         return [part.cast(pl.Boolean) for part in series]

@@ -379,7 +379,7 @@ class Planner:
     def _merged(self) -> dict[str, str]:
         """Return the words that stand for merged values in a release."""
         return {
-            name: str(self.codecs[name].shown[column.other])  # type: ignore[attr-defined]
+            name: str(self.codecs[name].domain[column.other])  # type: ignore[attr-defined]
             for name, column in self.columns.items()
             if isinstance(column, CategoryColumn)
             and column.other is not None

@@ -48,6 +48,7 @@ _NAMES = {
     "tulle.keys": ("SecretKey",),
     # audits and releases
     "tulle.auditing.audit": ("Audit", "audit"),
+    "tulle.exploring.explore": ("Exploration", "explore"),
     "tulle.releases.manifest": ("Manifest",),
     "tulle.releases.release": ("read_manifest", "verify_release"),
     # what can go wrong

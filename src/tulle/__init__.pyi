@@ -14,6 +14,8 @@ from .errors import PolicyError as PolicyError
 from .errors import PrivacyError as PrivacyError
 from .errors import PrivacyWarning as PrivacyWarning
 from .errors import TulleError as TulleError
+from .exploring.explore import Exploration as Exploration
+from .exploring.explore import explore as explore
 from .io.read import read_batches as read_batches
 from .io.read import read_table as read_table
 from .io.write import write_batches as write_batches

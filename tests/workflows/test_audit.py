@@ -255,3 +255,18 @@ def test_whole_numbers_that_the_policy_calls_codes_go_with_codes(tmp_path: Path)
     )
     found = audit_files(**files, seed=1)  # type: ignore[arg-type]
     assert found.result["attacks"]["linkage"]["control"] is not None
+
+
+def test_a_register_is_looked_up_in_the_release(files: Path) -> None:
+    people = pl.read_csv(files / "original.csv")
+    names = pl.Series("name", [f"Jane {i}" for i in range(60)])
+    people.head(60).select("a", "b", names).write_csv(files / "register.csv")
+    result = run(
+        *(str(files / "original.csv"), str(files / "copy.csv"), "--json", "--seed", "1"),
+        *("--control", str(files / "control.csv"), "--known", str(files / "register.csv")),
+    )
+    attacks = {row["attack"]: row for row in json.loads(result.stdout)["attacks"]}
+    assert attacks["linkage_known"]["rate"] == 1
+    pl.DataFrame({"name": ["Jane"]}).write_csv(files / "register.csv")
+    with pytest.raises(TulleError, match="register"):
+        audit_files(files / "original.csv", files / "copy.csv", known=files / "register.csv")

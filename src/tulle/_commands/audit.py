@@ -50,6 +50,7 @@ def audit_files(
     release: FilePath,
     *,
     control: FilePath | None = None,
+    known: FilePath | None = None,
     policy: FilePath | None = None,
     report: FilePath | None = None,
     edition: str = "owner",
@@ -68,7 +69,8 @@ def audit_files(
     for file in (original, release):
         format_of(file)
     # an original may be audited against itself
-    reads = {os.path.realpath(p): p for p in (original, release, control, policy) if p is not None}
+    files = (original, release, control, known, policy)
+    reads = {os.path.realpath(path): path for path in files if path is not None}
     check_files(reads, report=report, force=force)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
@@ -80,11 +82,12 @@ def audit_files(
 
     with options.naming():
         check_limits(limits, control=control is not None)
-    files = [original, release] if control is None else [original, release, control]
+    compared = [original, release] if control is None else [original, release, control]
     table = read_table(original)
-    others = [read_like(file, table, original) for file in files[1:]]
-    known = _known_columns(table, others[0], release, policy)
-    table, released, *strangers = codes_as_text([table, *others], files, words_of(known.values()))
+    others = [read_like(file, table, original) for file in compared[1:]]
+    columns = _known_columns(table, others[0], release, policy)
+    words = words_of(columns.values())
+    table, released, *strangers = codes_as_text([table, *others], compared, words)
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
     with options.naming():
@@ -92,7 +95,8 @@ def audit_files(
             table,
             released,
             control=strangers[0] if strangers else None,
-            policy={name: entry for name, entry in known.items() if name in table.columns},
+            policy={name: entry for name, entry in columns.items() if name in table.columns},
+            known=None if known is None else read_like(known, table, original),
             random_state=options.seed,
             target=options.target,
             k=options.k,

@@ -36,7 +36,20 @@ from tulle._report.verdict import HEADLINES, grade, verdict
 from tulle.errors import PrivacyError
 
 COUNTS = ("count", "released")  # fields of a chart's rows that count records
-_COUNTING = ("marginal_distance", "marginal_distance_max", "suppressed_share")  # shares of records
+_COUNTING = {  # shares of records, and how much all of them are
+    **dict.fromkeys(
+        (
+            *("marginal_distance", "marginal_distance_max", "suppressed_share"),
+            *("equivalent_subsample", "heaps_kept", "heaps_kept_min", "heaps_piled"),
+            *("rules_broken", "rules_broken_control", "unseen_pairs", "unseen_pairs_control"),
+            *("odd_values", "missing_patterns", "subgroup_distance"),
+            *("unique_matches", "unique_matches_control", "replicated_uniques"),
+            *("disco", "disco_control", "nearer_excess"),
+        ),
+        1,
+    ),
+    **dict.fromkeys(("k_marginal", "k_marginal_3"), 1000),
+}
 K = 10  # if a result names no k of its own
 
 
@@ -57,7 +70,9 @@ def _public(whole: Whole, k: int) -> Edition:
     shown: Whole = {
         **whole,
         "metrics": {
-            name: _counted(value, least) if name in _COUNTING else _significant(value)
+            name: _counted(value, least * _COUNTING[name])
+            if name in _COUNTING
+            else _significant(value)
             for name, value in whole["metrics"].items()
             if whole["behind"].get(name, k) >= k
         },
@@ -164,6 +179,8 @@ def _public_rows(kind: str, rows: Sequence[Mapping[str, Any]], k: int) -> list[A
     if kind == "density":
         kept = [row for row in rows if row["of"] == "release" or (row["count"] or 0) >= k]
         return _rounded(kept)
+    if kind == "ranking":
+        return _rounded([row for row in rows if row.get("count") is None or row["count"] >= k])
     if kind == "groups":
         return [row for row in rows if (row["count"] or 0) >= k]
     if kind == "correlation":

@@ -129,6 +129,10 @@ class Chart(_Block):
     ``class_curve``     ``class``, ``size``, ``accuracy``
     ``before_after``    ``name``, ``measure``, ``before``, ``after``, ``limit`` (or None)
     ``error``           ``name``, ``predicted``, ``measured``
+    ``frontier``        ``label``, ``curve`` ("" of references), ``k``, ``risk``, ``low``,
+                        ``high``, ``utility``, ``chosen``, ``link``
+    ``over_k``          ``curve``, ``k``, ``measure``, ``value``
+    ``ranking``         ``label``, ``value``, ``mark`` (what is expected, or None), [``count``]
     ==================  ================================================================
     """
 
@@ -142,6 +146,9 @@ class Chart(_Block):
         "class_curve",
         "before_after",
         "error",
+        "ranking",
+        "frontier",
+        "over_k",
     ]
     rows: list[dict[str, Any]]
     id: NotRequired[str]  # this and the columns of its table are given by the page

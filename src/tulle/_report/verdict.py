@@ -141,7 +141,7 @@ def _not_decided(attacks: Mapping[str, AttackFigures], names: list[str]) -> Judg
 def _attempts_needed(name: str, attack: AttackFigures) -> int:
     """Return how many people in and outside the data would bring the interval below the limit."""
     share = min(0.5, max(attack["rate"], attack["control"] or 0.0, 0.05))
-    room = max(_CLOSEST, _limit(name, attack) - attack["risk"])
+    room = max(_CLOSEST, grave_from(name, attack) - attack["risk"])
     return math.ceil(2 * share * (1 - share) * (_Z / room) ** 2)
 
 
@@ -177,13 +177,13 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
         return attack["grade"]
     spread = (attack["risk"] - attack["risk_low"]) / _Z
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
-    limit = _limit(name, attack)
+    limit = grave_from(name, attack)
     if attack["risk"] < max(NOTABLE, needed):
         return "undecided" if attack["risk_high"] >= limit else ""
     return "grave" if attack["risk"] >= limit else "notable"
 
 
-def _limit(name: str, attack: AttackFigures) -> float:
+def grave_from(name: str, attack: AttackFigures) -> float:
     """Return the excess from which an attack is grave."""
     kind = name.partition(":")[0]
     limit = _GRAVE_OF.get(kind, GRAVE)

@@ -17,7 +17,7 @@ from tulle._report.model import Gate, Result
 from tulle.errors import GateError, ParameterError
 
 _ATTACKS = {
-    "max_linkage": ("linkage", "linkage_one_to_one"),
+    "max_linkage": ("linkage", "linkage_one_to_one", "linkage_known", "linkability"),
     "max_copies": ("exact_copies", "near_copies"),
     "max_inference": ("inference",),
     "max_membership": ("membership",),

@@ -71,9 +71,9 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
     """Open the tables, check that they can be compared, and encode them."""
     entries = _entries(policy)
     roles = {n: _role(entry) for n, entry in entries.items() if not isinstance(entry, Kind)}
-    tables = {"original": _opened("original", original), "release": _opened("release", release)}
+    tables = {"original": opened("original", original), "release": opened("release", release)}
     if control is not None:
-        tables["control"] = _opened("control", control)
+        tables["control"] = opened("control", control)
     names = _shared_columns(tables, roles)
     kinds = {name: _agreed_kind(name, tables, entries.get(name)) for name in names}
     frames = _frames(list(tables.values()), kinds)
@@ -154,7 +154,7 @@ def _role(entry: Column | Role) -> Role:
     return entry.role if isinstance(entry, Column) else entry
 
 
-def _opened(which: str, table: Any) -> pl.DataFrame:
+def opened(which: str, table: Any) -> pl.DataFrame:
     frame, _ = enter(table)
     if frame.height == 0:
         raise DataError(f"the {which} has 0 rows: there is nothing to compare")
@@ -227,16 +227,14 @@ def _refuse_members(original: Records, control: Records) -> None:
 
 
 def _frames(tables: Sequence[pl.DataFrame], kinds: Mapping[str, Kind]) -> tuple[pl.DataFrame, ...]:
-    columns = {
-        name: _alike(kind, [table[name] for table in tables]) for name, kind in kinds.items()
-    }
+    columns = {name: alike(kind, [table[name] for table in tables]) for name, kind in kinds.items()}
     return tuple(
         pl.DataFrame({name: series[place] for name, series in columns.items()})
         for place in range(len(tables))
     )
 
 
-def _alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
+def alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
     """Return a column of each table in one type: Float64, Boolean or String."""
     if kind is Kind.BOOLEAN:
         return [part.cast(pl.Boolean) for part in series]

@@ -30,10 +30,20 @@ from tulle._checks import check_int
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, as_generator, spawn
-from tulle._report.model import Changes, Result, Verdict, completed
+from tulle._report.model import Changes, Result, Section, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
 from tulle.auditing._attackers import Attacker, attackers_of, knowledge
+from tulle.auditing._fitness import fitness
+from tulle.auditing._fitness_section import fitness_section
+from tulle.auditing._people import (
+    Register,
+    in_register,
+    linkability,
+    linkage_known,
+    section_of_people,
+    uniques,
+)
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
@@ -193,6 +203,7 @@ _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("marginal_distance", "marginal_distance_max"),
     *("correlation_difference", "correlation_difference_max"),
 )
+_OF_FEW = ("subgroup_distance_max", "nearer_excess_apart")  # about a small part of the people
 _MOST_SECRETS_QUICKLY = 6
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
@@ -213,6 +224,7 @@ def audit(
     *,
     target: str | None = None,
     sensitive: Sequence[str] | None = None,
+    known: Any = None,
     estimator: Any = None,
     k: int = 10,
     attempts: int | None = None,
@@ -236,6 +248,9 @@ def audit(
         The column that a miner wants to predict; the policy's, unless given.
     sensitive
         The columns that are inferred; those of the policy, unless given.
+    known
+        A table that an intruder may hold, such as a public register: its people are looked up in
+        the release by the columns that it shares with the original.
     estimator
         Any scikit-learn estimator to train on release and original; gradient boosting by default.
     k
@@ -269,6 +284,7 @@ def audit(
         random_state,
         target=target,
         sensitive=sensitive,
+        known=known,
         estimator=estimator,
         k=k,
         attempts=attempts,
@@ -283,6 +299,7 @@ def audited(
     *,
     target: str | None = None,
     sensitive: Sequence[str] | None = None,
+    known: Any = None,
     estimator: Any = None,
     k: int = 10,
     attempts: int | None = None,
@@ -298,11 +315,21 @@ def audited(
     hidden = _secrets(tables, sensitive, target, quick)
     seed, generator = _seeded(random_state)
 
+    listed = None if known is None else in_register(tables, known)
     attackers = attackers_of(tables, quick)
-    attacks = _attacks(tables, hidden, tried, generator, attackers, quick)
+    attacks = _attacks(tables, hidden, listed, tried, generator, attackers, quick)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
     metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator, quick)
+    use, people = spawn(generator, 2)
+    fit = fitness(tables, found, target, k, use, quick=quick)
+    metrics |= fit.metrics
+    at_risk: list[Section] = []
+    if not quick:
+        carriers = _carriers(attacks)
+        at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
+        metrics |= uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
+        behind |= dict.fromkeys(_OF_FEW, 0)
     return Audit(
         {
             "title": title,
@@ -316,16 +343,19 @@ def audited(
             "sections": []
             if quick
             else [
+                fitness_section(tables, fit, found.behind_each, k),
+                *at_risk,
                 column_section(tables, distances, found.behind_each, k),
                 structure_section(tables, found, k),
                 extreme_section(distances),
             ],
             "limits": list(LIMITS),
             "attackers": knowledge(attackers, tables),
-            "where": measures.worst_places(distances, found),
+            "where": measures.worst_places(distances, found) | fit.where,
             "provenance": {
                 "audit seed": seed,
                 "attempts": f"at most {tried:,} people per attack; all records are searched",
+                **fit.facts,
                 **_left_out(tables, hidden, sensitive),
             },
         }
@@ -366,15 +396,22 @@ def _check_parameters(k: int, attempts: int | None, estimator: Any) -> None:
         )
 
 
+def _carriers(attacks: Sequence[AttackResult]) -> list[str]:
+    """Return the columns that are inferred best, beyond strangers."""
+    found = [result for result in attacks if result.name.startswith("inference:")]
+    return [r.name.partition(":")[2] for r in sorted(found, key=lambda r: -r.risk) if r.risk > 0]
+
+
 def _attacks(
     tables: Aligned,
     columns: list[str],
+    listed: Register | None,
     attempts: int,
     generator: np.random.Generator,
     attackers: Sequence[Attacker],
     quick: bool,
 ) -> list[AttackResult]:
-    work = list(_planned(tables, columns, attempts, attackers, quick))
+    work = list(_planned(tables, columns, listed, attempts, attackers, quick))
     found = []
     with bar("attacks", len(work)) as advance:
         for (name, attack), rng in zip(work, spawn(generator, len(work))):
@@ -386,7 +423,12 @@ def _attacks(
 
 
 def _planned(
-    tables: Aligned, columns: list[str], attempts: int, attackers: Sequence[Attacker], quick: bool
+    tables: Aligned,
+    columns: list[str],
+    listed: Register | None,
+    attempts: int,
+    attackers: Sequence[Attacker],
+    quick: bool,
 ) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
     """Yield each attack by name, waiting for its generator."""
     original, release, control = tables.original, tables.release, tables.control
@@ -399,6 +441,9 @@ def _planned(
     yield "linkage", partial(linkage, original, release, **knowing, **tried)
     if not quick:
         yield "one to one", partial(linkage_one_to_one, original, release, **knowing, **tried)
+        yield "linkability", partial(linkability, original, release, **tried)
+    if listed is not None:
+        yield "looked up", partial(linkage_known, original, release, register=listed, **tried)
     yield "singling out", partial(singling_out, original, release, **tried)
     for column in columns:
         yield column, _reading(tables, column, register, tried)
@@ -453,7 +498,7 @@ def _metrics(
     quick: bool,
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Return the measures, and how many records are behind those that do not use all of them."""
-    near, model, tell = spawn(generator, 3)
+    near, model = spawn(generator, 2)
     moved = [row["distance"] for row in distances.values()]
     nearness = {} if quick else measures.nearness(tables, near, attempts)
     found = {
@@ -461,7 +506,6 @@ def _metrics(
         "marginal_distance": float(np.mean(moved)),
         "marginal_distance_max": float(np.max(moved)),
         **nearness,
-        **measures.distinguishability(tables, tell),
     }
     behind = {
         **dict.fromkeys(nearness, min(attempts, *map(len, tables.present))),

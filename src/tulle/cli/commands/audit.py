@@ -16,6 +16,11 @@ _GATE = options.Share()
 @click.argument("original")
 @click.argument("release")
 @click.option("--control", metavar="FILE", help="Records held out of the release.")
+@click.option(
+    "--known",
+    metavar="FILE",
+    help="A register that an intruder may hold: its people are looked up in the release.",
+)
 @options.policy
 @click.option("--target", metavar="COLUMN", help="The column that a miner wants to predict.")
 @click.option(

@@ -23,6 +23,7 @@ from typing import Any, Literal
 from tulle._files import atomic_write
 
 State = Literal["none", "running", "done", "failed", "stopped"]
+_NOTHING = {"task": "", "done": 0, "total": None, "note": "", "seconds": 0}
 _GIVE_UP = 5.0  # seconds until a worker that was asked to end is killed
 
 
@@ -76,10 +77,10 @@ class Job:
     @property
     def progress(self) -> dict[str, Any]:
         """How far it is: ``task``, ``done``, ``total``, ``note``, and seconds so far and left."""
-        found = _read(self.place / "progress.json")
+        found = _NOTHING | _read(self.place / "progress.json")
         spent = time.time() - self.description.get("started", time.time())
-        done, total = found.get("done") or 0, found.get("total")
-        left = found.get("seconds", 0) * (total - done) / done if total and done else None
+        done, total = found["done"], found["total"]
+        left = found["seconds"] * (total - done) / done if total and done else None
         return {**found, "spent": spent, "left": left}
 
     def is_alive(self) -> bool:

@@ -4,8 +4,8 @@
 
   function draw(root) {
     if (typeof vegaEmbed === "undefined") return;
-    for (const part of root.querySelectorAll("script.specs")) {
-      for (const [id, spec] of Object.entries(JSON.parse(part.textContent))) {
+    for (const part of root.querySelectorAll(".specs")) {
+      for (const [id, spec] of Object.entries(JSON.parse(part.dataset.specs))) {
         const place = document.getElementById(id);
         if (!place) continue;
         // ast: no eval, which the content policy forbids; no styles of its own for the same reason

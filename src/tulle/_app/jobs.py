@@ -23,7 +23,7 @@ from typing import Any, Literal
 from tulle._files import atomic_write
 
 State = Literal["none", "running", "done", "failed", "stopped"]
-_NOTHING = {"task": "", "done": 0, "total": None, "note": "", "seconds": 0}
+_NOTHING: dict[str, Any] = {"task": "", "done": 0, "total": None, "note": "", "seconds": 0}
 _GIVE_UP = 5.0  # seconds until a worker that was asked to end is killed
 
 

@@ -90,7 +90,7 @@ class Release:
     @property
     def is_proven(self) -> bool:
         """Whether the command, run again, gave the same bytes."""
-        fresh = self.place / "proof" / self.data.name
+        fresh = self.place / self.facts["again"]
         return fresh.is_file() and self.data.is_file() and digest(fresh) == digest(self.data)
 
     def files(self) -> dict[str, tuple[Path, str]]:
@@ -359,24 +359,25 @@ class Study:
         verify = ["verify", self._path(place / file), "--json"]
         audit = ["audit", self._path(members), self._path(place / file), *common, "--seed", seed]
         audit += ["--public", "-o", self._path(place / "public.html"), "--json"]
+        again = f"again{self._suffix}"
+        replay = [*condense]
+        replay[replay.index("-o") + 1] = self._path(place / again)
         facts = {
             "file": file, "k": point.spec.k, "label": point.spec.label, "point": point.id,
             "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "seed": seed,
-            "command": condense, "accepted": accept,
+            "again": again, "command": [*replay, "--force"], "accepted": accept,
         }  # fmt: skip
         keep(place / "run.json", json.dumps(facts, indent=2))
-        keep(place / "again.sh", _script(condense, self._path(place / file), common))
+        keep(
+            place / "again.sh", _script(replay, self._path(place / file), self._path(place / again))
+        )
         found = Release(place, number)
         found.job.start(self.root, [condense + report, verify, audit])
         return found
 
     def start_proof(self, release: Release) -> None:
-        """Run the command of a release again, into another file."""
-        fresh = release.place / "proof"
-        fresh.mkdir(mode=0o700, exist_ok=True)
-        words = list(release.facts["command"])
-        words[words.index("-o") + 1] = self._path(fresh / release.facts["file"])
-        release.proof.start(self.root, [[*words, "--force", "--json"]])
+        """Run the command that gives the same release in a fresh process."""
+        release.proof.start(self.root, [[*release.facts["command"], "--json"]])
 
     def _keep_release_policy(self, path: Path, point: Point) -> None:
         """Write the policy of a release; classes that are condensed together are no target."""
@@ -417,20 +418,16 @@ def keep(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def _script(condense: list[str], file: str, common: list[str]) -> str:
-    again = [*condense]
-    again[again.index("-o") + 1] = "$again"
-    line = shlex.join(again).replace("'$again'", '"$again"')
+def _script(replay: list[str], made: str, again: str) -> str:
     return (
         "#!/bin/sh\n"
         "# Makes the release again and compares the bytes. Run it in the folder of the table.\n"
         "# It holds the seed: whoever has table and seed has the release. Keep it secret.\n"
         "set -eu\n"
-        f"made={shlex.quote(file)}\n"
-        f'again="$(mktemp -d)/{Path(file).name}"\n'
-        f"tulle {line}\n"
-        'tulle verify "$again"\n'
-        'cmp "$made" "$again" && echo "the same bytes"\n'
+        f"tulle {shlex.join([*replay, '--force'])}\n"
+        f"tulle verify {shlex.quote(again)}\n"
+        f"cmp {shlex.quote(made)} {shlex.quote(again)}\n"
+        'echo "the same bytes"\n'
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from tulle._plurals import counted
-from tulle._relations.language import Rule, parse_rule, quote
+from tulle._relations.language import Call, Rule, columns_of, parse_rule, quote
 from tulle._relations.values import Values, broken, truth, unit_of
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._shape.dependencies import find_dependencies
@@ -118,10 +118,13 @@ def _recounted(found: Proposal, values: Values) -> Proposal | None:
 def _spoken_of(rule: Rule, values: Values) -> Flags:
     """Return the records that a rule says something about."""
     part = rule.parts[0]
+    complete, names = np.ones(values.frame.height, dtype=bool), list(rule.columns)
     if part.op == "if":
-        return truth(part.args[1], values)[0]
-    complete = np.ones(values.frame.height, dtype=bool)
-    for name in rule.columns:
+        said, condition = part.args
+        complete = truth(condition, values)[0].copy()
+        asks = isinstance(said, Call) and said.op == "missing"
+        names = [] if asks else list(columns_of(said))
+    for name in names:
         complete &= ~values.absent(name)
     return complete
 

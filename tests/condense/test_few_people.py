@@ -110,7 +110,7 @@ def assert_shared(
 
 def exact_values(condenser: Condenser, name: str) -> list[float]:
     """What the fitted model can give out of a column as it is."""
-    ((_, model),) = condenser._shapes
+    model = condenser._shapes[0].model
     found: list[float] = []
     for cells in model.columns:
         if cells.name == name and getattr(cells, "quantiles", None) is not None:

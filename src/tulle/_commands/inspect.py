@@ -115,7 +115,8 @@ def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal
         return []
     known = {column.name: column for column in plain}
     weights = weigh_people(people, table.height)
-    return propose_rules(table.select(list(known)), known, LEAST, weights)
+    writings = encoder.writings()
+    return propose_rules(table.select(list(known)), known, LEAST, weights, writings)
 
 
 def policy_path(source: str | os.PathLike[str]) -> Path:

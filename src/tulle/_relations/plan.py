@@ -23,7 +23,7 @@ import polars as pl
 
 from tulle._relations.language import Call, Name, Node, Number, Rule, columns_of
 from tulle._relations.steps import Blanked, Clock, Computed, Mapped, Step, fit_longer, snap
-from tulle._relations.values import Values, broken, is_text, quantity, unit_of
+from tulle._relations.values import Values, broken, is_text, quantity, units_of
 from tulle._shape.columns import (
     CategoryColumn,
     Column,
@@ -36,6 +36,7 @@ from tulle._shape.dependencies import fit_dependency
 from tulle._types import Flags, Floats
 from tulle.table._codecs import Codec
 from tulle.table._frames import with_nulls
+from tulle.table._states import Writing
 
 _EXACT_CELLS = 128  # different values that the model keeps apart
 _CLOSE = 0.5  # a distance varies at most so much of what the larger column does
@@ -64,11 +65,13 @@ class Plan:
     units: Mapping[str, float | None] = field(default_factory=dict)
     merged: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[Call, pl.DataFrame] = field(default_factory=dict)
+    writings: Mapping[str, Writing] = field(default_factory=dict)
 
     def joined(self, other: Plan) -> Plan:
         """Return a plan that checks what both do in a table that both made parts of."""
         same = [kept for kept in self.rules if kept in other.rules]
-        return Plan(tuple(same), (), self.units, {**self.merged, **other.merged})
+        merged = {**self.merged, **other.merged}
+        return Plan(tuple(same), (), self.units, merged, writings=self.writings)
 
     @property
     def made(self) -> set[str]:
@@ -77,7 +80,7 @@ class Plan:
 
     def values(self, frame: pl.DataFrame) -> Values:
         """Return a released table as the rules see it."""
-        return Values(frame, self.units, self.merged, self.known)
+        return Values(frame, self.units, self.merged, self.known, self.writings)
 
     def count_broken(self, frame: pl.DataFrame) -> list[int]:
         """Return how many records of a released table break each rule."""
@@ -174,14 +177,20 @@ class Planner:
     people: Floats  # what each row counts
     rng: np.random.Generator
 
+    @property
+    def writings(self) -> dict[str, Writing]:
+        """Return how columns are written that are text or have special values."""
+        found = {name: getattr(codec, "writing", None) for name, codec in self.codecs.items()}
+        return {name: writing for name, writing in found.items() if writing is not None}
+
     def plan(self, rules: Sequence[tuple[Rule, bool]]) -> tuple[Plan, list[Column]]:
         """Return the plan, and the columns to model in place of the given ones."""
         self.steps: dict[str, Computed | Mapped] = {}
         self.blanks: dict[str, list[Blanked]] = {}
         self.extra: dict[str, list[Column]] = {}
         used = dict.fromkeys(name for rule, _ in rules for name in rule.columns)
-        self.units = {name: unit_of(self.frame[name]) for name in used}
-        self.values = Values(self.frame, self.units)
+        self.units = units_of(self.frame, used, self.writings)
+        self.values = Values(self.frame, self.units, writings=self.writings)
         kept = tuple(self._kept(rule, found) for rule, found in rules)
         parts = [(part, one) for one in kept for part in one.rule.parts]
         for part, one in parts:
@@ -193,7 +202,8 @@ class Planner:
         for part, one in parts:
             self._blank(part, one)
         known = {part: self._combinations(part) for part, _ in parts if part.op == "known"}
-        plan = Plan(kept, tuple(self._ordered()), self.units, self._merged(), known)
+        steps = tuple(self._ordered())
+        plan = Plan(kept, steps, self.units, self._merged(), known, self.writings)
         return plan, list(self._modelled())
 
     def _kept(self, rule: Rule, found: bool) -> Kept:

@@ -16,11 +16,12 @@ import polars as pl
 
 from tulle._plurals import counted
 from tulle._relations.language import Rule, parse_rule, quote
-from tulle._relations.values import Values, broken, truth, unit_of
+from tulle._relations.values import Values, broken, truth, units_of
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._shape.dependencies import find_dependencies
 from tulle._types import Flags, Floats, Ints
 from tulle.table._frames import filled
+from tulle.table._states import Writing
 
 LEAST = 20  # records that would break a rule if it held by chance
 _HOLDS = 0.999
@@ -62,30 +63,39 @@ class Proposal:
 
 
 def find_rules(
-    table: pl.DataFrame, columns: Mapping[str, Column], k: int, people: Floats
+    table: pl.DataFrame,
+    columns: Mapping[str, Column],
+    k: int,
+    people: Floats,
+    writings: Mapping[str, Writing] | None = None,
 ) -> list[Rule]:
     """Return the rules that a release of the table keeps if none are given.
 
     It must not be one person whose presence decides: exceptions may be as many as a quarter of
     ``k`` people, and rules that allow none (``never``) are only proposed.
     """
-    found = propose_rules(table, columns, k, people)
+    found = propose_rules(table, columns, k, people, writings)
     return [one.rule for one in found if one.exceptions < k / 4 and one.rule.parts[0].op != "not"]
 
 
 def propose_rules(
-    table: pl.DataFrame, columns: Mapping[str, Column], k: int, people: Floats
+    table: pl.DataFrame,
+    columns: Mapping[str, Column],
+    k: int,
+    people: Floats,
+    writings: Mapping[str, Writing] | None = None,
 ) -> list[Proposal]:
     """Return the rules that a table follows.
 
     Those of a large table are looked for in some of its records, and counted in all.
     """
+    writings = writings or {}
     if table.height <= _MOST_ROWS:
-        return Search(table, columns, k, people).all()
+        return Search(table, columns, k, people, writings).all()
     rows = np.linspace(0, table.height - 1, _MOST_ROWS).astype(np.int64)
     some = {name: take_rows(column, rows) for name, column in columns.items()}
-    found = Search(table[rows], some, k, people[rows]).all()
-    values = Values(table, {name: unit_of(table[name]) for name in table.columns})
+    found = Search(table[rows], some, k, people[rows], writings).all()
+    values = Values(table, units_of(table, table.columns, writings), writings=writings)
     return [one for one in (_recounted(one, values) for one in found) if one is not None]
 
 
@@ -117,6 +127,7 @@ class Search:
     columns: Mapping[str, Column]
     k: int
     people: Floats
+    writings: Mapping[str, Writing] = field(default_factory=dict)
     explained: list[frozenset[str]] = field(default_factory=list)  # columns of one equation
     bound: set[frozenset[str]] = field(default_factory=set)  # pairs with a rule for a state
     known_codes: dict[str, tuple[int, Ints]] = field(default_factory=dict)
@@ -125,7 +136,8 @@ class Search:
     def __post_init__(self) -> None:
         self.names = self.table.columns
         self.least = max(LEAST, self.k)
-        self.values = Values(self.table, {name: unit_of(self.table[name]) for name in self.names})
+        units = units_of(self.table, self.names, self.writings)
+        self.values = Values(self.table, units, writings=self.writings)
         rows = min(self.table.height, _SAMPLE)
         self.sample = np.linspace(0, self.table.height - 1, rows).astype(np.int64)
         self.numbers = [
@@ -155,7 +167,9 @@ class Search:
         return Proposal(rule, records, exceptions)
 
     def _is_time(self, name: str) -> bool:
-        return self.table.schema[name] in (pl.Date, pl.Datetime)
+        writing = self.writings.get(name)
+        dtype = self.table.schema[name] if writing is None else writing.inner
+        return dtype in (pl.Date, pl.Datetime)
 
     def _explains(self, *names: str) -> bool:
         return any({*names} <= known for known in self.explained)
@@ -189,7 +203,7 @@ class Search:
                         continue
                     text = f"{quote(name)} = years({quote(first)}, {quote(last)})"
                     rule = parse_rule(text, self.names)
-                    some = Values(self.table[self.sample[:_FIRST]], self.values.units)
+                    some = self.values.head(self.sample[:_FIRST])
                     if not broken(rule, some).any():
                         yield from self._equation(text, (name, first, last))
 

@@ -7,7 +7,7 @@ in a release count as missing, since what they were is not said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -21,6 +21,7 @@ from tulle._types import Flags, Floats
 from tulle.errors import ParameterError
 from tulle.table._frames import filled, is_missing
 from tulle.table._numbers import decimals_of, tick_sizes
+from tulle.table._states import Writing
 
 _EXACT = 1e-12  # relative: what floating point arithmetic may be off by
 _CLOSE = 1e-7  # relative: of numbers without a precision of their own
@@ -35,13 +36,18 @@ class Values:
     units: Mapping[str, float | None]  # the precision of columns of numbers and times
     merged: Mapping[str, str] = field(default_factory=dict)  # the word for merged values
     known: Mapping[Call, pl.DataFrame] = field(default_factory=dict)  # combinations there are
+    writings: Mapping[str, Writing] = field(default_factory=dict)  # of columns with special values
     _numbers: dict[str, Floats] = field(default_factory=dict)
 
     def numbers(self, name: str) -> Floats:
         """Return a column as numbers, NaN where it has none."""
         if name not in self._numbers:
-            self._numbers[name] = numbers_of(self.frame[name])
+            self._numbers[name] = numbers_of(read_values(self.frame[name], self.writings))
         return self._numbers[name]
+
+    def head(self, rows: Any) -> Values:
+        """Return the values of some rows."""
+        return Values(self.frame[rows], self.units, self.merged, self.known, self.writings)
 
     def words(self, name: str) -> pl.Series:
         """Return a column as text, null where it is missing or merged with others."""
@@ -60,7 +66,22 @@ class Values:
         """Tell whether an expression is text: quoted, or a column of categories."""
         if isinstance(node, Word):
             return True
-        return isinstance(node, Name) and is_text(self.frame.schema[node.column])
+        if not isinstance(node, Name) or node.column in self.writings:
+            return False
+        return is_text(self.frame.schema[node.column])
+
+
+def read_values(series: pl.Series, writings: Mapping[str, Writing]) -> pl.Series:
+    """Return the values of a column, null where it holds a special one."""
+    writing = writings.get(series.name)
+    return series if writing is None else writing.split(series)[0]
+
+
+def units_of(
+    frame: pl.DataFrame, names: Iterable[str], writings: Mapping[str, Writing]
+) -> dict[str, float | None]:
+    """Return the precision of each column of numbers or times."""
+    return {name: unit_of(read_values(frame[name], writings)) for name in names}
 
 
 def is_text(dtype: pl.DataType) -> bool:

@@ -140,7 +140,8 @@ def fit_shaped(
     """
     planner = _planner(frame, encoder, k, rng, people, classes)
     if rules is None:
-        found = find_rules(planner.frame, planner.columns, k, planner.people)
+        known = planner.frame, planner.columns, k, planner.people, planner.writings
+        found = find_rules(*known)
         asked = {demand.name for demand in demands}
         found = [rule for rule in found if asked.isdisjoint(rule.columns)]
         plan, columns = planner.plan([(rule, True) for rule in found])

@@ -210,7 +210,7 @@ class Search:
                         continue
                     text = f"{quote(name)} = years({quote(first)}, {quote(last)})"
                     rule = parse_rule(text, self.names)
-                    some = replace(self.values, frame=self.table[self.sample[:_FIRST]], _numbers={})
+                    some = replace(self.values, frame=self.table[self.sample[:_FIRST]])
                     if not broken(rule, some).any():
                         yield from self._equation(text, (name, first, last))
 

@@ -48,9 +48,17 @@ LIMITS = (
 
 
 def recovery(
-    released: Transactions, rules: Sequence[Rule], options: Hiding, seed: int | None
+    original: Transactions | None,
+    released: Transactions,
+    rules: Sequence[Rule],
+    options: Hiding,
+    seed: int | None,
 ) -> dict[str, AttackFigures]:
-    """Run the attacks, where mining thresholds were given and every cell is known."""
+    """Run the attacks, where mining thresholds were given and every cell is known.
+
+    ``original`` are the baskets before, if they are in the order of the release.
+    """
+    from tulle._attacks.removals import removed_items
     from tulle._attacks.rules import rule_recovery, rule_steps
     from tulle._random import as_generator
 
@@ -58,10 +66,13 @@ def recovery(
         return {}
     support = support_count("hide", options.min_support, len(released))
     confidence = confidence_if_any("hide", options.min_confidence)
-    attacks = (
+    attacks = [
         rule_recovery(released, rules, support, confidence, as_generator(seed)),
         rule_steps(released, rules, support, confidence),
-    )
+    ]
+    if original is not None:
+        removed = removed_items(original, released, rules, as_generator(seed))
+        attacks += [] if removed is None else [removed]
     # saying that one works would say where to look
     return {found.name: {**found.to_dict(), "owner_only": True} for found in attacks}
 
@@ -225,7 +236,8 @@ class _Run(NamedTuple):
         released = hider.fit_transform(opened.baskets)
         frame = _table(opened, released, options.shuffle, rng) if as_table else None
         summary = _summary(hider, released)
-        attacks = recovery(released, wishes.rules, options, self.seed) if attacked else {}
+        before = None if options.shuffle and not as_table else opened.baskets
+        attacks = recovery(before, released, wishes.rules, options, self.seed) if attacked else {}
         entry = source_entry(self.source, summary["baskets"])
         self._write(lambda file: put_baskets(released, frame, file, self.output), entry, summary)
         report = hider.report_

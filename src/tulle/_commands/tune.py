@@ -64,6 +64,7 @@ def tune(
     policy: FilePath | None = None,
     output: FilePath | None = None,
     report: FilePath | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
@@ -72,7 +73,7 @@ def tune(
     for table_file in (source, output):
         if table_file is not None:
             format_of(table_file)
-    reads = {"INPUT": source, "--policy": policy}
+    reads = {"INPUT": source, "--policy": policy, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
     options = resolve("tune", Tuning(), policy, given)
     if options.on_command_line("sizes") and options.strategy != "grid":
@@ -97,6 +98,7 @@ def tune(
             k=search.best_k_,
             grouping=options.grouping,
             seed=options.seed,
+            sign_key=sign_key,
             force=force,
         )
     if report is not None:

@@ -22,7 +22,10 @@ from tulle._report.words import attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
-_GRAVE_OF = {"membership": 0.50, "rule_recovery": math.inf, "rule_steps": math.inf}
+_GRAVE_OF = {
+    "membership": 0.50,
+    **dict.fromkeys(("rule_recovery", "rule_steps", "removed_items"), math.inf),
+}
 _GRAVE_WITHOUT_CONTROL = {
     # strangers in one dimension reach a fifth
     **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.30),

@@ -35,6 +35,7 @@ from tulle.cli import _output as output
 @click.option("--max-risk", type=options.Share(), help="Exclude sizes with a higher linkage risk.")
 @click.option("--min-accuracy-ratio", type=float, help="Exclude sizes that keep less utility.")
 @options.seed
+@options.sign_key
 @options.force
 @options.as_json
 def command(source: str, as_json: bool, **arguments: Any) -> None:

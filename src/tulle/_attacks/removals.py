@@ -86,7 +86,5 @@ def _scores(baskets: Transactions, item: int) -> Floats:
     elsewhere = (alone + 1) / ((~with_item).sum() + 2)
     weight = np.log(share / elsewhere) - np.log((1 - share) / (1 - elsewhere))
     weight[item] = 0.0
-    scores: Floats = np.bincount(
-        baskets.row_of, weights=weight[baskets.items], minlength=len(baskets)
-    )
-    return scores
+    scores = np.bincount(baskets.row_of, weights=weight[baskets.items], minlength=len(baskets))
+    return np.asarray(scores, dtype=np.float64)

@@ -13,6 +13,7 @@ import polars as pl
 from tulle._attacks.result import AttackResult
 from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
 from tulle._commands._columns import column_entries
+from tulle._commands._decision import with_verdict
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._moments import GroupMoments
@@ -20,6 +21,7 @@ from tulle._plurals import counted
 from tulle._report.model import Promise, Result, Section
 from tulle._report.words import attack_label
 from tulle._types import Floats, Ints
+from tulle.auditing.audit import Audit
 from tulle.condense._synthesis import synthesize
 from tulle.errors import DataError
 from tulle.io.write import put_table
@@ -115,6 +117,7 @@ def write_snapshot(
     source: str,
     seed: str,
     sign_key: SigningKey | None,
+    accepted: str = "",
 ) -> dict[str, Any]:
     """Draw and write one snapshot; return what the summary shows about it."""
     columns, target = settings.columns, settings.class_column
@@ -146,6 +149,7 @@ def write_snapshot(
         output={"records": table.height, "columns": table.columns},
         seed=seed,
     )
+    manifest = with_verdict(manifest, Audit(unattacked(settings.options.k)), accepted)
     path.parent.mkdir(exist_ok=True)
     write_release(
         path,
@@ -270,6 +274,16 @@ LIMITS = [
 ]
 
 
+def unattacked(k: int) -> Result:
+    """Return what is known of a snapshot without a report: no record is kept to attack it with."""
+    return {
+        "title": "Snapshot of a stream",
+        "k": k,
+        "untried": "keep some records of the stream apart and attack a snapshot with them: tulle "
+        "audit RECORDS SNAPSHOT --control CONTROL; --report measures what two snapshots tell",
+    }
+
+
 def stream_result(
     condenser: StreamCondenser,
     settings: Settings,
@@ -358,6 +372,7 @@ def _intersection(
     ]
     return {
         "id": "intersection",
+        "part": "identifiability",
         "title": "Who arrived between two snapshots?",
         "text": "Someone has two successive snapshots and looks for a record that arrived in "
         f"between. This stream's policy is '{policy}': with 'bounded', a group is "

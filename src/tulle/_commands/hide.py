@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import VICTIMS
+from tulle._commands._decision import check_accepted, context_of, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import (
     check_files,
@@ -22,7 +23,7 @@ from tulle._commands._sources import (
 )
 from tulle._plurals import counted
 from tulle._random import seed_policy
-from tulle.errors import ParameterError
+from tulle.errors import DataError, ParameterError
 from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, support_count
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -105,6 +106,8 @@ def audit_of(
             "sections": [_rules_section(rules)],
             "limits": list(LIMITS),
             "command": command,
+            "untried": "give --min-support and --min-confidence, which a recovery of the rules "
+            "needs, and do not --stream",
         }
     )
 
@@ -161,8 +164,7 @@ class Hidden(NamedTuple):
     summary: dict[str, Any]
     rules: list[dict[str, Any]]
     notes: list[str]
-    report: Report
-    attacks: dict[str, AttackFigures]
+    audit: Audit
 
 
 def hide(
@@ -173,6 +175,7 @@ def hide(
     stream: bool = False,
     policy: FilePath | None = None,
     report: FilePath | None = None,
+    accept_risk: str | None = None,
     seed: int | None = None,
     sign_key: FilePath | None = None,
     command: str = "",
@@ -182,8 +185,10 @@ def hide(
     """Hide the rules of a rules file in baskets and write the release.
 
     Options left at None follow the policy, else the defaults. With ``stream`` the file goes
-    through SWA window by window in bounded memory.
+    through SWA window by window in bounded memory. The verdict is never bad: a rule that is not
+    hidden is an error.
     """
+    check_accepted(accept_risk)
     reads = {"INPUT": source, "--rules": rules, "--policy": policy, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
     signer = signing_key(sign_key)
@@ -192,12 +197,12 @@ def hide(
         options = _settled(chosen, stream=stream)
         wishes = read_rules(rules)
         sources = sources_read(source, rules, policy, sign_key)
-        run = _Run(source, output, wishes, options, seed, sources, signer, force)
-        made = run.streamed() if stream else run.whole(attacked=report is not None)
+        run = _Run(source, output, wishes, options, seed, sources, signer, command, force)
+        made = run.streamed() if stream else run.whole()
+    made = made._replace(audit=made.audit.extended(context=context_of(policy)))
     if report is not None:
-        page = audit_of(made.summary, made.report, made.attacks, _held(wishes, options), command)
         with writing_beside(f"the release {output} was written", report):
-            page.save(report, force=force)
+            made.audit.save(report, force=force)
     return made
 
 
@@ -211,9 +216,10 @@ class _Run(NamedTuple):
     seed: int | None
     sources: tuple[str, ...]
     signer: SigningKey | None
+    command: str
     force: bool
 
-    def whole(self, *, attacked: bool) -> Hidden:
+    def whole(self) -> Hidden:
         """Hide in memory."""
         from tulle._commands._baskets import open_file, put_baskets
         from tulle._random import as_generator
@@ -235,13 +241,19 @@ class _Run(NamedTuple):
         )
         released = hider.fit_transform(opened.baskets)
         frame = _table(opened, released, options.shuffle, rng) if as_table else None
-        summary = _summary(hider, released)
-        before = None if options.shuffle and not as_table else opened.baskets
-        attacks = recovery(before, released, wishes.rules, options, self.seed) if attacked else {}
-        entry = source_entry(self.source, summary["baskets"])
-        self._write(lambda file: put_baskets(released, frame, file, self.output), entry, summary)
         report = hider.report_
-        return Hidden(summary, _rows(report), _notes(options, summary), report, attacks)
+        found = already_hidden(report, options)
+        summary = _summary(hider, released, found)
+        before = None if options.shuffle and not as_table else opened.baskets
+        attacks = recovery(before, released, wishes.rules, options, self.seed)
+        entry = source_entry(self.source, summary["baskets"])
+        page = self._page(summary, report, attacks)
+
+        def put(file: Any) -> None:
+            put_baskets(released, frame, file, self.output)
+
+        self._write(put, entry, summary, _public(page))
+        return Hidden(summary, _rows(report), _notes(options, summary), page)
 
     def streamed(self) -> Hidden:
         """Hide window by window, in bounded memory."""
@@ -273,23 +285,33 @@ class _Run(NamedTuple):
                 random_state=rng,
             )
             report.extend(found.report)
+            already = already_hidden(report, options)
             summary.update(
                 baskets=found.n_transactions,
                 baskets_touched=found.n_transactions_touched,
-                rules_hidden=len(found.report),
+                rules_hidden=len(found.report) - already,
+                rules_below_already=already,
                 hiding_failure=found.hiding_failure,
                 dif=found.dif,
             )
             entry["records"] = found.n_transactions
+            verdict.update(_public(self._page(summary, report)))
 
-        self._write(write, entry, summary)
+        verdict: dict[str, Any] = {}  # complete with the data
+        self._write(write, entry, summary, verdict)
         notes = ["streamed: the cost in other rules was not measured"]
-        return Hidden(summary, _rows(report), notes, report, {})
+        return Hidden(summary, _rows(report), notes, self._page(summary, report))
 
-    def _write(self, put: Any, entry: dict[str, Any], summary: dict[str, Any]) -> None:
+    def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
+        held = _held(self.wishes, self.options)
+        return audit_of(summary, report, attacks or {}, held, self.command)
+
+    def _write(
+        self, put: Any, entry: dict[str, Any], summary: dict[str, Any], verdict: dict[str, Any]
+    ) -> None:
         from tulle.releases import write_release
 
-        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed)
+        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed, verdict)
         write_release(
             self.output,
             put,
@@ -298,6 +320,38 @@ class _Run(NamedTuple):
             sign_key=self.signer,
             force=self.force,
         )
+
+
+def already_hidden(report: Report, options: Hiding) -> int:
+    """Return how many rules nobody could mine before either; refuse if that is true of all.
+
+    Then nothing would be hidden, and the thresholds are most likely not the miner's: 0.1 is a
+    tenth of the baskets, a thousandth is 0.1%. A share of each rule's own baskets (disclosure) has
+    nothing to do with mining.
+    """
+    if options.disclosure is not None:
+        return 0
+    below = [
+        line["support_before"] < line["support_limit"]
+        or (
+            (line["confidence_limit"] is not None)
+            and line["confidence_before"] < line["confidence_limit"]
+        )
+        for line in report
+    ]
+    if not all(below):
+        return sum(below)
+    typed = options.min_support
+    meant = ""
+    if isinstance(typed, str | float) and not str(typed).strip().endswith("%"):
+        strongest = max(line["support_before"] for line in report)
+        if strongest * 100 >= float(typed):
+            meant = f" Did you mean {options.word('min_support')} {float(typed):g}%?"
+    raise DataError(
+        f"{counted(len(report), 'rule', 'is')} below the thresholds in the data already, so that "
+        f"nothing would be hidden: anyone who mines with {options.word('min_support')} "
+        f"{typed} finds none of them.{meant} Give the thresholds that a miner would use"
+    )
 
 
 def _settled(options: Hiding, *, stream: bool) -> Hiding:
@@ -337,14 +391,15 @@ def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> A
     return shuffled(frame, rng.permutation(len(frame))) if shuffle else frame
 
 
-def _summary(hider: RuleHider, released: Transactions) -> dict[str, Any]:
+def _summary(hider: RuleHider, released: Transactions, already: int) -> dict[str, Any]:
     from tulle._commands._baskets import n_empty
 
     return {
         "baskets": hider.n_transactions_,
         "baskets_touched": hider.n_transactions_touched_,
         "baskets_empty": n_empty(released),
-        "rules_hidden": len(hider.report_),
+        "rules_hidden": len(hider.report_) - already,
+        "rules_below_already": already,
         "hiding_failure": hider.hiding_failure_,
         "misses_cost": hider.misses_cost_,
         "misses_cost_avoidable": hider.misses_cost_avoidable_,
@@ -360,6 +415,11 @@ def _rows(report: Report) -> list[dict[str, Any]]:
 
 def _notes(options: Hiding, summary: dict[str, Any]) -> list[str]:
     notes = []
+    if summary["rules_below_already"]:
+        notes.append(
+            f"{counted(summary['rules_below_already'], 'rule', 'was')} below the thresholds "
+            "before: nothing had to be done. Check that the thresholds are those of a miner"
+        )
     if options.method == "algo1a" or options.additions:
         notes.append(
             "items may have been added: the release may state things about people that are not true"
@@ -378,12 +438,28 @@ def _held(wishes: RuleFile, options: Hiding) -> str:
     return f"{HELD}, or keeps at most the share of its baskets that may stay"
 
 
+def _public(page: Audit) -> dict[str, Any]:
+    """Return the verdict for the manifest: of rules it says the same whatever an attack found.
+
+    Whoever is told that one works is told where to look.
+    """
+    privacy = {
+        "level": "good",
+        "reason": "Every rule that was to be hidden is below its thresholds, counted in the "
+        "release.",
+        "next": "Baskets are released one for one: agree with the recipient not to look for "
+        "people in them.",
+    }
+    return {**public_verdict(page), "privacy": privacy}
+
+
 def _manifest(
     source: dict[str, Any],
     options: Hiding,
     summary: dict[str, Any],
     wishes: RuleFile,
     seed: int | None,
+    verdict: dict[str, Any],
 ) -> Manifest:
     from tulle.releases import Manifest
 
@@ -401,5 +477,6 @@ def _manifest(
         verified={_held(wishes, options): True},
         counts=summary,
         source=source,
+        verdict=verdict,
         seed=seed_policy(seed),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._sources import check_files, signing_key, sources_read
-from tulle._commands.sites import ENCODED, Done, carried
+from tulle._commands.sites import ENCODED, Done, carried, unmeasured
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle.errors import DataError
@@ -62,6 +62,7 @@ def join(
         columns=first.columns,
         source={"tables": [part.table for part in parts]},
         output={"columns": schema.names()},
+        verdict=unmeasured(),
     )
     write_release(
         output,
@@ -75,7 +76,7 @@ def join(
     )
     rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]
     facts = {"fingerprint": first.fingerprint, "records": sum(records)}
-    return Done(facts, {"joined": rows}, [])
+    return Done(facts, {"joined": rows}, [], unmeasured())
 
 
 def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame]:

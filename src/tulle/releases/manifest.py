@@ -46,6 +46,10 @@ class Manifest:
         Name, size and SHA-256 digest of the source.
     output : mapping
         Name, size and SHA-256 digest of the release.
+    verdict : mapping
+        The judgements on ``privacy`` and ``use``, as the public may read them.
+    accepted_risk : str
+        Why the release was written although the verdict on privacy is bad; else empty.
     seed : str
         Where the seed came from, never the seed itself.
     created : str
@@ -79,6 +83,8 @@ class Manifest:
     columns: Mapping[str, Any] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
     output: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+    accepted_risk: str = ""
     seed: str = "operating system"
     created: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -35,6 +35,8 @@ def write_sketches(
     path: FilePath,
     *,
     source: Mapping[str, Any] | None = None,
+    verdict: Mapping[str, Any] | None = None,
+    accepted_risk: str = "",
     sources: tuple[FilePath, ...] = (),
     sign_key: SigningKey | None = None,
     force: bool = False,
@@ -68,6 +70,8 @@ def write_sketches(
         verified=first.provenance.get("verified", {}),
         counts=counts,
         source=described,
+        verdict={} if verdict is None else verdict,
+        accepted_risk=accepted_risk,
         seed="key",
     )
     return write_release(path, put, manifest, sources=sources, sign_key=sign_key, force=force)

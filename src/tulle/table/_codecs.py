@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -17,6 +17,8 @@ from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._drawing import Grouped
+from tulle.table._rare import Tails
+from tulle.table._states import Writing
 from tulle.table.schema import Kind
 
 
@@ -52,6 +54,7 @@ class Codec(Protocol):
     name: str
     kind: Kind
     scales: Floats
+    too_few: tuple[int, int]  # values that too few people hold, and their records
 
     @property
     def observed(self) -> int: ...
@@ -152,15 +155,22 @@ def fields_from_json(entries: dict[str, Any]) -> dict[str, Any]:
     return {name: _from_json(value) for name, value in entries.items()}
 
 
+_PARTS: dict[str, type[Any]] = {"Writing": Writing, "Tails": Tails}
+
+
 def _to_json(value: Any) -> Any:
     if isinstance(value, Kind):
         return {"kind": value.value}
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return {"mapping": [list(pair) for pair in value.items()]}
     if isinstance(value, tuple):
         return {"tuple": list(value)}
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": value.dtype.str}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"part": type(value).__name__, "fields": fields_to_json(value)}
     if isinstance(value, pl.Series):
         return {"series": series_to_json(value)}
     if isinstance(value, pl.DataType) or (
@@ -175,8 +185,12 @@ def _from_json(value: Any) -> Any:
         return value
     if "kind" in value:
         return Kind(value["kind"])
+    if "mapping" in value:
+        return dict(value["mapping"])
     if "tuple" in value:
         return tuple(value["tuple"])
+    if "part" in value:
+        return _PARTS[value["part"]](**fields_from_json(value["fields"]))
     if "array" in value:
         dtype = np.dtype(value["dtype"])
         if dtype.kind not in "biuf":

@@ -1,20 +1,29 @@
 """Policies: what is known of the columns of a table, and with which parameters it is released.
 
 A policy is a TOML file that a person can read and edit; ``tulle inspect`` writes the first one,
-every command reads it. It holds no value of the data::
+every command reads it. It holds no value of the data but special ones that many people share::
 
     [columns.age]
     kind = "integer"
     role = "quasi-identifier"
     bounds = [0, 120]      # public, may be left out
     weight = 2             # counts twice in distances, may be left out
+    missing = [999]        # stands for "no value", as do texts; each a state of its own
+    codes = {N = "not applicable"}
 
     [condense]
     k = 10
+
+    [rules]                # between columns; without this section they are looked for
+    order = "admitted <= discharged"
+
+    [context]              # for reports; a field that is empty is shown as empty
+    recipient = "the cancer registry, under contract 2026-14"
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import re
@@ -27,15 +36,39 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tulle.errors import PolicyError, nearest_name
-from tulle.table.schema import WEIGHTS, Column, Kind, Role
+from tulle.table.schema import WEIGHTS, Column, Kind, Role, contradiction
 
 # commands whose parameters a policy may keep
-COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
+COMMANDS = ("condense", "explore", "tune", "stream", "hide", "sketch", "sites", "audit")
+# what a report says of the situation in which data are released, and what it asks
+CONTEXT: Mapping[str, str] = MappingProxyType(
+    {
+        "recipient": "Who receives it",
+        "purpose": "What it is for",
+        "knowledge": "What recipients may know already",
+        "safeguards": "What binds them (contract, secure room, no copies)",
+        "until": "Until when this assessment holds",
+        "decided_by": "Who decides",
+    }
+)
 _ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
-_ENTRIES = ("kind", "role", "weight", "bounds", "reason")
+_ENTRIES = (
+    "kind",
+    "role",
+    "weight",
+    "bounds",
+    "missing",
+    "codes",
+    "format",
+    "keep_rare",
+    "hierarchy",
+    "diversity",
+    "closeness",
+    "reason",
+)
 _LONGEST = 4 << 20  # characters: 10,000 columns take half of it
 _MOST_DOTS = 100  # in a line
-_NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
+_SECTIONS = ("columns", "rules", "context", *COMMANDS)
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -50,6 +83,14 @@ class Policy:
         What is known of each column; empty if roles are to be inferred.
     parameters : mapping
         For each command (``"condense"``, ...) its options by name.
+    rules : tuple of str, optional
+        Rules between columns, such as ``"admitted <= discharged"``; None if nothing is said of
+        them, and they are looked for.
+    rule_reasons : mapping
+        Why ``tulle inspect`` proposes a rule.
+    context : mapping
+        Who receives a release, what for, and who decides: words for reports, by the names
+        ``recipient``, ``purpose``, ``knowledge``, ``safeguards``, ``until`` and ``decided_by``.
 
     Examples
     --------
@@ -63,6 +104,9 @@ class Policy:
     parameters: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    rules: tuple[str, ...] | None = None
+    rule_reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    context: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def named(self, *roles: Role) -> list[str]:
         """Return the names of the columns that have one of these roles.
@@ -193,9 +237,10 @@ def parse_policy(text: str) -> Policy:
         raise PolicyError("not valid TOML: nested too deeply") from None
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
+    rules = _rules(entries.pop("rules")) if "rules" in entries else None
     for name, value in entries.items():
-        if name not in ("columns", *COMMANDS):
-            raise PolicyError(f"no section [{name}]: {nearest_name(name, ['columns', *COMMANDS])}")
+        if name not in _SECTIONS:
+            raise PolicyError(f"no section [{name}]: {nearest_name(name, _SECTIONS)}")
         if not isinstance(value, dict):
             raise PolicyError(f"'{name}' must be a section: [{name}]")
     columns = tuple(_column(name, entry) for name, entry in entries.pop("columns", {}).items())
@@ -203,7 +248,20 @@ def parse_policy(text: str) -> Policy:
         having = [f"'{column.name}'" for column in columns if column.role is role]
         if len(having) > 1:
             raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
-    return Policy(columns, MappingProxyType(entries))
+    context = _context(entries.pop("context", {}))
+    return Policy(columns, MappingProxyType(entries), rules, context=MappingProxyType(context))
+
+
+def _rules(entry: Any) -> tuple[str, ...]:
+    """Return the rules of a section: under any names, each a text or a list of texts."""
+    named = entry if isinstance(entry, dict) else {"rules": entry}
+    rules: list[str] = []
+    for name, value in named.items():
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts):
+            raise PolicyError(f"'{name}' in [rules] must be a text such as \"a <= b\", or several")
+        rules += texts
+    return tuple(rules)
 
 
 def _refuse_nested(text: str) -> None:
@@ -221,6 +279,18 @@ def _is_comment(line: str) -> bool:
     return line.lstrip().startswith("#")
 
 
+def _context(entries: Mapping[str, Any]) -> dict[str, str]:
+    """Return the words of the section [context]; a date may be written as TOML writes it."""
+    found = {}
+    for name, value in entries.items():
+        if name not in CONTEXT:
+            raise PolicyError(f"[context] has no field '{name}': {nearest_name(name, CONTEXT)}")
+        if not isinstance(value, str | datetime.date):
+            raise PolicyError(f"the field '{name}' of [context] must be a text in quotes")
+        found[name] = str(value).strip()
+    return found
+
+
 def _column(name: str, entry: Any) -> Column:
     if not isinstance(entry, dict):
         raise PolicyError(f"the column '{name}' needs a section [columns.{_key(name)}]")
@@ -235,7 +305,25 @@ def _column(name: str, entry: Any) -> Column:
         raise PolicyError(
             f"the weight of column '{name}' must be a number from {WEIGHTS[0]:g} to {WEIGHTS[1]:g}"
         )
-    return Column(name, kind, role, float(weight), _bounds(name, entry.get("bounds"), kind))
+    column = Column(
+        name,
+        kind,
+        role,
+        float(weight),
+        _bounds(name, entry.get("bounds")),
+        _text(name, entry, "reason"),
+        missing=_special(name, entry.get("missing", [])),
+        codes=_texts(name, "codes", entry.get("codes", {})),
+        format=_text(name, entry, "format"),
+        keep_rare=_flag(name, entry, "keep_rare"),
+        hierarchy=_hierarchy(name, entry.get("hierarchy")),
+        diversity=entry.get("diversity"),
+        closeness=entry.get("closeness"),
+    )
+    wrong = contradiction(column)
+    if wrong:
+        raise PolicyError(f"the column '{name}' {wrong}")
+    return column
 
 
 def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any], Word]) -> Word:
@@ -249,15 +337,60 @@ def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any
     return words(value)
 
 
-def _bounds(name: str, value: Any, kind: Kind) -> tuple[float, float] | None:
+def _bounds(name: str, value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
-    if kind not in _NUMBERS:
-        raise PolicyError(f"the column '{name}' has bounds, but its kind is {kind}, not a number")
     pair = isinstance(value, list) and len(value) == 2 and all(_is_number(v) for v in value)
     if not pair or not value[0] <= value[1]:
         raise PolicyError(f"the bounds of column '{name}' must be [lowest, highest]")
     return float(value[0]), float(value[1])
+
+
+def _special(name: str, values: Any) -> tuple[str | float, ...]:
+    listed = isinstance(values, list) and all(isinstance(v, str) or _is_number(v) for v in values)
+    if not listed:
+        raise PolicyError(
+            f"'missing' of column '{name}' must be a list of numbers and texts, such as "
+            '[9999, "N"]'
+        )
+    return tuple(values)
+
+
+def _texts(name: str, option: str, entries: Any) -> dict[str, str]:
+    if not isinstance(entries, dict) or not all(isinstance(v, str) for v in entries.values()):
+        raise PolicyError(
+            f"'{option}' of column '{name}' must give each value a text, such as "
+            '{N = "not applicable"}'
+        )
+    return dict(entries)
+
+
+def _text(name: str, entry: Mapping[str, Any], option: str) -> str:
+    value = entry.get(option, "")
+    if not isinstance(value, str):
+        raise PolicyError(f"'{option}' of column '{name}' must be a text")
+    return value
+
+
+def _flag(name: str, entry: Mapping[str, Any], option: str) -> bool:
+    value = entry.get(option, False)
+    if not isinstance(value, bool):
+        raise PolicyError(f"'{option}' of column '{name}' must be true or false")
+    return value
+
+
+def _hierarchy(name: str, value: Any) -> dict[str, str] | tuple[int, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        return _texts(name, "hierarchy", value)
+    lengths = [v for v in value if isinstance(v, int) and not isinstance(v, bool) and v > 0]
+    if len(lengths) < len(value) or sorted(set(lengths), reverse=True) != lengths or not lengths:
+        raise PolicyError(
+            f"'hierarchy' of column '{name}' must be the lengths of more general beginnings, "
+            "longest first, such as [3, 1], or give each value a more general one"
+        )
+    return tuple(lengths)
 
 
 def _is_number(value: Any) -> bool:
@@ -295,32 +428,62 @@ _HEAD = """\
 #        target             what a miner wants to predict (at most one)
 #        level              the privacy level of each record (at most one)
 #        ignored            left out of the release
-# kind   integer, decimal, category, boolean, datetime or text
-# bounds = [lowest, highest]   limits that everybody knows; without them the limits of the data
-#                              are used, which reveals the lowest and the highest value
+# kind   integer, decimal, category, ordered (answers 1-5, stages), boolean, datetime or text
+# bounds = [lowest, highest]   limits that everybody knows; without them limits come from
+#                              statistics of at least k people
+# missing = [9999, "k.A."]     what stands for "no value" among numbers or dates
+# codes = {{N = "not applicable"}}   other special values; each is a state of its own
+# format = "1.234.567,89 €"    how numbers are written; of dates "%d.%m.%Y"
+# keep_rare = true             release values held by fewer than k people as they are
+# hierarchy = [3, 1]           rare codes are merged into their first 3 letters, then 1; or
+#                              {{Chur = "Graubünden"}}: into a more general value
+# diversity = 3                of a sensitive column: different values that each group must hold
+# closeness = 0.2              of a sensitive column: how far a group's values may lie from all
 # weight = 2                   the column counts twice when records are compared
 """
 
+_RULES_HEAD = """\
+# Rules between columns that a release keeps: delete what holds by chance, add what you know, as
+# "admitted <= discharged", "total = a + b", "industry -> sector", "income is missing if age < 15"
+# or "never sex = 'm' and births > 0". An empty list keeps none; without this section they are
+# looked for."""
+
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
-    """Return a policy as TOML, the reasons as comments."""
+    """Return a policy as TOML."""
     parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
     for column in policy.columns:
         lines = [f"[columns.{_key(column.name)}]"]
-        if column.reason:
-            lines.append(f"# {_one_line(column.reason)}")
         lines += [f"kind = {_value(str(column.kind))}", f"role = {_value(str(column.role))}"]
-        if column.weight != 1.0:
-            lines.append(f"weight = {_value(column.weight)}")
-        if column.bounds is not None:
-            lines.append(f"bounds = {_value(list(column.bounds))}")
+        plain = Column(column.name, column.kind, column.role)
+        lines += [
+            f"{option} = {_value(getattr(column, option))}"
+            for option in _ENTRIES[2:]
+            if getattr(column, option) != getattr(plain, option)
+        ]
+        parts.append("\n".join(lines) + "\n")
+    if policy.context:
+        lines = ["[context]", "# printed on page one of every report; what is empty is shown so"]
+        for name, question in CONTEXT.items():
+            lines.append(f"{name} = {_value(policy.context.get(name, ''))}  # {question.lower()}")
         parts.append("\n".join(lines) + "\n")
     for command, options in policy.parameters.items():
         lines = [f"[{_key(command)}]"]
         given = {name: value for name, value in options.items() if value is not None}
         lines += [f"{_key(name)} = {_value(value)}" for name, value in given.items()]
         parts.append("\n".join(lines) + "\n")
+    if policy.rules is not None:
+        parts.append(_rules_section(policy.rules, policy.rule_reasons))
     return "\n".join(parts)
+
+
+def _rules_section(rules: Iterable[str], reasons: Mapping[str, str]) -> str:
+    lines = [_RULES_HEAD, "[rules]", "between = ["]
+    for rule in rules:
+        if rule in reasons:
+            lines.append(f"  # {_one_line(reasons[rule])}")
+        lines.append(f"  {_value(rule)},")
+    return "\n".join([*lines, "]"]) + "\n"
 
 
 def write_policy(

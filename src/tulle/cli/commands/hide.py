@@ -48,12 +48,13 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     """
     from tulle._commands.hide import hide
 
-    with output.working():
+    with output.working(as_json):
         made = hide(source, command=output.command_line(), **arguments)
     output.show(
         made.summary,
         title="Hidden",
         as_json=as_json,
         tables={"rules": made.rules},
+        verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

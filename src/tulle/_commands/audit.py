@@ -16,7 +16,7 @@ from tulle.errors import PrivacyError
 from tulle.io._formats import display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.table.policy import load_policy
-from tulle.table.schema import Column, Kind, Role
+from tulle.table.schema import Column
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -153,8 +153,10 @@ def _known_columns(
 
 def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
     try:
-        return Column(name, Kind(entry["kind"]), Role(entry["role"]))
-    except (KeyError, ValueError):
+        told = {key: entry[key] for key in ("missing", "codes", "format") if key in entry}
+        words = {"name": name, "kind": entry["kind"], "role": entry["role"]}
+        return Column.from_json(words | told)
+    except (KeyError, ValueError, TypeError):
         return str(entry["role"])  # an unknown one is named by the audit
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 LIMITS = (
     "What all members of a group share: it shows in the group's mean.",
     "The last member of a group, to someone who knows all the others.",
-    "The lowest and highest value of each column, unless the policy gives public bounds.",
+    "About where the lowest and highest values of a column lie: bounds rest on k people or more.",
 )
 
 
@@ -261,7 +261,7 @@ def _manifest(
             "verbatim": int(condenser.n_verbatim_),
             "degenerate groups": int(condenser.n_degenerate_),
         },
-        columns=column_entries(columns),
+        columns=column_entries(columns, condenser.merged_),
         source=source,
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),

@@ -107,7 +107,7 @@ def _column_row(guess: Guess) -> dict[str, Any]:
         "role": column.role.value,
         "missing": guess.absent,
         "distinct": guess.distinct,
-        "special": len(guess.special),
+        "special": len(column.special),
         "not_understood": guess.unread,
         "action": guess.action,
         "reason": column.reason or "no evidence for another role",

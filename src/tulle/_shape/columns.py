@@ -18,6 +18,7 @@ class NumberColumn:
     decimals: int | None = None  # what values are rounded to; None keeps full precision
     specials: tuple[float, ...] = ()  # values that stand for a state, such as 9999
     coded: bool = False  # codes: no value may be invented
+    keep_rare: bool = False  # whether specials of fewer than k people stay
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class CategoryColumn:
     codes: Ints
     size: int
     other: int | None = None  # the code that stands for all merged categories
+    keep_rare: bool = False  # whether categories of fewer than k people stay
 
 
 Column = NumberColumn | CategoryColumn

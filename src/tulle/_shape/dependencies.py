@@ -157,10 +157,12 @@ def _valuewise(source: _Discrete, target: _Discrete, people: Floats, k: int) -> 
     width = len(target.values)
     pairs, counts = np.unique(source.codes[rows] * width + target.codes[rows], return_counts=True)
     key, answer = pairs // width, pairs % width
-    best = np.lexsort((-counts, key))
+    best = np.lexsort((-counts, ~target.common[answer], key))  # never an answer of few people
     first = best[np.r_[True, key[best][1:] != key[best][:-1]]]
     broken = len(rows) - counts[first].sum()
     if broken > _allowed(target, rows, k) or len(np.unique(answer[first])) < 2:
+        return None
+    if not target.common[answer[first]].all():
         return None
     entries = {int(code): ([int(value)], [1.0]) for code, value in zip(key[first], answer[first])}
     other = getattr(source.column, "other", None)

@@ -27,6 +27,7 @@ from tulle._types import Floats
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
+from tulle.table._states import writing_of
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
 
@@ -75,6 +76,7 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
     if control is not None:
         tables["control"] = _opened("control", control)
     names = _shared_columns(tables, roles)
+    tables = _read_values(tables, entries, names)
     kinds = {name: _agreed_kind(name, tables, entries.get(name)) for name in names}
     frames = _frames(list(tables.values()), kinds)
     columns = [_coded(name, [frame[name] for frame in frames]) for name in names]
@@ -95,6 +97,26 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
 
 
 # Opening: which columns are compared, and of which kind they are.
+
+
+def _read_values(
+    tables: Mapping[str, pl.DataFrame],
+    entries: Mapping[str, Column | Kind | Role],
+    names: Sequence[str],
+) -> dict[str, pl.DataFrame]:
+    """Read numbers and dates that are text or have special values, which are then missing."""
+    found = dict(tables)
+    for name in names:
+        entry, series = entries.get(name), tables["original"][name]
+        if not isinstance(entry, Column) or entry.kind not in (*NUMBERS, Kind.DATETIME):
+            continue
+        writing = writing_of(series, entry)
+        if writing is None:
+            continue
+        for which, table in found.items():
+            values, _ = writing.split(table[name])
+            found[which] = table.with_columns(values.alias(name))
+    return found
 
 
 def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:

@@ -51,13 +51,18 @@ def table_notes(condenser: Any) -> list[str]:
     ]
     notes += [f"column '{name}' has no values" for name in encoder.empty_]
     least = int(condenser.levels_.max())
-    shown = "merged with others" if condenser._keeps_shape else "the release shows which occur"
     notes += [
-        f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
-        f"{shown}"
-        for name, count in encoder.rare_categories(
-            least, numbers=not condenser._keeps_shape
-        ).items()
+        f"column '{name}': {counted(values, 'value')} held by too few people (fewer than {least:,} "
+        f"or little more), in {counted(rows, 'record')}: merged or suppressed"
+        for name, (values, rows) in encoder.merged().items()
     ]
-    notes += [f"column '{name}' was dropped because of its role" for name in encoder.dropped_]
+    notes += [
+        f"column '{name}' keeps values held by fewer than {least:,} people, as its policy asks"
+        for name in encoder.kept_rare()
+    ]
+    notes += [
+        f"column '{name}': {counted(count, 'value', 'was')} not understood; the release has "
+        "none of them"
+        for name, count in encoder.unread().items()
+    ]
     return notes

@@ -22,7 +22,13 @@ from tulle._shape.model import ShapeModel, fit_shape
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._levels import LevelSummary, check_levels, join_summaries, locate_levels
+from tulle.condense._levels import (
+    LevelSummary,
+    check_levels,
+    feasible,
+    join_summaries,
+    locate_levels,
+)
 from tulle.condense._notes import warn_weaker
 from tulle.condense._people import locate_people
 from tulle.condense._statistics import information_loss
@@ -31,6 +37,7 @@ from tulle.errors import ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, Exit, enter, enter_column, free_name
+from tulle.table._rare import Crowd
 from tulle.table.schema import Schema
 
 _DEFAULT_MIN_GROUP = 10
@@ -135,15 +142,15 @@ class ClassCondenser(BaseEstimator):
         frame, exit = enter(X)
         schema = Schema.of(template.columns, frame).weighted(template.weights)
         levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
-        encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else ())
         people = locate_people(frame, schema)
-        matrix = encoder.encode(frame)
         labels = read_labels(y, frame.height)
         demands = None if levels is None else check_levels(levels, frame.height)
         units, self.k_ = self._plan(labels, demands, people)
-
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
+        crowd = self._crowd(units, demands, people, frame.height, rng)
+        encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else (), crowd)
+        matrix = encoder.encode(frame)
         condensers = []
         members = np.full(frame.height, -1, dtype=np.int64)
         with progress.bar("condensing classes", len(units)) as advance:
@@ -269,6 +276,10 @@ class ClassCondenser(BaseEstimator):
         return np.concatenate([part.covariances_[:, :width, :width] for part in self.condensers_])
 
     @property
+    def merged_(self) -> dict[str, tuple[int, int]]:
+        return self.condensers_[0].merged_
+
+    @property
     def information_loss_(self) -> float:
         """Return 100 SSQ / SST on the columns as standardised over the whole table, as the parts
         are.
@@ -361,6 +372,22 @@ class ClassCondenser(BaseEstimator):
         rows = [unit.rows for unit in units]
         sizes = [len(part) if people is None else len(np.unique(people[part])) for part in rows]
         return units, approximate_gcd(sizes, t)
+
+    def _crowd(
+        self,
+        units: list[Unit],
+        demands: Ints | None,
+        people: Ints | None,
+        rows: int,
+        rng: np.random.Generator,
+    ) -> Crowd:
+        """Return how many people must share what the release shows: as many as anybody asks for."""
+        kept = np.zeros(rows, dtype=bool)
+        for unit in units:
+            asked = None if demands is None else feasible(demands[unit.rows], "suppress", "level")
+            kept[unit.rows] = True if asked is None else asked
+        k = self.k_ if demands is None else int(demands[kept].max(initial=1))
+        return Crowd.of_kept(int(k or 1), kept, people, rng)
 
     def _unfitted(self, template: Condenser, share: float, rng: np.random.Generator) -> Condenser:
         """Return the unfitted condenser of one class, which has a share of the records."""

@@ -190,6 +190,7 @@ class ValueType(StrEnum):
 TYPE_OF_KIND = {
     Kind.TEXT: ValueType.TEXT,
     Kind.CATEGORY: ValueType.TEXT,
+    Kind.ORDERED: ValueType.TEXT,
     Kind.BOOLEAN: ValueType.BOOLEAN,
     Kind.INTEGER: ValueType.INTEGER,
     Kind.DECIMAL: ValueType.DECIMAL,

@@ -42,6 +42,7 @@ from tulle.table._codecs import first_reasons
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter
 from tulle.table._numbers import EXACT
+from tulle.table._rare import Crowd
 from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema, natural_column
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
@@ -644,9 +645,15 @@ class StreamCondenser(BaseEstimator):
         if border.target is not None:
             target = natural_column(frame.to_series(-1), Role.TARGET, complete=complete)
             schema = schema.with_column(target)
-        encoder = TableEncoder(schema).fit(frame, border.plain(frame))
+        crowd = self._crowd(initial) if complete else None
+        encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         fix_scales(encoder, self.scales, border.features(frame))
         return encoder
+
+    def _crowd(self, initial: Batch) -> Crowd:
+        """Return how many people must share what a release shows: as many as anybody asks for."""
+        asked = initial.levels[initial.levels <= len(initial)]
+        return Crowd(int(asked.max(initial=1)), np.ones(len(initial)))
 
     def _located(self, frame: pl.DataFrame, levels: Any) -> Any:
         """Return the levels of a later batch: as given, or from the column of levels."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._drawing import Grouped
+from tulle.table._states import Writing
 from tulle.table.schema import Kind
 
 
@@ -52,6 +53,7 @@ class Codec(Protocol):
     name: str
     kind: Kind
     scales: Floats
+    too_few: tuple[int, int]  # values that too few people hold, and their records
 
     @property
     def observed(self) -> int: ...
@@ -157,10 +159,14 @@ def _to_json(value: Any) -> Any:
         return {"kind": value.value}
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return {"mapping": [list(pair) for pair in value.items()]}
     if isinstance(value, tuple):
         return {"tuple": list(value)}
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": value.dtype.str}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"writing": fields_to_json(value)}
     if isinstance(value, pl.Series):
         return {"series": series_to_text(value)}
     if isinstance(value, pl.DataType) or (
@@ -175,8 +181,12 @@ def _from_json(value: Any) -> Any:
         return value
     if "kind" in value:
         return Kind(value["kind"])
+    if "mapping" in value:
+        return dict(value["mapping"])
     if "tuple" in value:
         return tuple(value["tuple"])
+    if "writing" in value:
+        return Writing(**fields_from_json(value["writing"]))
     if "array" in value:
         return np.array(value["array"], dtype=value["dtype"])
     if "series" in value:

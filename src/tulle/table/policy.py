@@ -1,13 +1,15 @@
 """Policies: what is known of the columns of a table, and with which parameters it is released.
 
 A policy is a TOML file that a person can read and edit; ``tulle inspect`` writes the first one,
-every command reads it. It holds no value of the data::
+every command reads it. It holds no value of the data but special ones that many people share::
 
     [columns.age]
     kind = "integer"
     role = "quasi-identifier"
     bounds = [0, 120]      # public, may be left out
     weight = 2             # counts twice in distances, may be left out
+    missing = [999]        # stands for "no value", as do texts; each a state of its own
+    codes = {N = "not applicable"}
 
     [condense]
     k = 10
@@ -27,13 +29,23 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tulle.errors import PolicyError, nearest_name
-from tulle.table.schema import WEIGHTS, Column, Kind, Role
+from tulle.table.schema import WEIGHTS, Column, Kind, Role, contradiction
 
 # commands whose parameters a policy may keep
 COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
 _ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
-_ENTRIES = ("kind", "role", "weight", "bounds", "reason")
-_NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
+_ENTRIES = (
+    "kind",
+    "role",
+    "weight",
+    "bounds",
+    "missing",
+    "codes",
+    "format",
+    "keep_rare",
+    "hierarchy",
+    "reason",
+)
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -215,7 +227,23 @@ def _column(name: str, entry: Any) -> Column:
         raise PolicyError(
             f"the weight of column '{name}' must be a number from {WEIGHTS[0]:g} to {WEIGHTS[1]:g}"
         )
-    return Column(name, kind, role, float(weight), _bounds(name, entry.get("bounds"), kind))
+    column = Column(
+        name,
+        kind,
+        role,
+        float(weight),
+        _bounds(name, entry.get("bounds")),
+        _text(name, entry, "reason"),
+        missing=_special(name, entry.get("missing", [])),
+        codes=_texts(name, "codes", entry.get("codes", {})),
+        format=_text(name, entry, "format"),
+        keep_rare=_flag(name, entry, "keep_rare"),
+        hierarchy=_hierarchy(name, entry.get("hierarchy")),
+    )
+    wrong = contradiction(column)
+    if wrong:
+        raise PolicyError(f"the column '{name}' {wrong}")
+    return column
 
 
 def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any], Word]) -> Word:
@@ -229,15 +257,60 @@ def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any
     return words(value)
 
 
-def _bounds(name: str, value: Any, kind: Kind) -> tuple[float, float] | None:
+def _bounds(name: str, value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
-    if kind not in _NUMBERS:
-        raise PolicyError(f"the column '{name}' has bounds, but its kind is {kind}, not a number")
     pair = isinstance(value, list) and len(value) == 2 and all(_is_number(v) for v in value)
     if not pair or not value[0] <= value[1]:
         raise PolicyError(f"the bounds of column '{name}' must be [lowest, highest]")
     return float(value[0]), float(value[1])
+
+
+def _special(name: str, values: Any) -> tuple[str | float, ...]:
+    listed = isinstance(values, list) and all(isinstance(v, str) or _is_number(v) for v in values)
+    if not listed:
+        raise PolicyError(
+            f"'missing' of column '{name}' must be a list of numbers and texts, such as "
+            '[9999, "N"]'
+        )
+    return tuple(values)
+
+
+def _texts(name: str, option: str, entries: Any) -> dict[str, str]:
+    if not isinstance(entries, dict) or not all(isinstance(v, str) for v in entries.values()):
+        raise PolicyError(
+            f"'{option}' of column '{name}' must give each value a text, such as "
+            '{N = "not applicable"}'
+        )
+    return dict(entries)
+
+
+def _text(name: str, entry: Mapping[str, Any], option: str) -> str:
+    value = entry.get(option, "")
+    if not isinstance(value, str):
+        raise PolicyError(f"'{option}' of column '{name}' must be a text")
+    return value
+
+
+def _flag(name: str, entry: Mapping[str, Any], option: str) -> bool:
+    value = entry.get(option, False)
+    if not isinstance(value, bool):
+        raise PolicyError(f"'{option}' of column '{name}' must be true or false")
+    return value
+
+
+def _hierarchy(name: str, value: Any) -> dict[str, str] | tuple[int, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        return _texts(name, "hierarchy", value)
+    lengths = [v for v in value if isinstance(v, int) and not isinstance(v, bool) and v > 0]
+    if len(lengths) < len(value) or sorted(set(lengths), reverse=True) != lengths or not lengths:
+        raise PolicyError(
+            f"'hierarchy' of column '{name}' must be the lengths of more general beginnings, "
+            "longest first, such as [3, 1], or give each value a more general one"
+        )
+    return tuple(lengths)
 
 
 def _is_number(value: Any) -> bool:
@@ -275,25 +348,31 @@ _HEAD = """\
 #        target             what a miner wants to predict (at most one)
 #        level              the privacy level of each record (at most one)
 #        ignored            left out of the release
-# kind   integer, decimal, category, boolean, datetime or text
-# bounds = [lowest, highest]   limits that everybody knows; without them the limits of the data
-#                              are used, which reveals the lowest and the highest value
+# kind   integer, decimal, category, ordered (answers 1-5, stages), boolean, datetime or text
+# bounds = [lowest, highest]   limits that everybody knows; without them limits come from
+#                              statistics of at least k people
+# missing = [9999, "k.A."]     what stands for "no value" among numbers or dates
+# codes = {{N = "not applicable"}}   other special values; each is a state of its own
+# format = "1.234.567,89 €"    how numbers are written; of dates "%d.%m.%Y"
+# keep_rare = true             release values held by fewer than k people as they are
+# hierarchy = [3, 1]           rare codes are merged into their first 3 letters, then 1; or
+#                              {{Chur = "Graubünden"}}: into a more general value
 # weight = 2                   the column counts twice when records are compared
 """
 
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
-    """Return a policy as TOML, the reasons as comments."""
+    """Return a policy as TOML."""
     parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
     for column in policy.columns:
         lines = [f"[columns.{_key(column.name)}]"]
-        if column.reason:
-            lines.append(f"# {_one_line(column.reason)}")
         lines += [f"kind = {_value(str(column.kind))}", f"role = {_value(str(column.role))}"]
-        if column.weight != 1.0:
-            lines.append(f"weight = {_value(column.weight)}")
-        if column.bounds is not None:
-            lines.append(f"bounds = {_value(list(column.bounds))}")
+        plain = Column(column.name, column.kind, column.role)
+        lines += [
+            f"{option} = {_value(getattr(column, option))}"
+            for option in _ENTRIES[2:]
+            if getattr(column, option) != getattr(plain, option)
+        ]
         parts.append("\n".join(lines) + "\n")
     for command, options in policy.parameters.items():
         lines = [f"[{_key(command)}]"]

@@ -124,19 +124,55 @@ def fit_shape(
     kept.sort(key=lambda column: column.name != label)
     coded = [fit_cells(column, k, weights, rng, exact=exact) for column in kept]
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
+    names = [column.name for column in columns]
+    return fit_coded(
+        names, models, cells, k, weights,
+        dependencies=found, labelled=label is not None, members=members, exact=exact,
+    )  # fmt: skip
 
-    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k)
+
+def fit_coded(
+    names: list[str],
+    models: list[Cells],
+    cells: list[Ints],
+    k: int,
+    weights: Floats,
+    *,
+    dependencies: Sequence[Dependency] = (),
+    labelled: bool = False,
+    members: Ints | None = None,
+    exact: bool = False,
+    most: int | None = None,
+) -> ShapeModel:
+    """Fit the model of a table that is in cells already.
+
+    Parameters
+    ----------
+    names : list of str
+        All columns, also those that ``dependencies`` restore.
+    models, cells : list
+        The columns in the order they are drawn, and the cell of each row.
+    weights : ndarray (n,)
+        What each row counts: 1 over the rows of its person.
+    labelled : bool
+        Whether the first column is that of classes.
+    members : ndarray (n,) of int, optional
+        The group of each row.
+    most : int, optional
+        Rows that trees are grown on; the counts of their leaves are those of all rows.
+    """
+    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k, most)
     groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
-    if members is not None and len(kept) > int(label is not None):
-        labels = _labels(members, cells[0]) if label is not None else None
+    if members is not None and len(models) > int(labelled):
+        labels = _labels(members, cells[0]) if labelled else None
         coordinates = [model.coordinates() for model in models]
         first = int(labels is not None)  # a class that is known from the group needs no point
         points = np.hstack([c[codes] for c, codes in zip(coordinates[first:], cells[first:])])
         groups = condense(points, members)
-    names = [column.name for column in columns]
     return ShapeModel(
-        k, len(weights), names, models, trees, coordinates, groups, labels, found, exact
-    )
+        k, len(weights), names, models, trees, coordinates, groups, labels,
+        list(dependencies), exact,
+    )  # fmt: skip
 
 
 def weigh_people(people: Ints | None, n: int) -> Floats:
@@ -204,7 +240,9 @@ def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Gen
     return given
 
 
-def _fit_trees(models: list[Cells], cells: list[Ints], people: Floats, least: int) -> list[Tree]:
+def _fit_trees(
+    models: list[Cells], cells: list[Ints], people: Floats, least: int, most: int | None
+) -> list[Tree]:
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
     ordered = np.array([model.ordered for model in models])
@@ -217,6 +255,7 @@ def _fit_trees(models: list[Cells], cells: list[Ints], people: Floats, least: in
             cells[place],
             people,
             least,
+            most,
         )
         for place, model in enumerate(models)
     ]

@@ -62,6 +62,7 @@ def fit_tree(
     cells: Ints,
     people: Floats,
     least: int,
+    most: int | None = None,
 ) -> Tree:
     """Grow a tree for the cells of a column, on the cells of others.
 
@@ -77,25 +78,30 @@ def fit_tree(
         What each row counts: 1 over the number of rows of its person.
     least : int
         People in every leaf.
+    most : int, optional
+        Rows that the tree is grown on, the first ones; its leaves then count all rows.
     """
     if features.shape[1] == 0 or people.sum() < 2 * least:
         leaf = np.zeros(len(cells), dtype=np.int64)
         split, goes_left = np.array([-1]), np.zeros((1, MOST_CELLS), dtype=np.bool_)
         left = right = np.zeros(1, dtype=np.int64)
     else:
-        from tulle._shape._kernels import grow
+        from tulle._shape._kernels import follow, grow
 
         states = target.as_states()
+        some = slice(most)
         split, goes_left, left, right, leaf = grow(
-            np.ascontiguousarray(features),
+            np.ascontiguousarray(features[some]),
             sizes,
             ordered,
-            states[cells],
+            states[cells[some]],
             int(states.max()) + 1,
-            target.order()[cells],
-            people,
+            target.order()[cells[some]],
+            people[some],
             float(least),
         )
+        if len(leaf) < len(cells):
+            leaf = follow(np.ascontiguousarray(features), split, goes_left, left, right)
     pairs, counts = np.unique(leaf * target.size + cells, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
     rises = np.r_[0, np.cumsum(counts)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,10 @@ class Crowd:
         inside = None if people is None else people[kept]
         weights[kept] = weigh_people(inside, int(kept.sum()))
         return cls(k, weights, rng)
+
+    def with_more(self, people: int) -> Crowd:
+        """Return the crowd with so many more people, of one row each."""
+        return replace(self, weights=np.r_[self.weights, np.ones(people)])
 
     def enough(self) -> float:
         """Return how many people are enough, less what rounding may cost."""

@@ -18,6 +18,7 @@ from tulle._commands._columns import (
     without_opaque,
     words_of,
 )
+from tulle._commands._large import condense_large, is_large
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
 from tulle.errors import DataError, ParameterError
@@ -52,6 +53,7 @@ class Condensing(Options):
     exact_moments: bool = False
     small_classes: str = "error"
     on_infeasible: str = "error"
+    memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     seed: int | None = None
 
 
@@ -89,6 +91,11 @@ def condense(
     reads = {"INPUT": source, "--policy": policy, "--control": control}
     check_files(reads, release=output, report=report, force=force)
     options = resolve("condense", Condensing(), policy, given)
+    if is_large(source, options):
+        return condense_large(
+            source, output, options,
+            policy=policy, levels=levels, target=target, report=report, force=force,
+        )  # fmt: skip
 
     from tulle.io.read import read_table
     from tulle.io.write import put_table
@@ -99,14 +106,14 @@ def condense(
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
     columns = plan_columns(original, policy, target=target, levels=levels)
-    _refuse_unused(original, columns, options)
+    refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
     condenser, release = _release(original, known, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     manifest = _manifest(condenser, entry, original, release, columns, options, levels_table)
-    tables = _compared(original.select(release.columns), release, source, control, columns)
+    tables = compared(original.select(release.columns), release, source, control, columns)
     found = None if report is None else _audited(condenser, tables, columns, options, command)
     summary = _summary(condenser, tables, found)
     write_release(
@@ -123,7 +130,7 @@ def condense(
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
-def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
+def refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
     """Raise if options would change nothing."""
     with options.naming():
         check_choice("condense", "small_classes", options.small_classes, SMALL_CLASSES)
@@ -143,10 +150,23 @@ def _release(
     original: pl.DataFrame, columns: list[Column], options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
     """Return the fitted condenser and the released table, columns in their original order."""
+    target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
+    template = condenser_of(columns, target, options)
+    names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
+    if target is not None:
+        with options.naming(y=f"the target '{target.name}'", **names):
+            return _by_class(template, original, target.name, options)
+    if options.k is None and options.min_group is not None:
+        names["k"] = options.word("min_group")
+    with options.naming(**names):
+        return template.set_params(k=group_size(options)), template.fit_resample(original)
+
+
+def condenser_of(columns: list[Column], target: Column | None, options: Condensing) -> Condenser:
+    """Return the unfitted condenser that the options ask for, without the size of its groups."""
     from tulle.condense.condenser import Condenser
 
-    target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
-    template = Condenser(
+    return Condenser(
         grouping=options.grouping,
         time_budget=options.time,
         synthesis=options.synthesis,
@@ -155,17 +175,9 @@ def _release(
         columns=[column for column in columns if column is not target],
         random_state=options.seed,
     )
-    names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
-    if target is not None:
-        with options.naming(y=f"the target '{target.name}'", **names):
-            return _by_class(template, original, target.name, options)
-    if options.k is None and options.min_group is not None:
-        names["k"] = options.word("min_group")
-    with options.naming(**names):
-        return template.set_params(k=_size(options)), template.fit_resample(original)
 
 
-def _size(options: Condensing) -> int:
+def group_size(options: Condensing) -> int:
     """Return the size of groups where there are no classes: ``min_group`` is its lower limit."""
     least = 2
     if options.min_group is not None:
@@ -268,7 +280,7 @@ def _manifest(
     )
 
 
-def _compared(
+def compared(
     original: pl.DataFrame,
     release: pl.DataFrame,
     source: FilePath,

@@ -22,9 +22,11 @@ from tulle._large.facts import SAMPLE, HashSample, Keys, TableFacts, mixed, pers
 from tulle._large.layout import Layout, Records, fit_layout, standardised
 from tulle._large.spill import Spill
 from tulle._types import Floats, Ints
-from tulle.condense._levels import check_levels
+from tulle.condense._levels import LevelSummary, check_levels, join_summaries
+from tulle.condense._notes import privacy_notes, table_notes
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, PrivacyError
+from tulle.table._encoder import TableEncoder
 from tulle.table.schema import Role, Schema
 
 CELL = 100_000  # records of a cell: smaller ones lose more, larger ones gain nothing
@@ -107,6 +109,7 @@ class Outcome:
     records: int
     classes: Classes
     loss: float  # 100 SSQ / SST
+    condenser: Condenser  # unfitted: how it was made
 
     @property
     def released(self) -> int:
@@ -121,14 +124,62 @@ class Outcome:
             sizes[: len(cell.sizes)] += cell.sizes
         return sizes
 
+    @property
+    def level_summary(self) -> list[LevelSummary]:
+        """Return, for each level, its records and the fewest people in a group with one."""
+        return join_summaries(*(cell.levels for cell in self.cells))
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what a reader of the release should know."""
+        return privacy_notes(self) + table_notes(self)
+
+    @property
+    def k(self) -> int:
+        return self.condenser.k
+
+    # as the notes of a condenser know them
+
+    @property
+    def counts_(self) -> Ints:
+        return np.zeros(int(self.sizes.sum()), dtype=np.int8)
+
+    @property
+    def levels_(self) -> Ints:
+        return np.array([cell.highest_level for cell in self.cells])
+
+    @property
+    def n_degenerate_(self) -> int:
+        return sum(cell.degenerate for cell in self.cells)
+
+    @property
+    def n_verbatim_(self) -> int:
+        return sum(cell.verbatim for cell in self.cells)
+
+    @property
+    def n_singular_(self) -> int:
+        return sum(cell.singular for cell in self.cells)
+
+    @property
+    def n_suppressed_(self) -> int:
+        withheld = self.records - int(self.classes.records.sum())
+        return withheld + sum(cell.suppressed for cell in self.cells)
+
+    @property
+    def _encoder(self) -> TableEncoder:
+        return self.layout.encoder
+
+    @property
+    def _keeps_shape(self) -> bool:
+        return self.condenser._keeps_shape
+
 
 def condense_batches(
     batches: Batches,
     schema: Schema,
-    condenser: Condenser,
+    decide: Callable[[pl.DataFrame], tuple[Classes, Condenser]],
     put: Put,
     *,
-    classes: Callable[[pl.DataFrame], Classes],
     target: str | None,
     sample: pl.DataFrame,
     budget: Budget,
@@ -142,12 +193,11 @@ def condense_batches(
         Reads the table from the beginning.
     schema : Schema
         The columns with their roles, without the target.
-    condenser : Condenser
-        How to group and draw; unfitted.
+    decide : callable
+        Returns which classes are released, and how to group and draw (an unfitted condenser), from
+        how many rows there are of each class and level.
     put : callable
         Takes the number of a cell and its pseudo-records; called by several threads.
-    classes : callable
-        Decides which classes are released, from how many rows there are of each class and level.
     target : str, optional
         The column of classes.
     sample : polars.DataFrame
@@ -157,8 +207,8 @@ def condense_batches(
     """
     person, level = (next(iter(schema.named(role)), None) for role in (Role.PERSON, Role.LEVEL))
     facts, sample, people = _facts(batches, schema, target, sample, person, budget, seed)
-    decided = classes(facts.units())
-    run = _Run(schema, condenser, decided, person, level, budget, seed)
+    classes, condenser = decide(facts.units())
+    run = _Run(condenser, classes, person, level, budget, seed)
     layout = fit_layout(
         schema, facts, sample, people, run.highest(facts), np.random.default_rng([*seed, 2**32])
     )
@@ -166,7 +216,7 @@ def condense_batches(
     with ExitStack() as files:
         spill, leaves, sums = run.place(batches, layout, cuts, files)
         summaries = run.condense(spill, leaves, layout, cuts, put)
-    return _verified(summaries, leaves, layout, facts.records, decided, sums)
+    return _verified(summaries, leaves, layout, facts.records, run, sums)
 
 
 def _facts(
@@ -216,7 +266,6 @@ class _Leaves:
 class _Run:
     """What the steps of one run share."""
 
-    schema: Schema
     condenser: Condenser
     classes: Classes
     person: str | None
@@ -371,7 +420,7 @@ def _verified(
     leaves: _Leaves,
     layout: Layout,
     records: int,
-    classes: Classes,
+    run: _Run,
     sums: Floats,
 ) -> Outcome:
     """Raise unless all cells together keep what was promised and hold every record once."""
@@ -379,6 +428,7 @@ def _verified(
         raise PrivacyError("a cell is missing or came twice: nothing is released")
     if not all(cell.valid for cell in cells):
         raise PrivacyError("a group is smaller than the level of a record: nothing is released")
+    classes = run.classes
     held = sum(cell.records for cell in cells)
     if held != int(classes.records.sum()) or held != int(leaves.records.sum()):
         raise DataError(
@@ -395,7 +445,7 @@ def _verified(
     total = float((squares - first**2 / kept).sum())
     within = float(sum(cell.within.sum() for cell in cells))
     loss = 100.0 * within / total if total > 0 else 0.0
-    return Outcome(cells, layout, records, classes, loss)
+    return Outcome(cells, layout, records, classes, loss, run.condenser)
 
 
 def in_order(

@@ -9,6 +9,8 @@ from typing import Any, BinaryIO
 
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import is_sql, split_sheet
+from tulle.releases import _file_pairs as file_pairs
+from tulle.releases import _folders as folders
 from tulle.releases.manifest import Manifest
 
 Place = str | os.PathLike[str]
@@ -101,8 +103,9 @@ def verify_release(path: Place) -> list[dict[str, Any]]:
     [True, True]
     """
     found, same = _compared(path)
+    detail = folders.compare_parts(path, found) if "parts" in found.output else "SHA-256"
     return [
-        {"check": "data unchanged since the release", "holds": same, "detail": "SHA-256"},
+        {"check": "data unchanged since the release", "holds": same, "detail": detail},
         {
             "check": "guarantee verified when it was made",
             "holds": found.holds,
@@ -128,9 +131,7 @@ def _kind(path: Place) -> ModuleType:
         from tulle.releases import _database as database
 
         return database
-    from tulle.releases import _file_pairs as file_pairs
-
-    return file_pairs
+    return folders if folders.is_folder(path) else file_pairs
 
 
 def _said(name: str, value: Any) -> str:

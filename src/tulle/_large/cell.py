@@ -28,6 +28,7 @@ class CellSummary:
 
     cell: int
     records: int
+    released: int
     sizes: Ints  # how many groups there are of each size, 0, 1, ...
     fewest_people: int
     highest_level: int
@@ -42,11 +43,6 @@ class CellSummary:
     singular: int
     suppressed: int
 
-    @property
-    def released(self) -> int:
-        """Return how many records the cell has in the release."""
-        return self.records - self.suppressed
-
 
 def condense_cell(
     records: Records,
@@ -55,6 +51,7 @@ def condense_cell(
     seed: tuple[int, ...],
     cell: int,
     *,
+    size: int,
     persons: bool,
     levelled: bool,
 ) -> tuple[pl.DataFrame, CellSummary]:
@@ -69,6 +66,8 @@ def condense_cell(
         An unfitted one of its own, which says how to group and draw.
     seed : tuple of int
         The secret of the release; together with the number of the cell it is the cell's seed.
+    size : int
+        How many pseudo-records to draw; the papers' synthesis draws as many as there are records.
     persons : bool
         Whether people have several rows.
     levelled : bool
@@ -85,10 +84,11 @@ def condense_cell(
     check_moments(condenser.moments_)
     if condenser._keeps_shape:
         people = None if people is None else people[kept]
-        drawn = _drawn(records[kept], groups, people, layout, condenser, rng)
+        size = round(size * kept.mean())
+        drawn = _drawn(records[kept], groups, people, layout, condenser, size, rng)
     else:
         drawn = condenser._draw(None)
-    return drawn, _summary(condenser, cell, len(records))
+    return drawn, _summary(condenser, cell, len(records), drawn.height)
 
 
 def _drawn(
@@ -97,6 +97,7 @@ def _drawn(
     people: Ints | None,
     layout: Layout,
     condenser: Condenser,
+    size: int,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
     """Draw pseudo-records that keep the shape of the cell's own records."""
@@ -110,15 +111,16 @@ def _drawn(
         members=groups,
         most=_GROWN_ON,
     )
-    return layout.encoder.restore(model.sample(None, rng))
+    return layout.encoder.restore(model.sample(size, rng))
 
 
-def _summary(condenser: Condenser, cell: int, records: int) -> CellSummary:
+def _summary(condenser: Condenser, cell: int, records: int, released: int) -> CellSummary:
     moments = condenser.moments_
     sums = moments.first_sums
     return CellSummary(
         cell=cell,
         records=records,
+        released=released,
         sizes=np.bincount(moments.counts),
         fewest_people=int(condenser.people_.min()),
         highest_level=int(moments.levels.max()),

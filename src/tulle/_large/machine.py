@@ -357,6 +357,10 @@ class _Run:
         cells = _cells(leaves, cuts)
         sizes = [int(leaves.records[cell.leaves].sum()) for cell in cells]
         total = sum(sizes)
+        # as a whole release draws its groups: how many of the records of a cell there are is not
+        # told to the last one
+        rng = np.random.default_rng([*self.seed, 2**32 + 1])
+        drawn_sizes = rng.multinomial(total, np.array(sizes) / total).tolist()
 
         def work(number: int) -> CellSummary:
             cell = cells[number]
@@ -369,6 +373,7 @@ class _Run:
                 part,
                 self.seed,
                 number,
+                size=drawn_sizes[number],
                 persons=self.person is not None,
                 levelled=self.level is not None,
             )
@@ -441,7 +446,7 @@ def _verified(
     ).any():
         raise PrivacyError("the groups' sums are not those of the table: nothing is released")
     squares = np.sum([cell.squares for cell in cells], axis=0)
-    kept = sum(cell.released for cell in cells)
+    kept = sum(cell.records - cell.suppressed for cell in cells)
     total = float((squares - first**2 / kept).sum())
     within = float(sum(cell.within.sum() for cell in cells))
     loss = 100.0 * within / total if total > 0 else 0.0

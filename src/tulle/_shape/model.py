@@ -209,10 +209,10 @@ def hand_out(
     rarest category first.
     """
     if column.ordered:
-        by_point = np.lexsort((points[:, 0], leaves))
-        by_cell = np.lexsort((drawn, leaves))
-        given = np.empty_like(drawn)
-        given[by_point] = drawn[by_cell]
+        from tulle._shape._kernels import match
+
+        by_point = np.argsort(points[:, 0], kind="stable")
+        given: Ints = match(drawn, column.size, leaves, int(leaves.max(initial=0)) + 1, by_point)
         return given
     return _nearest_first(drawn, leaves, points @ coordinates.T, rng)
 

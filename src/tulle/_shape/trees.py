@@ -36,9 +36,8 @@ class Tree:
             return np.zeros(len(features), dtype=np.int64)
         from tulle._shape._kernels import follow
 
-        goes_left = np.unpackbits(self.goes_left, axis=1).astype(np.bool_)
         leaves: Ints = follow(
-            np.ascontiguousarray(features), self.split, goes_left, self.left, self.right
+            np.ascontiguousarray(features), self.split, self.goes_left, self.left, self.right
         )
         return leaves
 
@@ -50,7 +49,12 @@ class Tree:
         first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
         level = rng.random(len(leaves)) if not exact else _even(leaves, len(self.split), rng)
         member = first + np.floor(level * (last - first)).astype(np.int64)
-        place = np.searchsorted(self.rises, member, side="right") - 1
+        if len(self.split) == 1:
+            place = np.searchsorted(self.rises, member, side="right") - 1
+        else:
+            from tulle._shape._kernels import pick
+
+            place = pick(self.rises, self.starts, leaves, member)
         return self.cells[np.minimum(place, len(self.cells) - 1)]
 
 
@@ -101,7 +105,8 @@ def fit_tree(
             float(least),
         )
         if len(leaf) < len(cells):
-            leaf = follow(np.ascontiguousarray(features), split, goes_left, left, right)
+            bits = np.packbits(goes_left, axis=1)
+            leaf = follow(np.ascontiguousarray(features), split, bits, left, right)
     pairs, counts = np.unique(leaf * target.size + cells, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
     rises = np.r_[0, np.cumsum(counts)]

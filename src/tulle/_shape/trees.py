@@ -94,7 +94,7 @@ def fit_tree(
 
         states = target.as_states()
         some = slice(most)
-        split, goes_left, left, right, leaf = grow(
+        (split, left, right), goes_left, leaf = grow(
             np.ascontiguousarray(features[some]),
             sizes,
             ordered,

@@ -253,7 +253,7 @@ def _refuse_repeated(opened: Opened, columns: list[Column], seed: int) -> None:
             raise DataError(
                 f"column '{name}' looks like an identifier, but its values repeat: about "
                 f"{len(values) / values.n_unique():.1f} rows each. If it names people with several "
-                "rows, state so in a policy (role = \"person\"), else that it is an identifier"
+                'rows, state so in a policy (role = "person"), else that it is an identifier'
             )
 
 

@@ -30,7 +30,7 @@ from tulle.table._encoder import TableEncoder
 from tulle.table.schema import Role, Schema
 
 CELL = 100_000  # records of a cell: smaller ones lose more, larger ones gain nothing
-_LEAST_CELL = 10_000
+_LEAST_CELL = 30_000
 Batches = Callable[[], Iterator[pl.DataFrame]]
 Put = Callable[[int, pl.DataFrame], None]
 
@@ -54,7 +54,7 @@ class Budget:
         """Divide the memory for a table of so many columns."""
         room = max(memory - _OVERHEAD, 64 << 20)
         each = 200 + 100 * columns  # bytes of a record in a sample or in a cell
-        cell = int(np.clip(room // (4 * each), _LEAST_CELL, CELL))
+        cell = int(np.clip(room // (3 * each), _LEAST_CELL, CELL))
         sample = int(np.clip(room // (2 * each), _LEAST_CELL, SAMPLE))
         return cls(memory, threads, cell, sample)
 
@@ -441,9 +441,10 @@ def _verified(
             "the table change while it was read?"
         )
     first = np.sum([cell.first_sums for cell in cells], axis=0)
-    if not any(cell.suppressed for cell in cells) and (
-        np.abs(first - sums[0]) > 1e-9 * (1 + sums[1])
-    ).any():
+    if (
+        not any(cell.suppressed for cell in cells)
+        and (np.abs(first - sums[0]) > 1e-9 * (1 + sums[1])).any()
+    ):
         raise PrivacyError("the groups' sums are not those of the table: nothing is released")
     squares = np.sum([cell.squares for cell in cells], axis=0)
     kept = sum(cell.records - cell.suppressed for cell in cells)

@@ -41,13 +41,13 @@ def people(n: int = 1_200, seed: int = 0) -> pl.DataFrame:
         {
             "person": rng.integers(0, n // 2, n),
             "age": age,
-            "income": income.zip_with(pl.Series(rng.random(n) > 0.1), pl.Series([None], dtype=pl.Float64)),
+            "income": income.scatter(np.flatnonzero(rng.random(n) < 0.1), None),
             "city": rng.choice(["Bern", "Chur", "Genf", "Biel"], n, p=[0.6, 0.2, 0.15, 0.05]),
             "day": np.datetime64("2020-01-01") + rng.integers(0, 300, n),
             "smoker": rng.random(n) < 0.3,
             "level": rng.choice([3, 5, 8], n),
         }
-    )  # fmt: skip
+    )
 
 
 def run(

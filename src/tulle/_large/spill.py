@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
 from tulle._large.layout import Records
 from tulle._types import Ints
+from tulle.errors import DataError
 
 
 class Spill:
@@ -25,14 +26,14 @@ class Spill:
     memory : int
         Bytes.
     folder : str, optional
-        Where the file is; the folder for temporary files by default. Only its owner can read it,
-        and nobody can find it.
+        Where the file is; by default ``TMPDIR``, else the system's folder for large temporary
+        files. Only its owner can read it, it has no name, and it is gone with the process.
     """
 
     def __init__(
         self, dtype: np.dtype[Any], leaves: int, memory: int, folder: str | None = None
     ) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder)
+        self._file = _nameless(folder)
         self._dtype = dtype
         self._memory = memory
         self._held: list[list[Records]] = [[] for _ in range(leaves)]
@@ -65,14 +66,20 @@ class Spill:
 
     def flush(self) -> None:
         """Write what is held in memory to the file."""
-        for leaf, parts in enumerate(self._held):
-            for part in parts:
-                self._file.write(part.tobytes())
-            written = sum(part.nbytes for part in parts)
-            if written:
-                self._blocks[leaf].append((self._end, written))
-                self._end += written
-        self._file.flush()
+        try:
+            for leaf, parts in enumerate(self._held):
+                for part in parts:
+                    self._file.write(part.tobytes())
+                written = sum(part.nbytes for part in parts)
+                if written:
+                    self._blocks[leaf].append((self._end, written))
+                    self._end += written
+            self._file.flush()
+        except OSError as error:
+            raise DataError(
+                f"cannot write the temporary file of the table's records ({error.strerror}, after "
+                f"{self._end / 1e9:.1f} GB): set TMPDIR to a folder with more room"
+            ) from None
         self._held = [[] for _ in self._held]
         self._bytes = 0
 
@@ -81,7 +88,8 @@ class Spill:
         places = leaves.tolist()
         blocks = [block for leaf in places for block in self._blocks[leaf]]
         records = np.empty(sum(size for _, size in blocks) // self._dtype.itemsize, self._dtype)
-        view, at = memoryview(records).cast("B"), 0
+        whole: Any = records.view(np.uint8)
+        view, at = memoryview(whole), 0
         for start, size in blocks:
             self._fill(view[at : at + size], start)
             at += size
@@ -92,3 +100,10 @@ class Spill:
         done = 0
         while done < len(view):  # one call reads 2 GB at most
             done += os.preadv(self._file.fileno(), [view[done:]], start + done)
+
+
+def _nameless(folder: str | None) -> BinaryIO:
+    """Return a file on disk: the folder for small temporary files is often kept in memory."""
+    if folder is None and "TMPDIR" not in os.environ and os.path.isdir("/var/tmp"):
+        folder = "/var/tmp"
+    return cast(BinaryIO, tempfile.TemporaryFile(dir=folder))

@@ -31,7 +31,7 @@ def grow(
     A split explains as much as possible of the variance of the target (of its states, one
     indicator each, and of its ranks), and leaves at least ``least`` people on both sides.
     """
-    n, p = features.shape
+    n = len(features)
     # every leaf has a row, and there are fewer inner nodes than leaves
     room = 2 * min(n, int(people.sum() / least) + 1) + 1
     nodes = np.zeros((room, 5), np.int64)  # ... and the first and the last of its rows
@@ -340,11 +340,13 @@ def match(drawn: Any, n_cells: int, leaves: Any, n_leaves: int, by_point: Any) -
         after[drawn[row]] += 1
     at = ends.copy()
     ordered = np.empty(n, np.int64)  # the cells of each leaf, in ascending order
-    for row in by_cell:
+    for place in range(n):
+        row = by_cell[place]
         ordered[at[leaves[row]]] = drawn[row]
         at[leaves[row]] += 1
     given = np.empty(n, np.int64)
-    for row in by_point:
+    for place in range(n):
+        row = by_point[place]
         given[row] = ordered[ends[leaves[row]]]
         ends[leaves[row]] += 1
     return given

@@ -68,7 +68,8 @@ def sketched(folder: Path, quick: bool) -> None:
     few = 1000 if quick else None
     texts = unpacked("text/20news_bydate.jsonl.gz", folder / "news.jsonl", few)
     run("sketch", texts, "-o", folder / "news.parquet", "--key-file", folder / "key",
-        "--seed", SEED, "--report", folder / "newsgroups.html")  # fmt: skip
+        "--seed", SEED, "--report", folder / "newsgroups.html",
+        "--accept-risk", "public newsgroups")  # fmt: skip
 
 
 def encoded(folder: Path, quick: bool) -> None:

@@ -1,8 +1,8 @@
 """Audit three releases of one table: noise that hides nobody, and small and large groups.
 
-With 455 people groups of 20 are small: a measure of somebody in the data is guessed more often than
-that of a stranger, here and with some other seeds. In groups of 50 no attack finds more about
-people in the data, with this seed and the twelve others that were tried.
+Noise is caught at once. In groups of 20 and of 50 no attack does notably better on people in the
+data, but 114 strangers are too few to rule a leak out: the verdict is "not decided", and says how
+many it would take.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     for name, release in releases.items():
         found = audit(people, release, control=control, target="diagnosis", random_state=3)
-        print(f"\n{name}: {found.verdict['text']}")
+        print(f"\n{name}: {found.verdict['privacy']['reason']}")
         for attack in ("linkage", "inference:mean_radius", "inference:diagnosis", "membership"):
             row = found.to_dict()["attacks"][attack]
             print(f"  {attack:21} {row['rate']:6.1%}   people not in it {row['control']:6.1%}")

@@ -19,6 +19,7 @@ _NAMES = {
     "tulle.table.schema": ("Column", "Kind", "Role", "Schema"),
     "tulle.table.policy": ("Policy", "load_policy", "write_policy"),
     "tulle.table.inference": ("infer_columns",),
+    "tulle.table.split": ("split",),
     "tulle.table.uniqueness": ("singling_out",),
     # condensation
     "tulle.condense.condenser": ("Condenser",),
@@ -44,9 +45,10 @@ _NAMES = {
     "tulle.sites.agreement": ("SiteAgreement",),
     "tulle.sites.codec": ("SiteCodec",),
     "tulle.sites.summary": ("SiteSummary",),
-    "tulle.keys": ("SecretKey",),
+    "tulle.keys": ("PublicKey", "SecretKey", "SigningKey"),
     # audits and releases
     "tulle.auditing.audit": ("Audit", "audit"),
+    "tulle.exploring.explore": ("Exploration", "explore"),
     "tulle.releases.manifest": ("Manifest",),
     "tulle.releases.release": ("read_manifest", "verify_release"),
     # what can go wrong

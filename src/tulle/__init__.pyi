@@ -14,11 +14,15 @@ from .errors import PolicyError as PolicyError
 from .errors import PrivacyError as PrivacyError
 from .errors import PrivacyWarning as PrivacyWarning
 from .errors import TulleError as TulleError
+from .exploring.explore import Exploration as Exploration
+from .exploring.explore import explore as explore
 from .io.read import read_batches as read_batches
 from .io.read import read_table as read_table
 from .io.write import write_batches as write_batches
 from .io.write import write_table as write_table
+from .keys import PublicKey as PublicKey
 from .keys import SecretKey as SecretKey
+from .keys import SigningKey as SigningKey
 from .releases.manifest import Manifest as Manifest
 from .releases.release import read_manifest as read_manifest
 from .releases.release import verify_release as verify_release
@@ -46,6 +50,7 @@ from .table.schema import Column as Column
 from .table.schema import Kind as Kind
 from .table.schema import Role as Role
 from .table.schema import Schema as Schema
+from .table.split import split as split
 from .table.uniqueness import singling_out as singling_out
 from .transactions.baskets import Transactions as Transactions
 from .transactions.fimi import read_fimi as read_fimi

@@ -25,6 +25,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "class_curve": ("class", "size", "accuracy"),
     "before_after": ("name", "measure", "before", "after", "limit"),
     "error": ("name", "predicted", "measured"),
+    "ranking": ("label", "value", "mark"),
+    "frontier": ("label", "curve", "k", "risk", "low", "high", "utility", "chosen", "link"),
+    "over_k": ("curve", "k", "measure", "value"),
 }
 ORIGINAL, RELEASE, CONTROL = "#4c78a8", "#e8871e", "#8a63b5"
 WIDTH = 760
@@ -293,6 +296,30 @@ def _error(rows: Rows) -> Any:
     return layers.properties(width=WIDTH, height=240)
 
 
+def _ranking(rows: Rows) -> Any:
+    """Draw bars, the first on top, with a mark for what would be expected."""
+    import altair as alt
+
+    shown = list(rows)[:MOST_NAMES]
+    marked = [row for row in shown if row["mark"] is not None]
+    y = alt.Y(
+        "label:N",
+        sort=[row["label"] for row in shown],
+        title=None,
+        axis=alt.Axis(labelLimit=320),
+    )
+    tip = ["label:N", *(alt.Tooltip(f"{field}:Q", format=".3~g") for field in ("value", "mark"))]
+
+    def layer(known: Rows, field: str) -> Any:
+        x = alt.X(f"{field}:Q", title=None, scale=alt.Scale(zero=True))
+        return alt.Chart(alt.Data(values=list(known))).encode(y=y, x=x, tooltip=tip)
+
+    bars = layer(shown, "value").mark_bar(height=12, color=RELEASE, opacity=0.85)
+    marks = layer(marked, "mark").mark_tick(thickness=4, height=20, color=CONTROL)
+    layers = [bars, marks] if marked else [bars]
+    return alt.layer(*layers).properties(width=WIDTH - 120, height=alt.Step(22))
+
+
 # The search for the group size: what each size gives and takes, and for which class.
 
 
@@ -403,6 +430,78 @@ def _size() -> Any:
     return alt.X("size:Q", title="group size k", scale=alt.Scale(type="log", nice=False))
 
 
+# The exploration: releases between what they risk and what they give.
+
+
+def _risk_and_utility(rows: Rows) -> Any:
+    """Draw releases on their curves, each a link to its attacks, and references in grey."""
+    import altair as alt
+
+    releases = [row for row in rows if row["curve"]]
+    references = [row for row in rows if not row["curve"]]
+    x = alt.X(
+        "risk:Q",
+        title="risk: worst excess over people who were kept out",
+        axis=alt.Axis(format="%"),
+        # most releases are at the left, the records themselves far at the right
+        scale=alt.Scale(type="sqrt", domainMin=0, nice=False),
+    )
+    # shuffled columns are far below, and what is to be told apart is on top
+    y = alt.Y("utility:Q", title="utility", scale=alt.Scale(type="pow", exponent=4, zero=False))
+    colour = alt.Color("curve:N", title=None, legend=alt.Legend(orient="top"))
+    tip = [
+        "label:N",
+        *(alt.Tooltip(f"{field}:Q", format=".1%") for field in ("risk", "low", "high")),
+        alt.Tooltip("utility:Q", format=".3f"),
+    ]
+
+    def layer(shown: Rows) -> Any:
+        return alt.Chart(alt.Data(values=list(shown))).encode(x=x, y=y, tooltip=tip)
+
+    def text(shown: Rows, field: str, **options: Any) -> Any:
+        marks = layer(shown).mark_text(fontSize=11, color="currentColor", **options)
+        return marks.encode(text=f"{field}:N")
+
+    chosen = [row for row in releases if row["chosen"]]
+    drawn = [
+        layer(references).mark_point(shape="diamond", color="#8c8c8c", size=70, filled=True),
+        text(references, "label", dy=-10, opacity=0.7),
+        layer(releases).mark_line(opacity=0.5).encode(color=colour, order="k:Q"),
+        layer(releases).mark_rule(opacity=0.35).encode(x="low:Q", x2="high:Q", color=colour),
+        layer(releases)
+        .mark_point(filled=True, size=110, opacity=1, cursor="pointer")
+        .encode(color=colour, href="link:N"),
+        text(releases, "k", dy=13),
+        layer(chosen)
+        .mark_point(filled=False, color="currentColor", size=340, strokeWidth=2, opacity=1)
+        .encode(href="link:N"),
+    ]
+    return alt.layer(*drawn).properties(width=WIDTH, height=380)
+
+
+def _over_k(rows: Rows) -> Any:
+    """Draw a panel for each measure, all over the same k."""
+    import altair as alt
+
+    measures = list(dict.fromkeys(row["measure"] for row in rows))
+
+    def panel(measure: str) -> Any:
+        shown = [row for row in rows if row["measure"] == measure]
+        return (
+            alt.Chart(alt.Data(values=shown), title=measure)
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("k:Q", title="k", scale=alt.Scale(type="log", nice=False)),
+                y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
+                color=alt.Color("curve:N", title=None, legend=alt.Legend(orient="top")),
+                tooltip=["curve:N", "k:Q", alt.Tooltip("value:Q", format=".3f")],
+            )
+            .properties(width=_PANEL, height=170)
+        )
+
+    return alt.concat(*map(panel, measures), columns=2)
+
+
 _MAKERS = {
     "histogram": _histogram,
     "density": _density,
@@ -413,4 +512,7 @@ _MAKERS = {
     "class_curve": _class_curve,
     "before_after": _before_after,
     "error": _error,
+    "ranking": _ranking,
+    "frontier": _risk_and_utility,
+    "over_k": _over_k,
 }

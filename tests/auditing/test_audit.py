@@ -24,7 +24,7 @@ def test_a_whisper_of_noise_is_caught(data: tuple) -> None:
     noise = np.random.default_rng(1).normal(0, 0.001, people.shape)
     found = audit(people, people + noise, control=control, random_state=1)
     attacks = found.to_dict()["attacks"]
-    assert found.verdict["level"] == "bad"
+    assert found.verdict["privacy"]["level"] == "bad"
     for name in ("near_copies", "linkage", "linkage_one_to_one", "membership", "singling_out"):
         assert attacks[name]["risk"] > 0.8, name
     assert found.to_dict()["metrics"]["information_loss"] < 0.01
@@ -35,11 +35,13 @@ def test_groups_of_two_are_caught(data: tuple) -> None:
     release = condensed(people, 2, np.random.default_rng(2))
     found = audit(people, release, control=control, random_state=1)
     attacks = found.to_dict()["attacks"]
-    assert found.verdict["level"] == "bad"
+    assert found.verdict["privacy"]["level"] == "bad"
     assert attacks["linkage"]["risk_low"] > 0.2
     assert attacks["membership"]["risk_low"] > 0.3
-    assert any("Linkage" in reason for reason in found.verdict["reasons"])
-    assert audit(people, release, random_state=1).verdict["level"] == "bad"  # without a control too
+    assert any("Linkage" in reason for reason in found.verdict["privacy"]["details"])
+    assert (
+        audit(people, release, random_state=1).verdict["privacy"]["level"] == "bad"
+    )  # without a control too
 
 
 def test_groups_of_thirty_are_not(data: tuple) -> None:
@@ -47,7 +49,8 @@ def test_groups_of_thirty_are_not(data: tuple) -> None:
     release = condensed(people, 30, np.random.default_rng(2))
     found = audit(people, release, control=control, random_state=1)
     attacks = found.to_dict()["attacks"]
-    assert found.verdict["level"] in ("good", "caution")
+    # with 350 strangers some attacks cannot be decided, and nothing is bad
+    assert found.verdict["privacy"]["level"] in ("good", "caution", "undecided")
     for name in ("exact_copies", "near_copies", "linkage", "linkage_one_to_one", "singling_out"):
         assert attacks[name]["risk_low"] <= 0.01, name
     assert found.to_dict()["metrics"]["covariance_compatibility"] > 0.95
@@ -55,25 +58,25 @@ def test_groups_of_thirty_are_not(data: tuple) -> None:
 
 def test_other_people_are_no_leak_even_if_there_is_no_control() -> None:
     rng = np.random.default_rng(12)
-    original, strangers, control = (people_table(rng, 400) for _ in range(3))
+    original, strangers, control = (people_table(rng, 1500) for _ in range(3))
     told = audit(original, strangers, random_state=1)
-    assert told.verdict["level"] == "caution"
-    assert "there is no control to compare it with" in told.verdict["text"]
-    assert any("No control was given" in reason for reason in told.verdict["reasons"])
+    assert told.verdict["privacy"]["level"] == "caution"
+    assert "there is no control to compare it with" in told.verdict["privacy"]["reason"]
+    assert any("No control was given" in reason for reason in told.verdict["privacy"]["details"])
     assert told.to_dict()["attacks"]["inference:age"]["risk"] > 0.3  # over guessing: for anybody
-    assert audit(original, strangers, control, random_state=1).verdict["level"] == "good"
+    assert audit(original, strangers, control, random_state=1).verdict["privacy"]["level"] == "good"
 
 
 def test_without_a_control_a_copy_is_caught_and_the_report_asks_for_one(data: tuple) -> None:
     people, _ = data
     leak = audit(people, people[::-1], random_state=1)
-    assert leak.verdict["level"] == "bad"
+    assert leak.verdict["privacy"]["level"] == "bad"
     assert leak.to_dict()["attacks"]["linkage"]["control"] is None
     assert "membership" not in leak.to_dict()["attacks"]
     fine = audit(people, condensed(people, 40, np.random.default_rng(3)), random_state=1)
     assert fine.to_dict()["attacks"]["linkage"]["rate"] < 0.05
-    if fine.verdict["level"] == "good":
-        assert any("No control" in reason for reason in fine.verdict["reasons"])
+    if fine.verdict["privacy"]["level"] == "good":
+        assert any("No control" in reason for reason in fine.verdict["privacy"]["details"])
 
 
 # -- the result --------------------------------------------------------------------------------
@@ -90,7 +93,7 @@ def test_the_result_has_the_names_that_others_rely_on(data: tuple) -> None:
     assert "<html" in found.html()
     assert found.markdown().startswith("# Audit")
     assert "iframe" in found._repr_html_()
-    assert repr(found).startswith("Audit(bad")
+    assert repr(found).startswith("Audit(privacy=bad")
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.result = {}  # type: ignore[misc]
     whole["attacks"].clear()
@@ -123,5 +126,5 @@ def test_extending_joins_what_a_workflow_knows(data: tuple) -> None:
     )
     assert more.to_dict()["metrics"]["groups"] == 3
     assert more.to_dict()["sections"][0]["title"] == "First"
-    assert "Guarantee not met: k is 2" in more.verdict["reasons"][0]
+    assert "Guarantee not met: k is 2" in more.verdict["privacy"]["details"][0]
     assert "groups" not in found.to_dict()["metrics"]

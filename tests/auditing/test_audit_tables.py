@@ -79,9 +79,10 @@ def test_numbers_that_the_policy_calls_categories_are_compared_as_such() -> None
         {"area": Column("area", Kind.BOOLEAN, Role.QUASI)},
     ):
         found = audit(original, release, policy=policy, random_state=0, attempts=20).to_dict()
-        rows = found["sections"][0]["blocks"][0]["rows"]
-        assert ["area", "category", 0.0] in rows
-        charts = [b["rows"] for b in found["sections"][0]["blocks"] if b["type"] == "chart"]
+        columns = next(s for s in found["sections"] if s["id"] == "columns")
+        assert ["area", "category", 0.0] in columns["blocks"][0]["rows"]
+        columns = next(s for s in found["sections"] if s["id"] == "columns")
+        charts = [b["rows"] for b in columns["blocks"] if b["type"] == "chart"]
         assert {"1001", "8001", "9000"} in [{row["label"] for row in rows} for rows in charts]
 
 

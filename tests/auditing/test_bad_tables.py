@@ -103,7 +103,8 @@ def test_attempts_fall_only_where_tables_are_large() -> None:
 
 def test_pandas_index_and_plain_arrays_are_taken() -> None:
     frame = pd.DataFrame({"a": [1.5, 2.5, 9.0], "b": [1, 0, 1]}, index=[7, 8, 9])
-    assert audit(frame, frame.iloc[::-1], random_state=0).verdict["level"] in ("bad", "good")
+    found = audit(frame, frame.iloc[::-1], random_state=0).verdict["privacy"]
+    assert found["level"] in ("bad", "undecided")  # three people decide nothing
     rows = [[1, "a"], [2, "b"], [3, "a"]]
     assert audit(rows, rows, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -87,15 +88,21 @@ def test_no_public_aggregate_holds_fewer_than_k(tables: tuple, public: dict) -> 
     assert "audit seed" not in result["provenance"]
 
 
+def _section(edition: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(section for section in edition["sections"] if section["id"] == name)
+
+
 def test_the_owner_sees_what_the_public_does_not(tables: tuple) -> None:
     found = audit(*tables, random_state=1, k=K)
     owner, public = json.loads(found.json()), json.loads(found.json("public"))
     assert [s["title"] for s in owner["sections"]] == [
+        "Fitness for use",
         "Columns",
         "Structure",
         "Ranges and missing values",
     ]
-    assert [s["title"] for s in public["sections"]] == ["Columns", "Structure"]
+    shown = [s["title"] for s in public["sections"]]
+    assert shown == ["Fitness for use", "Columns", "Structure"]
     assert owner["attacks"]["linkage"]["attempts"] == 400
 
 
@@ -164,7 +171,7 @@ def test_a_released_record_of_its_own_is_not_told_either() -> None:
     pay = [*rng.normal(2000, 100, 398).tolist(), 777_777.0, 888_888.0]
     table = pl.DataFrame({"children": children, "pay": pay})
     found = audit(table, table, random_state=0, k=K, attempts=50)
-    blocks = json.loads(found.json("public"))["sections"][0]["blocks"]
+    blocks = _section(json.loads(found.json("public")), "columns")["blocks"]
     charts = {block["title"]: block["rows"] for block in blocks if block["type"] == "chart"}
     counts = [row["label"] for row in charts["children: original and release"]]
     assert counts == ["0", "1", "2", "3 and more"]
@@ -204,7 +211,7 @@ def test_an_association_that_rests_on_a_few_people_is_for_the_owner() -> None:
     rows = [
         {(row["first"], row["second"]): row["original"] for row in block["rows"]}
         for edition in editions
-        for block in edition["sections"][1]["blocks"]
+        for block in _section(edition, "structure")["blocks"]
         if block.get("chart") == "correlation"
     ]
     assert all(value is not None for value in rows[0].values())
@@ -227,7 +234,8 @@ def test_a_distance_does_not_count_the_few_whom_the_release_left_out() -> None:
     )
     found = audit(original, release, random_state=0, k=K, attempts=50)
     owner, public = (json.loads(found.json(edition)) for edition in ("owner", "public"))
-    rows = [{r[0]: r[2] for r in e["sections"][0]["blocks"][0]["rows"]} for e in (owner, public)]
+    tables = [_section(e, "columns")["blocks"][0] for e in (owner, public)]
+    rows = [{r[0]: r[2] for r in table["rows"]} for table in tables]
     assert [rows[0]["word"], rows[0]["ill"]] == pytest.approx([0.0025, 0.0025])
     assert rows[1] == {"word": 0, "ill": None, "x": 0}  # of x too one is missing
     assert {"marginal_distance", "correlation_difference"} <= set(owner["metrics"])
@@ -246,7 +254,7 @@ def test_a_figure_about_fewer_than_k_people_is_for_the_owner() -> None:
         assert name in few.to_dict()["metrics"]
         assert name not in shown["metrics"]
     assert set(shown["attacks"]) <= {"exact_copies", "singling_out"}
-    assert shown["verdict"]["text"] == few.verdict["text"]
+    assert shown["verdict"]["privacy"]["level"] == few.verdict["privacy"]["level"]
     with pytest.raises(PrivacyError, match="has 3"):
         audit(people, release, control=rng.normal(size=(3, 3)), k=K, attempts=5).json("public")
 
@@ -266,7 +274,8 @@ def test_a_gate_in_public_is_as_coarse_as_its_attack() -> None:
     assert shown["gates"][1]["value"] * 60 / K == pytest.approx(
         round(shown["gates"][1]["value"] * 60 / K), abs=0.01
     )
-    assert shown["verdict"]["reasons"][0].endswith("max_copies; the limit is 0.001.")
+    told = shown["verdict"]["privacy"]["details"][0]
+    assert told.endswith("max_copies; the limit is 0.001.")
     assert "1.6" not in gated.markdown("public")
 
 

@@ -129,8 +129,8 @@ def test_every_group_is_as_large_as_each_of_its_members_asks(
     seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     group = Condenser._group
 
-    def watched(self: Condenser, matrix: Any, demands: Any, rng: Any, people: Any) -> Any:
-        groups = group(self, matrix, demands, rng, people)
+    def watched(self: Condenser, matrix: Any, demands: Any, rng: Any, people: Any, _: Any) -> Any:
+        groups = group(self, matrix, demands, rng, people, _)
         seen.append((groups, demands, np.arange(len(groups)) if people is None else people))
         return groups
 

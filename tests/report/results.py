@@ -60,6 +60,14 @@ def condensed() -> dict[str, Any]:
                     },
                     {
                         "type": "chart",
+                        "chart": "ranking",
+                        "rows": [
+                            {"label": "age", "value": 40.0, "mark": None, "count": 400},
+                            {"label": "sex: f", "value": 0.2, "mark": 0.1, "count": 200},
+                        ],
+                    },
+                    {
+                        "type": "chart",
                         "chart": "groups",
                         "rows": [{"size": 21, "level": 20, "groups": 19, "count": 399}],
                     },
@@ -140,4 +148,47 @@ def sites() -> dict[str, Any]:
     }
 
 
-FAMILIES = {"condensed": condensed, "rules": rules, "sketches": sketches, "sites": sites}
+def explored() -> dict[str, Any]:
+    points = [
+        {
+            "label": f"k = {k}" if k else "the records themselves",
+            "curve": "shape" if k else "",
+            "k": k,
+            "risk": 1 / (k or 1),
+            "low": 0.5 / (k or 1),
+            "high": 1.2 / (k or 1),
+            "utility": 0.9 - (k or 0) / 100,
+            "chosen": k == 10,
+            "link": f"#point-{k}",
+        }
+        for k in (None, 5, 10, 20)
+    ]
+    over = [
+        {"curve": "shape", "k": k, "measure": m, "value": 1 / k}
+        for m in ("risk", "utility")
+        for k in (5, 10, 20)
+    ]
+    charts = [
+        {"type": "chart", "chart": "frontier", "title": "Frontier", "rows": points},
+        {"type": "chart", "chart": "over_k", "title": "Over k", "rows": over},
+    ]
+    return {
+        "title": "Which release?",
+        "sections": [
+            {"id": "frontier", "title": "The frontier", "blocks": charts},
+            {
+                "id": "point-10",
+                "title": "k = 10",
+                "blocks": [{"type": "list", "rows": ["As useful as 30 % of the records."]}],
+            },
+        ],
+    }
+
+
+FAMILIES = {
+    "condensed": condensed,
+    "rules": rules,
+    "sketches": sketches,
+    "sites": sites,
+    "explored": explored,
+}

@@ -84,6 +84,7 @@ def sketched(folder: Path) -> Path:
     run(
         *("sketch", folder / "texts.txt", "-o", folder / "sketches.parquet"),
         *("--key-file", folder / "key", "--report", report, "--seed", 1),
+        *("--accept-risk", "made-up words"),
     )
     return report
 

@@ -108,10 +108,10 @@ def test_many_attacks_are_drawn_by_the_worst_on_each_column() -> None:
 
 
 def test_reasons_that_a_family_wrote_stay_with_the_owner() -> None:
-    given = {"level": "bad", "text": "Codes.", "reasons": ["age: 3 of 7 values are recovered."]}
-    result = results.rules() | {"verdict": given}
-    assert edition_of(result, "owner")["verdict"] == given
-    assert edition_of(result, "public")["verdict"] == {**given, "reasons": []}
+    given = {"level": "bad", "reason": "Codes.", "next": "-", "details": ["3 of 7 are recovered."]}
+    result = results.rules() | {"verdict": {"privacy": given}}
+    assert edition_of(result, "owner")["verdict"]["privacy"] == given
+    assert edition_of(result, "public")["verdict"]["privacy"] == {**given, "details": []}
 
 
 def test_the_page_allows_its_own_scripts_only() -> None:
@@ -183,14 +183,18 @@ def test_hidden_cells_cannot_be_had_by_subtraction(counts: list[int], k: int) ->
 def test_both_editions_give_the_same_verdict() -> None:
     for family in results.FAMILIES.values():
         editions = [edition_of(family(), edition)["verdict"] for edition in ("owner", "public")]
-        assert editions[0]["level"] == editions[1]["level"]
+        for about in ("privacy", "use"):
+            assert editions[0][about]["level"] == editions[1][about]["level"]
 
 
-def attack(risk: float, low: float = 0.5, control: float | None = 0.0) -> dict[str, Any]:
+def attack(
+    risk: float, low: float = 0.5, control: float | None = 0.0, high: float | None = None
+) -> dict[str, Any]:
     return {
         "rate": risk,
         "risk": risk,
         "risk_low": low,
+        "risk_high": risk if high is None else high,
         "baseline": 0.0,
         "control": control,
         "failed": False,
@@ -202,15 +206,17 @@ def promise(*, holds: bool) -> dict[str, Any]:
 
 
 def judged(**parts: Any) -> str:
-    return verdict(completed({"title": "t", **parts}))["level"]
+    return verdict(completed({"title": "t", **parts}))["privacy"]["level"]
 
 
 @pytest.mark.parametrize(
     "result, level",
     [
-        ({}, "none"),
+        ({}, "undecided"),
         ({"attacks": {"linkage": attack(0.9)}}, "bad"),
-        ({"attacks": {"linkage": attack(0.9, low=-0.1)}}, "good"),
+        ({"attacks": {"linkage": attack(0.9, low=-0.1)}}, "undecided"),
+        ({"attacks": {"linkage": attack(0.0, low=-0.2, high=0.2)}}, "undecided"),
+        ({"attacks": {"inference:x": attack(0.0, low=-0.2, high=0.2, control=None)}}, "good"),
         ({"attacks": {"linkage": attack(0.05, low=0.04)}}, "caution"),
         ({"attacks": {"linkage": attack(0.01, low=0.009)}}, "good"),
         ({"attacks": {"membership": attack(0.3, low=0.2)}}, "caution"),
@@ -220,9 +226,9 @@ def judged(**parts: Any) -> str:
         ({"attacks": {"sketch_linkage:x": attack(0.9, control=None)}}, "bad"),
         ({"attacks": {"membership": attack(0.9)}}, "bad"),
         ({"guarantee": promise(holds=False)}, "bad"),
-        ({"guarantee": promise(holds=True)}, "good"),
+        ({"guarantee": promise(holds=True)}, "undecided"),
         ({"gates": [{"name": "g", "limit": 1, "value": 2.0, "holds": False}]}, "bad"),
-        ({"verdict": {"level": "caution", "text": "t", "reasons": []}}, "caution"),
+        ({"verdict": {"privacy": {"level": "caution", "reason": "t"}}}, "caution"),
     ],
 )
 def test_the_verdict_follows_guarantee_gates_and_attacks(result: dict, level: str) -> None:

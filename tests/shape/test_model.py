@@ -112,7 +112,8 @@ def test_the_model_is_small_and_holds_no_row() -> None:
     assert not np.isin(quantiles.low, alone).any()
     assert not np.isin(quantiles.high, alone).any()
     assert model.groups is not None
-    assert model.groups.counts.min() >= 20
+    assert len(model.groups.counts) == int(members.max()) + 1
+    assert model.groups.counts.sum() == 5000
 
 
 def test_everything_rests_on_people_not_rows() -> None:

@@ -144,3 +144,28 @@ def test_named() -> None:
     policy = parse_policy(AGE + '[columns.y]\nkind = "category"\nrole = "target"\n')
     assert policy.named(Role.TARGET) == ["y"]
     assert policy.named(Role.TARGET, Role.QUASI) == ["age", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ('[rules]\na = "x <= y"\nb = ["x = y", "y = z"]\n', ("x <= y", "x = y", "y = z")),
+        ('rules = ["x <= y"]\n', ("x <= y",)),
+        ("[rules]\n", ()),
+        ("", None),
+    ],
+)
+def test_rules_come_under_any_name(text, rules):
+    assert parse_policy(text).rules == rules
+
+
+def test_rules_are_text():
+    with pytest.raises(PolicyError, match=r"'a' in \[rules\]"):
+        parse_policy("[rules]\na = 3\n")
+
+
+def test_rules_are_written_with_their_reasons_and_read_back():
+    rule = 'sex = "m" only if `a "b"` > 0'
+    text = dump_policy(Policy(rules=(rule, "x <= y"), rule_reasons={rule: "all of 10\nrecords"}))
+    assert "  # all of 10 records\n" in text
+    assert parse_policy(text).rules == (rule, "x <= y")

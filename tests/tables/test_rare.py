@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle.table._encoder import TableEncoder
-from tulle.table._rare import Crowd, Hierarchy, merge_categories, safe_bounds
+from tulle.table._rare import Crowd, Hierarchy, Tails, merge_categories, safe_bounds
 from tulle.table.schema import Column, Kind
 
 
@@ -132,3 +132,19 @@ def test_one_outlier_does_not_move_a_bound_by_much() -> None:
     values = np.random.default_rng(0).normal(50, 10, 1_000)
     bounds = [safe_bounds(np.r_[values, far], crowd(10, 1_001), slice(None)) for far in (90.0, 9e9)]
     assert bounds[0] == pytest.approx(bounds[1], abs=1.0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(NUMBERS, st.integers(2, 5), st.integers(1, 7))
+def test_bounds_follow_a_stream_in_batches_of_any_size(
+    values: list[float], k: int, size: int
+) -> None:
+    numbers = np.array(values)
+    tails = Tails.of(-1.0, 1.0)
+    at_once = tails.with_values(numbers).bounds(k)
+    for start in range(0, len(numbers), size):
+        tails = tails.with_values(numbers[start : start + size])
+    low, high = tails.bounds(k)
+    assert (low, high) == at_once
+    assert low == -1.0 or (numbers <= low * (1 - 1e-9)).sum() >= k
+    assert high == 1.0 or (numbers >= high * (1 - 1e-9)).sum() >= k

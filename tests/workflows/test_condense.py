@@ -124,7 +124,10 @@ def test_a_control_has_the_codes_of_the_source(tmp_path: Path, first: str, secon
         (["--target", "no such"], "there is no column 'no such'"),
         (["--policy", "none.toml"], "none.toml: no such file"),
         (["-o", "book.xlsx#people"], "'book.xlsx#people'"),
-        (["--control", "people.csv"], "--control is for the audit"),
+        (["--holdout", "10%", "--no-audit"], "--no-audit leaves out what"),
+        (["--holdout", "10%", "--control", __file__], "give one of the two"),
+        (["--holdout", "1"], "--holdout must leave somebody in both parts"),
+        (["--accept-risk", "  "], "--accept-risk needs a reason"),
         (["--small-classes", "pool"], "--small-classes needs classes"),
         (["--time", "3"], "--grouping best"),
         (["--k", "5", "--min-group", "7"], "--k must be an int in the range [7, inf)"),
@@ -213,7 +216,7 @@ def test_no_group_is_smaller_than_asked_and_the_manifest_says_what_was(
     result = run(source, "-o", tmp_path / "r.csv", *options, *target)
     assert result.exit_code == 0, result.output
     made = read_manifest(tmp_path / "r.csv")
-    assert made.verified["smallest group"] >= least
+    assert made.counts["smallest group"] >= least
     assert made.parameters["k"] >= least
 
 
@@ -319,3 +322,29 @@ def test_the_digest_is_of_the_source_that_was_read(
 def test_help_says_which_group_size_is_used() -> None:
     words = " ".join(run("--help").output.replace("│", " ").split())
     assert "Default: 10; with --target, the approximate GCD" in words
+
+
+def test_rare_values_go_up_a_hierarchy_or_are_kept_by_choice(tmp_path: Path) -> None:
+    codes = ["I10"] * 60 + ["Q90.9"] * 6 + ["Q90.1"] * 6 + ["E84.0"] * 3
+    table = pl.DataFrame({"icd": codes, "ward": codes, "age": [30 + i % 40 for i in range(75)]})
+    write_table(table, tmp_path / "t.csv")
+    policy = tmp_path / "p.toml"
+    policy.write_text(
+        '[columns.icd]\nkind = "category"\nrole = "sensitive"\nhierarchy = [3, 1]\n'
+        '[columns.ward]\nkind = "category"\nrole = "sensitive"\nkeep_rare = true\n'
+        '[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\n'
+    )
+    options = ["--policy", policy, "--k", 5, "--seed", 0, "--json"]
+    result = run(tmp_path / "t.csv", "-o", tmp_path / "r.csv", *options)
+    assert result.exit_code == 0, result.output
+    release = read_table(tmp_path / "r.csv")
+    assert set(release["icd"].unique()) <= {"I10", "Q90.9", "Q90.1", "Q90", "E84", "E", "other"}
+    assert "E84.0" not in release["icd"]
+    entries = read_manifest(tmp_path / "r.csv").columns
+    assert entries["icd"]["hierarchy"] == [3, 1]
+    assert entries["icd"]["merged"]["records"] >= 3
+    assert entries["ward"]["keep_rare"] is True
+    assert "merged" not in entries["ward"]
+    notes = json.loads(result.stdout)["notes"]
+    assert any("'ward' keeps values" in note for note in notes)
+    assert any("'icd'" in note and "merged" in note for note in notes)

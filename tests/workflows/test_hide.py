@@ -141,7 +141,8 @@ def test_tables_in_and_out(secret: Path, tmp_path: Path) -> None:
     hide(wide, tmp_path / "w.dat.gz", **options)
     lines = gzip.decompress((tmp_path / "w.dat.gz").read_bytes()).decode().splitlines()
     assert sum(len(line.split()) for line in lines) == released.height
-    hide(tmp_path / "w.dat.gz", tmp_path / "again.csv", rules=secret, method="minfia", **LIMITS)
+    lower = {**options, "min_support": "0.5%", "min_confidence": "5%"}
+    hide(tmp_path / "w.dat.gz", tmp_path / "again.csv", **lower)
     assert pl.read_csv(tmp_path / "again.csv").columns == ["basket", "item"]
 
 
@@ -176,13 +177,43 @@ def test_the_manifest_says_what_was_asked(source: Path, secret: Path, tmp_path: 
     assert manifest("c.dat")["guarantee"]["rules_with_their_own"] == 1
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_thresholds_that_no_rule_reaches_are_an_error_with_the_likely_meaning(
+    source: Path, secret: Path, tmp_path: Path, stream: bool
+) -> None:
+    asked: dict[str, Any] = {"rules": secret, "stream": stream, "min_confidence": "5%", "seed": 0}
+    with pytest.raises(DataError, match=r"2 rules .* Did you mean --min-support 0.9%\?"):
+        hide(source, tmp_path / "s.dat", min_support="0.9", **asked)
+    with pytest.raises(DataError, match="2 rules") as told:
+        hide(source, tmp_path / "s.dat", min_support="90%", **asked)
+    assert "Did you mean" not in str(told.value)
+    assert not (tmp_path / "s.dat").exists()
+    secret.write_text("0, 1 -> 2 ; support=90%\n3 -> 4\n")
+    made = hide(source, tmp_path / "s.dat", min_support="3%", **asked)
+    assert (made.summary["rules_hidden"], made.summary["rules_below_already"]) == (1, 1)
+    assert stream or "1 rule was below the thresholds" in made.notes[0]
+
+
+def test_the_manifest_says_the_same_of_privacy_whatever_the_attack_found(
+    source: Path, secret: Path, tmp_path: Path
+) -> None:
+    found = set()
+    for margin in ("0%", "60%"):
+        made = hide(source, tmp_path / f"{margin}.dat", rules=secret, margin=margin, **LIMITS)
+        assert made.audit.verdict["privacy"]["level"] in ("good", "caution", "undecided")
+        manifest = json.loads((tmp_path / f"{margin}.dat.manifest.json").read_text())
+        found.add(json.dumps(manifest["verdict"]["privacy"]))
+        assert "recovery" not in json.dumps(manifest["verdict"]).lower()
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(("support", "limit"), [("12", 12 / 400), ("8/3%", 11 / 400)])
 def test_the_chart_marks_the_limit_of_each_rule(
     source: Path, secret: Path, tmp_path: Path, support: str, limit: float
 ) -> None:
     secret.write_text("0, 1 -> 2 ; confidence=20%\n3 -> 4 ; disclosure=25%\n")
     options = {**LIMITS, "min_support": support, "report": tmp_path / "r.json"}
-    hide(source, tmp_path / "s.dat", rules=secret, method="swa", **options)
+    hide(source, tmp_path / "s.dat", rules=secret, method="swa", margin=0, **options)
     sections = json.loads((tmp_path / "r.json").read_text())["sections"]
     section = next(section for section in sections if section["id"] == "rules")
     marks = [row["limit"] for row in section["blocks"][0]["rows"]]
@@ -216,9 +247,9 @@ def test_names_with_commas_can_be_hidden(tmp_path: Path) -> None:
     long, secret = tmp_path / "long.csv", tmp_path / "secret.txt"
     pl.DataFrame(rows, schema=["till", "what"], orient="row").write_csv(long)
     secret.write_text('"milk, whole" -> "beer #3"  # both names are odd\n')
-    made = hide(long, tmp_path / "o.csv", rules=secret, min_support=3, seed=0)
+    made = hide(long, tmp_path / "o.csv", rules=secret, min_support=3, margin=0, seed=0)
     assert made.rules[0]["rule"] == '"milk, whole" -> "beer #3"'
-    assert made.report[0]["count_after"] == 2
+    assert made.rules[0]["support_after"] == 0.2
 
 
 def test_policy(source: Path, secret: Path, tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tulle import SecretKey, Sketcher
-from tulle._commands.sketch import Sample, sketch
+from tulle._commands import sketch as workflow
+from tulle._commands._decision import Refused
+from tulle._commands.sketch import Sample
 from tulle._files import OutputExists
 from tulle._metrics.sketches import dot_errors, neighbour_recall
 from tulle.cli import tulle
@@ -23,6 +25,8 @@ from tulle.releases import read_manifest, verify_release
 from tulle.sketch import Sketches
 from tulle.sketch._records import as_records, record_batches
 
+ACCEPTED = "the people are made up"  # so few records can be found again
+sketch = partial(workflow.sketch, accept_risk=ACCEPTED)
 WORDS = [f"word{i}" for i in range(60)]
 
 
@@ -46,7 +50,26 @@ def baskets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(tulle, ["sketch", *arguments])
+    return CliRunner().invoke(tulle, ["sketch", "--accept-risk", ACCEPTED, *arguments])
+
+
+def test_sketches_that_lead_back_to_people_are_not_written(baskets: str) -> None:
+    refused = CliRunner().invoke(
+        tulle, ["sketch", baskets, "-o", "s.npz", "--key-file", "key", "--seed", "1", "--json"]
+    )
+    assert refused.exit_code == 1
+    assert isinstance(refused.exception, Refused)
+    told = json.loads(refused.stdout)
+    assert told["verdict"]["privacy"]["level"] == "bad"
+    assert told["verdict"]["privacy"]["next"]
+    assert [path.name for path in Path().iterdir()] == ["baskets.dat"]
+    made = run(baskets, "-o", "s.npz", "--seed", "1", "--json")
+    assert json.loads(made.stdout)["verdict"]["privacy"]["level"] == "bad"
+    assert read_manifest("s.npz").accepted_risk == ACCEPTED
+    assert read_manifest("s.npz").verdict["privacy"]["level"] == "bad"
+    unseen = CliRunner().invoke(tulle, ["sketch", baskets, "-o", "t.npz", "--no-audit", "--json"])
+    assert unseen.exit_code == 0
+    assert json.loads(unseen.stdout)["verdict"]["privacy"]["level"] == "undecided"
 
 
 def test_documents_become_a_verified_release(documents: str) -> None:

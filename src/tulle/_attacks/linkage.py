@@ -28,9 +28,9 @@ OWN = 0.25  # of the way to the nearest other person
 _CANDIDATES = 10  # released records that a person may be given in the one-to-one attack
 
 _STORY = (
-    "An intruder who knows {known} of {attempts:,} people links each to the nearest released "
-    "record{how}. Right if that record is nearer to the person, over all columns, than a "
-    "quarter of the way to anyone else in the data."
+    "{who} who knows {known} of {attempts:,} people links each to the nearest released "
+    "record{how}. Right if that record is nearer to the person, over all columns, than a quarter "
+    "of the way to anyone else in the data."
 )
 
 
@@ -42,6 +42,7 @@ def linkage(
     known: Iterable[str] | None = None,
     control: Records | None = None,
     attempts: int = 1000,
+    who: str = "An intruder",
 ) -> AttackResult:
     """Link each person to the nearest released record.
 
@@ -49,7 +50,7 @@ def linkage(
     release whose columns were shuffled each on its own. For the control the same is tried on
     people who were never in the data.
     """
-    return _attack("linkage", _join_nearest, original, release, rng, known, control, attempts)
+    return _attack("linkage", _join_nearest, original, release, rng, known, control, attempts, who)
 
 
 def linkage_one_to_one(
@@ -60,10 +61,19 @@ def linkage_one_to_one(
     known: Iterable[str] | None = None,
     control: Records | None = None,
     attempts: int = 1000,
+    who: str = "An intruder",
 ) -> AttackResult:
     """Link people to different records so that the sum of the distances is least."""
     return _attack(
-        "linkage_one_to_one", _join_one_to_one, original, release, rng, known, control, attempts
+        "linkage_one_to_one",
+        _join_one_to_one,
+        original,
+        release,
+        rng,
+        known,
+        control,
+        attempts,
+        who,
     )
 
 
@@ -81,6 +91,7 @@ def _attack(
     known: Iterable[str] | None,
     control: Records | None,
     attempts: int,
+    who: str,
 ) -> AttackResult:
     columns = tuple(known) if known is not None else original.columns
     rows = chosen(len(original), attempts, rng)
@@ -107,7 +118,7 @@ def _attack(
         _count_own(people, shuffled, guesses, apart),
         control_right,
         strangers or None,
-        story=_STORY.format(known=known_text, attempts=len(people), how=how),
+        story=_STORY.format(who=who, known=known_text, attempts=len(people), how=how),
         details={"people with a twin in the data": int((apart == 0).sum())},
     )
 

@@ -11,6 +11,7 @@ release whose columns were shuffled independently.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tulle._types import Floats, Ints
 BINS = 50
 COLUMNS = 3  # columns in a combination
 _SETS = 40  # sets of columns that are drawn
+_DENSE = 16  # values per cell up to which a table of them is made
 _SHUFFLES = 5  # guesses are averaged over this many
 
 
@@ -75,6 +77,22 @@ def singling_out(
     )
 
 
+def most_telling(records: Records, columns: Sequence[str], count: int = COLUMNS) -> list[str]:
+    """Return the columns that together leave most people alone, found one after the other."""
+    ranked = _ranked([records])
+    found: list[str] = []
+    while len(found) < min(count, len(columns)):
+        left = [name for name in columns if name not in found]
+        found.append(max(left, key=lambda name: _alone(_numbered(ranked, [*found, name]))))
+    return found
+
+
+def _alone(combinations: Ints) -> tuple[int, int]:
+    """Return how many people have a combination of their own, and how many there are."""
+    counts = np.bincount(combinations)
+    return int((counts == 1).sum()), int((counts > 0).sum())
+
+
 def _column_sets(records: Records, rng: np.random.Generator) -> list[list[str]]:
     names = np.array(records.columns)
     size = min(COLUMNS, len(names))
@@ -119,6 +137,10 @@ def _numbered(ranked: dict[str, tuple[Ints, int]], columns: list[str]) -> Ints:
 
 
 def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
+    """Return the rank of each cell among the different ones, and how many there are."""
+    if cells.dtype.kind == "i" and cells.min() >= 0 and cells.max() <= _DENSE * len(cells):
+        there = np.bincount(cells) > 0  # a table of all values: faster than to sort them
+        return (np.cumsum(there) - 1)[cells], int(there.sum())
     values, ranks = np.unique(cells, return_inverse=True)
     return ranks.ravel().astype(np.int64), len(values)
 

@@ -37,6 +37,11 @@ def plan_columns(
     return with_roles(columns, target, levels)
 
 
+def policy_rules(policy: FilePath | None) -> tuple[str, ...] | None:
+    """Return the rules between columns that a policy gives; None if it says nothing of them."""
+    return None if policy is None else load_policy(policy).rules
+
+
 def _guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:
     """Return the guessed columns, if none is left that a person has to decide about."""
     from tulle.table.inference import guess_columns

@@ -14,10 +14,12 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
+    policy_rules,
     unit_notes,
     without_opaque,
 )
-from tulle._commands._sources import source_entry, sources_read
+from tulle._commands._decision import context_of, with_verdict
+from tulle._commands._sources import source_entry
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.io._formats import (
     Format,
@@ -34,8 +36,10 @@ if TYPE_CHECKING:
     from tulle._commands.condense import Condensed, Condensing
     from tulle._large.machine import Classes, Outcome
     from tulle._types import FilePath
+    from tulle.auditing import Audit
     from tulle.condense.condenser import Condenser
     from tulle.io.read import Opened
+    from tulle.keys import SigningKey
     from tulle.releases import Manifest
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
@@ -43,6 +47,7 @@ _EACH = 120  # bytes that a cell of a table takes while it is condensed in memor
 _PER_BYTE = {Format.CSV: 20, Format.NDJSON: 8}  # ... and a byte of text
 _PACKED = 4  # times as large as it is packed
 _LEAST = 100_000_000
+_UNTRIED = "attack the release with tulle audit, on a machine that holds it"
 _REPEATED = 1.02  # rows a value from which what looks unique in a sample is not
 _VALUES = 20_000  # looked at for that
 
@@ -109,6 +114,27 @@ def _half_of_memory() -> float:
     return min(sizes) / 2
 
 
+def refuse_in_parts(
+    options: Condensing,
+    *,
+    report: FilePath | None,
+    control: FilePath | None,
+    policy: FilePath | None,
+) -> None:
+    """Raise for options that need the table in memory."""
+    asked = {
+        "--report": report is not None,
+        "--control": control is not None,
+        options.word("holdout"): options.holdout is not None,
+        f"{policy}: [rules]": bool(policy_rules(policy)),
+    }
+    for word in (word for word, given in asked.items() if given):
+        raise ParameterError(
+            f"{word} needs the whole table in memory, and this one is larger than that: drop it, "
+            "or raise --memory"
+        )
+
+
 def condense_large(
     source: FilePath,
     output: FilePath,
@@ -117,15 +143,16 @@ def condense_large(
     policy: FilePath | None,
     levels: str | None,
     target: str | None,
-    report: FilePath | None,
+    signer: SigningKey | None,
+    sources: tuple[str, ...],
+    accepted: str,
+    command: str,
     force: bool,
 ) -> Condensed:
-    """Condense a table in cells and write the release as a folder of parts."""
-    if report is not None:
-        raise ParameterError(
-            "--report audits a table in memory, and this one is larger: drop it, raise --memory, "
-            "or audit the release with tulle audit"
-        )
+    """Condense a table in cells and write the release as a folder of parts.
+
+    It is not attacked: a part of a release understates the risk of the whole.
+    """
     if format_of(output) in (Format.EXCEL, Format.SQL):
         raise ParameterError(
             "a release of many parts is a folder of files: name --output .parquet, .arrow, .csv "
@@ -134,6 +161,7 @@ def condense_large(
     from tulle._commands.condense import Condensed, compared, condenser_of, refuse_unused
     from tulle._large.machine import Budget, condense_batches, cores, sample_rows
     from tulle._random import as_generator
+    from tulle.auditing.audit import unaudited
     from tulle.io.read import open_table
     from tulle.releases import write_parts
     from tulle.table.schema import Schema
@@ -150,11 +178,12 @@ def condense_large(
     if policy is None:
         _refuse_repeated(opened, columns, seed[2])
     refuse_unused(sample, columns, options)
+    _refuse_demands(columns)
     sample = without_opaque(sample, columns)
     known = [column for column in columns if column.name in sample.columns]
     classes = class_column(known, sample)
     label = None if classes is None else classes.name
-    condenser = condenser_of(known, classes, options).set_params(random_state=None)
+    condenser = condenser_of(known, classes, (), options).set_params(random_state=None)
     writer = _Parts(output, sample.columns, sample.height / records)
 
     def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
@@ -169,20 +198,41 @@ def condense_large(
                 budget=budget,
                 seed=seed,
             )
-        return _manifest(writer, entry, columns, options), writer.parts
+        release = writer.sample()
+        tables = compared(sample.select(release.columns), release, source, None, None, columns)
+        k = max(min(cell.lowest_level for cell in writer.outcome.cells), 2)
+        writer.found = unaudited(tables, k=k, title="Condensed table").extended(
+            untried=_UNTRIED,
+            context=context_of(policy),
+            accepted_risk=accepted,
+            smallest_group=min(cell.fewest_people for cell in writer.outcome.cells),
+            command=command,
+        )
+        manifest = _manifest(writer, entry, columns, options)
+        return with_verdict(manifest, writer.found, accepted), writer.parts
 
-    write_parts(output, put, sources=sources_read(source, policy), force=force)
-    outcome, release = writer.outcome, writer.sample()
-    tables = compared(sample.select(release.columns), release, source, None, columns)
+    write_parts(output, put, sources=sources, sign_key=signer, force=force)
+    outcome = writer.outcome
     notes = [*unit_notes(columns), *outcome.notes, _how(outcome, sample.height)]
-    summary = _summary(outcome, tables)
-    return Condensed(summary, _levels(outcome), left_out_rows(columns), notes, None)
+    summary = _summary(outcome, writer)
+    return Condensed(summary, _levels(outcome), left_out_rows(columns), notes, writer.found)
+
+
+def _refuse_demands(columns: list[Column]) -> None:
+    """Raise for demands on sensitive columns, which are met by groups of the whole table."""
+    asked = [c.name for c in columns if c.diversity is not None or c.closeness is not None]
+    if asked:
+        raise ParameterError(
+            f"the column '{asked[0]}' has a diversity or closeness, which needs the whole table in "
+            "memory: raise --memory, or leave these demands out"
+        )
 
 
 class _Parts:
     """The parts of a release as they are written, by several threads."""
 
     outcome: Outcome
+    found: Audit
 
     def __init__(self, output: FilePath, columns: list[str], share: float) -> None:
         self.parts: dict[str, Any] = {}
@@ -313,10 +363,8 @@ def _how(outcome: Outcome, sample: int) -> str:
     )
 
 
-def _summary(outcome: Outcome, tables: Any) -> dict[str, Any]:
+def _summary(outcome: Outcome, writer: _Parts) -> dict[str, Any]:
     import numpy as np
-
-    from tulle.auditing._measures import covariance_compatibility
 
     sizes = outcome.sizes
     present = np.flatnonzero(sizes)
@@ -324,14 +372,16 @@ def _summary(outcome: Outcome, tables: Any) -> dict[str, Any]:
     return {
         "records": outcome.records,
         "released": outcome.released,
-        "columns_released": len(tables.columns),
+        "columns_released": len(writer.columns),
         "cells": len(outcome.cells),
         "groups": int(sizes.sum()),
         "smallest_group": int(present[0]),
         "median_group": float(middle.mean()),
         "largest_group": int(present[-1]),
         "information_loss": outcome.loss,
-        "covariance_compatibility": covariance_compatibility(tables),
+        "covariance_compatibility": writer.found.result["metrics"].get(
+            "covariance_compatibility", math.nan
+        ),
         "degenerate_groups": outcome.n_degenerate_,
         "suppressed": outcome.n_suppressed_,
         "verbatim": outcome.n_verbatim_,
@@ -355,10 +405,7 @@ def _manifest(
             "k": None if asked else outcome.k,
             "unit": "record" if person is None else f"person (column '{person.name}')",
         },
-        guarantee={
-            "every group at least as large as its members' levels": True,
-            "smallest group for each level": _levels(outcome),
-        },
+        guarantee={"every group at least as large as its members' levels": True},
         verified={
             "groups at least as large as their levels": all(c.valid for c in outcome.cells),
             "every record in exactly one cell": True,
@@ -371,6 +418,7 @@ def _manifest(
             "groups": int(outcome.sizes.sum()),
             "smallest group": int(outcome.sizes.nonzero()[0][0]),
             "fewest people in a group": min(cell.fewest_people for cell in outcome.cells),
+            "smallest group for each level": _levels(outcome),
             "suppressed": outcome.n_suppressed_,
             "verbatim": outcome.n_verbatim_,
             "degenerate groups": outcome.n_degenerate_,

@@ -13,6 +13,7 @@ import polars as pl
 from tulle._attacks.result import AttackResult
 from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
 from tulle._commands._columns import column_entries
+from tulle._commands._decision import with_verdict
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._moments import GroupMoments
@@ -20,9 +21,11 @@ from tulle._plurals import counted
 from tulle._report.model import Promise, Result, Section
 from tulle._report.words import attack_label
 from tulle._types import Floats, Ints
+from tulle.auditing.audit import Audit
 from tulle.condense._synthesis import synthesize
 from tulle.errors import DataError
 from tulle.io.write import put_table
+from tulle.keys import SigningKey
 from tulle.releases import Manifest, write_release
 from tulle.releases._file_pairs import manifest_path
 from tulle.stream import StreamCondenser
@@ -67,7 +70,6 @@ def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints]:
 
 
 _FACTS = (
-    "smallest group",
     "groups smaller than a level in them (their statistics were split)",
     "records alone in their group (level 1), released as they are",
     "groups whose records are all alike",
@@ -114,6 +116,8 @@ def write_snapshot(
     counts: Mapping[str, Any],
     source: str,
     seed: str,
+    sign_key: SigningKey | None,
+    accepted: str = "",
 ) -> dict[str, Any]:
     """Draw and write one snapshot; return what the summary shows about it."""
     columns, target = settings.columns, settings.class_column
@@ -132,35 +136,37 @@ def write_snapshot(
         verified={
             "seen = condensed + waiting": condenser.n_seen_
             == int(sizes.sum()) + condenser.n_waiting_,
-        }
+        },
+        counts={**counts, **shown_sizes(condenser, policy), "released": table.height}
         | _facts(condenser, policy)
         | {
             f"since the last snapshot, {name.replace('_', ' ')}": count
             for name, count in change.items()
             if count is not None
         },
-        counts={**counts, **shown_sizes(condenser, policy), "released": table.height},
         columns=column_entries(columns),
         source={"name": source, "records": condenser.n_seen_},
         output={"records": table.height, "columns": table.columns},
         seed=seed,
     )
+    manifest = with_verdict(manifest, Audit(unattacked(settings.options.k)), accepted)
     path.parent.mkdir(exist_ok=True)
-    write_release(path, lambda file: put_table(table, file, path), manifest, force=True)
+    write_release(
+        path,
+        lambda file: put_table(table, file, path),
+        manifest,
+        sign_key=sign_key,
+        force=True,
+    )
     return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
 
 
 def _facts(condenser: StreamCondenser, policy: str) -> dict[str, Any]:
-    """Return what is verified of the groups that are shown."""
-    facts: tuple[int | None, ...] = (
-        int(condenser.counts_.min()),
-        condenser.n_small_,
-        condenser.n_verbatim_,
-        condenser.n_degenerate_,
-    )
+    """Return what was counted in the groups that are shown."""
+    facts = condenser.n_small_, condenser.n_verbatim_, condenser.n_degenerate_
     if policy == "bounded":
         shown = condenser.last_change_
-        facts = shown.smallest, shown.small, shown.verbatim, shown.degenerate
+        facts = shown.small, shown.verbatim, shown.degenerate
     return dict(zip(_FACTS, facts, strict=True))
 
 
@@ -268,6 +274,16 @@ LIMITS = [
 ]
 
 
+def unattacked(k: int) -> Result:
+    """Return what is known of a snapshot without a report: no record is kept to attack it with."""
+    return {
+        "title": "Snapshot of a stream",
+        "k": k,
+        "untried": "keep some records of the stream apart and attack a snapshot with them: tulle "
+        "audit RECORDS SNAPSHOT --control CONTROL; --report measures what two snapshots tell",
+    }
+
+
 def stream_result(
     condenser: StreamCondenser,
     settings: Settings,
@@ -356,6 +372,7 @@ def _intersection(
     ]
     return {
         "id": "intersection",
+        "part": "identifiability",
         "title": "Who arrived between two snapshots?",
         "text": "Someone has two successive snapshots and looks for a record that arrived in "
         f"between. This stream's policy is '{policy}': with 'bounded', a group is "

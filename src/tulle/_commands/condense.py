@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._checks import check_choice, check_int
+from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import SMALL_CLASSES
 from tulle._commands._columns import (
     class_column,
@@ -14,13 +14,24 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
+    policy_rules,
     unit_notes,
     without_opaque,
     words_of,
 )
-from tulle._commands._large import condense_large, is_large
+from tulle._commands._decision import (
+    UNAUDITED,
+    Refused,
+    check_accepted,
+    context_of,
+    decided,
+    save_beside,
+    with_verdict,
+)
+from tulle._commands._large import condense_large, is_large, refuse_in_parts
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
+from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
+from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
 from tulle.table.schema import Column, Role
@@ -33,6 +44,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.auditing._tables import Aligned
     from tulle.condense.condenser import Condenser
     from tulle.releases import Manifest
+    from tulle.table.split import Rows
 
 LIMITS = (
     "What all members of a group share: it shows in the group's mean.",
@@ -53,6 +65,9 @@ class Condensing(Options):
     exact_moments: bool = False
     small_classes: str = "error"
     on_infeasible: str = "error"
+    accept_broken_rules: bool = False
+    holdout: float | str | None = None
+    audit: bool = True
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     seed: int | None = None
 
@@ -64,7 +79,7 @@ class Condensed(NamedTuple):
     levels: list[dict[str, Any]]
     left_out: list[dict[str, str]]
     notes: list[str]
-    audit: Audit | None  # if there is a report
+    audit: Audit
 
 
 def condense(
@@ -76,25 +91,32 @@ def condense(
     target: str | None = None,
     report: FilePath | None = None,
     control: FilePath | None = None,
+    sign_key: FilePath | None = None,
+    apart: Rows | None = None,
+    accept_risk: str | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
 ) -> Condensed:
-    """Condense a table file and write the release, with ``report`` an audit of it too.
+    """Condense a table file, audit the release, and write it unless the verdict is bad.
 
-    ``control`` are records that stayed out of the source, for the audit. Options left at None
-    follow the policy, else the defaults.
+    ``control`` are records that stayed out of the source; the option ``holdout`` keeps a share of
+    the source out instead, or a command that has drawn them already gives them with ``apart``.
+    ``report`` asks for the whole audit. Options left at None follow the policy, else the defaults.
     """
-    if control is not None and report is None:
-        raise ParameterError("--control is for the audit: pass --report as well")
+    accepted = check_accepted(accept_risk)
     format_of(source), format_of(output)
-    reads = {"INPUT": source, "--policy": policy, "--control": control}
+    reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
+    signer = signing_key(sign_key)
     options = resolve("condense", Condensing(), policy, given)
+    _refuse_contradictions(options, report, control)
     if is_large(source, options):
+        refuse_in_parts(options, report=report, control=control, policy=policy)
         return condense_large(
             source, output, options,
-            policy=policy, levels=levels, target=target, report=report, force=force,
+            policy=policy, levels=levels, target=target, signer=signer, command=command,
+            sources=sources_read(source, policy, sign_key), accepted=accepted, force=force,
         )  # fmt: skip
 
     from tulle.io.read import read_table
@@ -109,25 +131,63 @@ def condense(
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
-    condenser, release = _release(original, known, options)
+    if apart is None:
+        apart = drawn_apart(original, known, options, options.holdout, options.seed)
+    original, strangers = _divided(original, apart)
+    rules = policy_rules(policy)
+    with options.naming(rules=f"{policy}: [rules]"):
+        condenser, release = make_release(original, known, rules, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
-    manifest = _manifest(condenser, entry, original, release, columns, options, levels_table)
-    tables = compared(original.select(release.columns), release, source, control, columns)
-    found = None if report is None else _audited(condenser, tables, columns, options, command)
-    summary = _summary(condenser, tables, found)
+    tables = compared(
+        original.select(release.columns), release, source, control, strangers, columns
+    )
+    whole = report is not None
+    found = _audited(condenser, tables, release, columns, options, command, whole=whole)
+    found = found.extended(context=context_of(policy), accepted_risk=accepted)
+    summary = _summary(condenser, tables, strangers, found)
+    try:
+        decided(found, accepted)
+    except Refused:  # whoever asked for a report needs it most where nothing is released
+        save_beside(found, report, "the release was refused", force)
+        raise
+    manifest = _manifest(
+        condenser, entry, original, release, columns, options, levels_table, strangers
+    )
     write_release(
         output,
         lambda file: put_table(release, file, output),
-        manifest,
-        sources=sources_read(source, policy, control),
+        with_verdict(manifest, found, accepted),
+        sources=sources_read(source, policy, control, sign_key),
+        sign_key=signer,
         force=force,
     )
-    if found is not None and report is not None:
-        with writing_beside(f"the release {display_name(output)} was written", report):
-            found.save(report, force=force)
-    notes = [*unit_notes(columns), *condenser.notes_]
+    save_beside(found, report, f"the release {display_name(output)} was written", force)
+    notes = _notes(condenser, columns, release)
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
+
+
+def _refuse_contradictions(
+    options: Condensing, report: FilePath | None, control: FilePath | None
+) -> None:
+    with options.naming():
+        check_flag("condense", "audit", options.audit)
+    if control is not None and options.holdout is not None:
+        raise ParameterError(
+            f"--control names the people who are kept apart, {options.word('holdout')} draws them: "
+            "give one of the two"
+        )
+    if not options.audit and (report or control or options.holdout is not None):
+        word = "--no-audit" if options.on_command_line("audit") else options.word("audit")
+        raise ParameterError(
+            f"{word} leaves out what --report, --control and --holdout are for: give one or the "
+            "other"
+        )
+
+
+def _divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return the people who are condensed and those who are kept out."""
+    return (table, None) if apart is None else (table[apart.members], table[apart.control])
 
 
 def refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
@@ -146,12 +206,15 @@ def refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensin
         )
 
 
-def _release(
-    original: pl.DataFrame, columns: list[Column], options: Condensing
+def make_release(
+    original: pl.DataFrame,
+    columns: list[Column],
+    rules: tuple[str, ...] | None,
+    options: Condensing,
 ) -> tuple[Any, pl.DataFrame]:
     """Return the fitted condenser and the released table, columns in their original order."""
     target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
-    template = condenser_of(columns, target, options)
+    template = condenser_of(columns, target, rules, options)
     names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
     if target is not None:
         with options.naming(y=f"the target '{target.name}'", **names):
@@ -162,7 +225,12 @@ def _release(
         return template.set_params(k=group_size(options)), template.fit_resample(original)
 
 
-def condenser_of(columns: list[Column], target: Column | None, options: Condensing) -> Condenser:
+def condenser_of(
+    columns: list[Column],
+    target: Column | None,
+    rules: tuple[str, ...] | None,
+    options: Condensing,
+) -> Condenser:
     """Return the unfitted condenser that the options ask for, without the size of its groups."""
     from tulle.condense.condenser import Condenser
 
@@ -173,6 +241,8 @@ def condenser_of(columns: list[Column], target: Column | None, options: Condensi
         exact_moments=options.exact_moments,
         on_infeasible=options.on_infeasible,
         columns=[column for column in columns if column is not target],
+        rules=rules,
+        accept_broken_rules=options.accept_broken_rules,
         random_state=options.seed,
     )
 
@@ -211,16 +281,38 @@ def _by_class(
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
-def _summary(condenser: Any, tables: Aligned, found: Audit | None) -> dict[str, Any]:
+def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the rules between columns, counted once more on the table as it is written."""
+    counts = condenser._rule_plan.count_broken(release)
+    return [
+        {
+            "rule": one.rule,
+            "source": "found in the table" if one.found else "given",
+            "share of the source that breaks it": round(one.share_broken, 4),
+            "released records that break it": count,
+        }
+        for one, count in zip(condenser.rules_, counts)
+    ]
+
+
+def _notes(condenser: Any, columns: list[Column], release: pl.DataFrame) -> list[str]:
+    """Return what the reader of the release should know."""
+    broken = [
+        f"the rule '{rule}' is broken in {count:,} of {release.height:,} released records"
+        for rule, count in condenser.broken_rules_.items()
+    ]
+    return [*unit_notes(columns), *condenser.notes_, *broken]
+
+
+def _summary(
+    condenser: Any, tables: Aligned, apart: pl.DataFrame | None, found: Audit
+) -> dict[str, Any]:
     import numpy as np
 
-    from tulle.auditing._measures import covariance_compatibility
-
     counts = condenser.counts_
-    name = "covariance_compatibility"
-    measured = found.result["metrics"] if found else {name: covariance_compatibility(tables)}
     return {
         "records": len(tables.original),
+        **({} if apart is None else {"kept_apart": apart.height}),
         "released": len(tables.release),
         "columns_released": len(tables.columns),
         "groups": len(counts),
@@ -228,10 +320,13 @@ def _summary(condenser: Any, tables: Aligned, found: Audit | None) -> dict[str, 
         "median_group": float(np.median(counts)),
         "largest_group": int(counts.max()),
         "information_loss": float(condenser.information_loss_),
-        name: measured.get(name, math.nan),
+        "covariance_compatibility": found.result["metrics"].get(
+            "covariance_compatibility", math.nan
+        ),
         "degenerate_groups": int(condenser.n_degenerate_),
         "suppressed": int(condenser.n_suppressed_),
         "verbatim": int(condenser.n_verbatim_),
+        "rules_kept": len(condenser.rules_) - len(condenser.broken_rules_),
     }
 
 
@@ -243,6 +338,7 @@ def _manifest(
     columns: list[Column],
     options: Condensing,
     levels: list[dict[str, Any]],
+    apart: pl.DataFrame | None,
 ) -> Manifest:
     from tulle._random import seed_policy
     from tulle.releases import Manifest
@@ -261,14 +357,16 @@ def _manifest(
             "groups at least as large as their levels": bool(
                 (condenser.people_ >= condenser.levels_).all()
             ),
-            "smallest group": int(sizes.min()),
-            "fewest people in a group": int(condenser.people_.min()),
-            "smallest group for each level": levels,
         },
         counts={
             "records": original.height,
+            **({} if apart is None else {"kept apart as the control": apart.height}),
             "released": release.height,
             "groups": len(sizes),
+            "smallest group": int(sizes.min()),
+            "fewest people in a group": int(condenser.people_.min()),
+            "smallest group for each level": levels,
+            "rules": rule_entries(condenser, release),
             "suppressed": int(condenser.n_suppressed_),
             "verbatim": int(condenser.n_verbatim_),
             "degenerate groups": int(condenser.n_degenerate_),
@@ -285,6 +383,7 @@ def compared(
     release: pl.DataFrame,
     source: FilePath,
     control: FilePath | None,
+    apart: pl.DataFrame | None,
     columns: list[Column],
 ) -> Aligned:
     """Return original, release and, if there is one, control as a summary and an audit see them."""
@@ -293,7 +392,8 @@ def compared(
 
     policy = [column for column in columns if column.name in release.columns]
     if control is None:
-        return align(original, release, None, policy)
+        strangers = None if apart is None else apart.select(release.columns)
+        return align(original, release, strangers, policy)
     strangers = read_like(control, original, source, release.columns)
     original, release, strangers = codes_as_text(
         [original, release, strangers], (source, control), words_of(columns)
@@ -302,15 +402,30 @@ def compared(
 
 
 def _audited(
-    condenser: Any, tables: Aligned, columns: list[Column], options: Condensing, command: str
+    condenser: Any,
+    tables: Aligned,
+    release: pl.DataFrame,
+    columns: list[Column],
+    options: Condensing,
+    command: str,
+    *,
+    whole: bool,
 ) -> Audit:
     """Return the audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
-    from tulle.auditing._pictures import group_section, left_out_section, notes_section
-    from tulle.auditing.audit import audited
+    from tulle.auditing._pictures import (
+        group_section,
+        left_out_section,
+        notes_section,
+        rules_section,
+    )
+    from tulle.auditing.audit import audited, unaudited
 
-    smallest = int(condenser.levels_.min())
-    found = audited(tables, options.seed, k=max(smallest, 2), title="Condensed table")
+    k = max(int(condenser.levels_.min()), 2)
+    if options.audit:
+        found = audited(tables, options.seed, k=k, title="Condensed table", quick=not whole)
+    else:
+        found = unaudited(tables, k=k, title="Condensed table").extended(untried=UNAUDITED)
     return found.extended(
         guarantee={
             "text": "Every released record was drawn from the mean and covariance of a group at "
@@ -326,9 +441,11 @@ def _audited(
             ],
         },
         metrics={"information_loss": float(condenser.information_loss_)},
+        smallest_group=int(condenser.people_.min()),
         sections=[
             group_section(condenser.counts_, condenser.levels_),
-            *notes_section([*unit_notes(columns), *condenser.notes_]),
+            *rules_section(rule_entries(condenser, release)),
+            *notes_section(_notes(condenser, columns, release)),
             *left_out_section(left_out_rows(columns)),
         ],
         limits=list(LIMITS),

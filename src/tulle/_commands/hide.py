@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import VICTIMS
+from tulle._commands._decision import check_accepted, context_of, public_verdict
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
+from tulle._commands._sources import (
+    check_files,
+    signing_key,
+    source_entry,
+    sources_read,
+    writing_beside,
+)
 from tulle._plurals import counted
 from tulle._random import seed_policy
-from tulle.errors import ParameterError
+from tulle.errors import DataError, ParameterError
 from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, support_count
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -25,6 +32,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Chart, Guarantee, Section
     from tulle._types import FilePath
     from tulle.auditing.audit import Audit
+    from tulle.keys import SigningKey
     from tulle.releases import Manifest
     from tulle.rules.hider import Report, RuleHider
     from tulle.transactions import Transactions
@@ -43,21 +51,20 @@ LIMITS = (
 def recovery(
     released: Transactions, rules: Sequence[Rule], options: Hiding, seed: int | None
 ) -> dict[str, AttackFigures]:
-    """Run the attack, where mining thresholds were given and every cell is known."""
-    from tulle._attacks.rules import rule_recovery
+    """Run the attacks, where mining thresholds were given and every cell is known."""
+    from tulle._attacks.rules import rule_recovery, rule_steps
     from tulle._random import as_generator
 
     if released.unknown is not None or options.min_support is None:
         return {}
-    found = rule_recovery(
-        released,
-        rules,
-        support_count("hide", options.min_support, len(released)),
-        confidence_if_any("hide", options.min_confidence),
-        as_generator(seed),
+    support = support_count("hide", options.min_support, len(released))
+    confidence = confidence_if_any("hide", options.min_confidence)
+    attacks = (
+        rule_recovery(released, rules, support, confidence, as_generator(seed)),
+        rule_steps(released, rules, support, confidence),
     )
-    # saying that it works would say where to look
-    return {found.name: {**found.to_dict(), "owner_only": True}}
+    # saying that one works would say where to look
+    return {found.name: {**found.to_dict(), "owner_only": True} for found in attacks}
 
 
 def audit_of(
@@ -88,6 +95,8 @@ def audit_of(
             "sections": [_rules_section(rules)],
             "limits": list(LIMITS),
             "command": command,
+            "untried": "give --min-support and --min-confidence, which a recovery of the rules "
+            "needs, and do not --stream",
         }
     )
 
@@ -123,7 +132,7 @@ class Hiding(Options):
     method: str | None = None  # best; streamed: swa
     min_support: float | int | str | None = None
     min_confidence: float | str | None = None
-    margin: float | str = 0.0
+    margin: float | str = "random"
     disclosure: float | str | None = None
     window: int | None = None
     victim: str | None = None  # of swa: transaction
@@ -144,8 +153,7 @@ class Hidden(NamedTuple):
     summary: dict[str, Any]
     rules: list[dict[str, Any]]
     notes: list[str]
-    report: Report
-    attacks: dict[str, AttackFigures]
+    audit: Audit
 
 
 def hide(
@@ -156,7 +164,9 @@ def hide(
     stream: bool = False,
     policy: FilePath | None = None,
     report: FilePath | None = None,
+    accept_risk: str | None = None,
     seed: int | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
@@ -164,22 +174,24 @@ def hide(
     """Hide the rules of a rules file in baskets and write the release.
 
     Options left at None follow the policy, else the defaults. With ``stream`` the file goes
-    through SWA window by window in bounded memory.
+    through SWA window by window in bounded memory. The verdict is never bad: a rule that is not
+    hidden is an error.
     """
-    reads = {"INPUT": source, "--rules": rules, "--policy": policy}
+    check_accepted(accept_risk)
+    reads = {"INPUT": source, "--rules": rules, "--policy": policy, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
+    signer = signing_key(sign_key)
     chosen = resolve("hide", Hiding(), policy, given)
     with chosen.naming():
         options = _settled(chosen, stream=stream)
         wishes = read_rules(rules)
-        run = _Run(
-            source, output, wishes, options, seed, sources_read(source, rules, policy), force
-        )
-        made = run.streamed() if stream else run.whole(attacked=report is not None)
+        sources = sources_read(source, rules, policy, sign_key)
+        run = _Run(source, output, wishes, options, seed, sources, signer, command, force)
+        made = run.streamed() if stream else run.whole()
+    made = made._replace(audit=made.audit.extended(context=context_of(policy)))
     if report is not None:
-        page = audit_of(made.summary, made.report, made.attacks, _held(wishes, options), command)
         with writing_beside(f"the release {output} was written", report):
-            page.save(report, force=force)
+            made.audit.save(report, force=force)
     return made
 
 
@@ -192,9 +204,11 @@ class _Run(NamedTuple):
     options: Hiding
     seed: int | None
     sources: tuple[str, ...]
+    signer: SigningKey | None
+    command: str
     force: bool
 
-    def whole(self, *, attacked: bool) -> Hidden:
+    def whole(self) -> Hidden:
         """Hide in memory."""
         from tulle._commands._baskets import open_file, put_baskets
         from tulle._random import as_generator
@@ -216,22 +230,32 @@ class _Run(NamedTuple):
         )
         released = hider.fit_transform(opened.baskets)
         frame = _table(opened, released, options.shuffle, rng) if as_table else None
-        summary = _summary(hider, released)
-        attacks = recovery(released, wishes.rules, options, self.seed) if attacked else {}
-        entry = source_entry(self.source, summary["baskets"])
-        self._write(lambda file: put_baskets(released, frame, file, self.output), entry, summary)
         report = hider.report_
-        return Hidden(summary, _rows(report), _notes(options, summary), report, attacks)
+        found = already_hidden(report, options)
+        summary = _summary(hider, released, found)
+        attacks = recovery(released, wishes.rules, options, self.seed)
+        entry = source_entry(self.source, summary["baskets"])
+        page = self._page(summary, report, attacks)
+
+        def put(file: Any) -> None:
+            put_baskets(released, frame, file, self.output)
+
+        self._write(put, entry, summary, _public(page))
+        return Hidden(summary, _rows(report), _notes(options, summary), page)
 
     def streamed(self) -> Hidden:
         """Hide window by window, in bounded memory."""
-        from tulle.rules._sensitive import Thresholds
+        from tulle._random import as_generator
+        from tulle.rules._sensitive import Thresholds, drawn_margins
         from tulle.rules._stream import hide_stream
 
         options = self.options
         _check_stream(self.source, self.output, self.wishes, options)
-        names = ("min_support", "min_confidence", "margin", "disclosure")
-        thresholds = Thresholds("hide", **{name: getattr(options, name) for name in names})
+        rng = as_generator(self.seed)
+        margins = drawn_margins("hide", self.wishes.rules, options.margin, rng)
+        names = ("min_support", "min_confidence", "disclosure")
+        asked = {name: getattr(options, name) for name in names}
+        thresholds = Thresholds("hide", **asked, margins=margins)
         window = check_int("hide", "window", options.window, 1)
         victim = check_choice("hide", "victim", options.victim, VICTIMS)
         summary: dict[str, Any] = {}
@@ -246,27 +270,76 @@ class _Run(NamedTuple):
                 thresholds,
                 window=window,
                 victim=victim,
-                random_state=self.seed,
+                random_state=rng,
             )
             report.extend(found.report)
+            already = already_hidden(report, options)
             summary.update(
                 baskets=found.n_transactions,
                 baskets_touched=found.n_transactions_touched,
-                rules_hidden=len(found.report),
+                rules_hidden=len(found.report) - already,
+                rules_below_already=already,
                 hiding_failure=found.hiding_failure,
                 dif=found.dif,
             )
             entry["records"] = found.n_transactions
+            verdict.update(_public(self._page(summary, report)))
 
-        self._write(write, entry, summary)
+        verdict: dict[str, Any] = {}  # complete with the data
+        self._write(write, entry, summary, verdict)
         notes = ["streamed: the cost in other rules was not measured"]
-        return Hidden(summary, _rows(report), notes, report, {})
+        return Hidden(summary, _rows(report), notes, self._page(summary, report))
 
-    def _write(self, put: Any, entry: dict[str, Any], summary: dict[str, Any]) -> None:
+    def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
+        held = _held(self.wishes, self.options)
+        return audit_of(summary, report, attacks or {}, held, self.command)
+
+    def _write(
+        self, put: Any, entry: dict[str, Any], summary: dict[str, Any], verdict: dict[str, Any]
+    ) -> None:
         from tulle.releases import write_release
 
-        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed)
-        write_release(self.output, put, manifest, sources=self.sources, force=self.force)
+        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed, verdict)
+        write_release(
+            self.output,
+            put,
+            manifest,
+            sources=self.sources,
+            sign_key=self.signer,
+            force=self.force,
+        )
+
+
+def already_hidden(report: Report, options: Hiding) -> int:
+    """Return how many rules nobody could mine before either; refuse if that is true of all.
+
+    Then nothing would be hidden, and the thresholds are most likely not the miner's: 0.1 is a
+    tenth of the baskets, a thousandth is 0.1%. A share of each rule's own baskets (disclosure) has
+    nothing to do with mining.
+    """
+    if options.disclosure is not None:
+        return 0
+    below = [
+        line["support_before"] < line["support_limit"]
+        or (
+            (line["confidence_limit"] is not None)
+            and line["confidence_before"] < line["confidence_limit"]
+        )
+        for line in report
+    ]
+    if not all(below):
+        return sum(below)
+    typed = options.min_support
+    meant = ""
+    if isinstance(typed, str | float) and not str(typed).strip().endswith("%"):
+        strongest = max(line["support_before"] for line in report)
+        if strongest * 100 >= float(typed):
+            meant = f" Did you mean {options.word('min_support')} {float(typed):g}%?"
+    raise DataError(
+        f"{counted(len(report), 'rule', 'is')} below the thresholds in the data already, so that "
+        f"nothing would be hidden: whoever mines with {options.word('min_support')} "
+        f"{typed} finds none of them.{meant} Give the thresholds that a miner would use"
+    )
 
 
 def _settled(options: Hiding, *, stream: bool) -> Hiding:
@@ -306,14 +379,15 @@ def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> A
     return shuffled(frame, rng.permutation(len(frame))) if shuffle else frame
 
 
-def _summary(hider: RuleHider, released: Transactions) -> dict[str, Any]:
+def _summary(hider: RuleHider, released: Transactions, already: int) -> dict[str, Any]:
     from tulle._commands._baskets import n_empty
 
     return {
         "baskets": hider.n_transactions_,
         "baskets_touched": hider.n_transactions_touched_,
         "baskets_empty": n_empty(released),
-        "rules_hidden": len(hider.report_),
+        "rules_hidden": len(hider.report_) - already,
+        "rules_below_already": already,
         "hiding_failure": hider.hiding_failure_,
         "misses_cost": hider.misses_cost_,
         "misses_cost_avoidable": hider.misses_cost_avoidable_,
@@ -329,6 +403,11 @@ def _rows(report: Report) -> list[dict[str, Any]]:
 
 def _notes(options: Hiding, summary: dict[str, Any]) -> list[str]:
     notes = []
+    if summary["rules_below_already"]:
+        notes.append(
+            f"{counted(summary['rules_below_already'], 'rule', 'was')} below the thresholds "
+            "before: nothing had to be done. Check that the thresholds are those of a miner"
+        )
     if options.method == "algo1a" or options.additions:
         notes.append(
             "items may have been added: the release may state things about people that are not true"
@@ -347,26 +426,45 @@ def _held(wishes: RuleFile, options: Hiding) -> str:
     return f"{HELD}, or keeps at most the share of its baskets that may stay"
 
 
+def _public(page: Audit) -> dict[str, Any]:
+    """Return the verdict for the manifest: of rules it says the same whatever an attack found.
+
+    Whoever is told that one works is told where to look.
+    """
+    privacy = {
+        "level": "good",
+        "reason": "Every rule that was to be hidden is below its thresholds, counted in the "
+        "release.",
+        "next": "Baskets are released one for one: agree with the recipient not to look for "
+        "people in them.",
+    }
+    return {**public_verdict(page), "privacy": privacy}
+
+
 def _manifest(
     source: dict[str, Any],
     options: Hiding,
     summary: dict[str, Any],
     wishes: RuleFile,
     seed: int | None,
+    verdict: dict[str, Any],
 ) -> Manifest:
     from tulle.releases import Manifest
 
-    asked = ["min_support", "min_confidence", "margin"]
+    asked = ["min_support", "min_confidence"]
     if options.disclosure is not None:  # thresholds then only serve to measure
         asked = ["disclosure"]
     own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
     return Manifest(
         method="hide",
-        parameters={**options.values(), "rules": len(wishes.rules)},
+        # a margin that is the same for all rules would tell where to look for them
+        parameters={n: v for n, v in options.values().items() if n != "margin"}
+        | {"rules": len(wishes.rules)},
         guarantee={name: getattr(options, name) for name in asked} | {"rules_with_their_own": own},
         # true of whatever gets a name: hiding counts in the release and raises if it does not hold
         verified={_held(wishes, options): True},
         counts=summary,
         source=source,
+        verdict=verdict,
         seed=seed_policy(seed),
     )

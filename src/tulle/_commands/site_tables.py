@@ -6,8 +6,16 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tulle._commands._sources import check_files, sources_read, writing_beside
-from tulle._commands.sites import ENCODED, Done, carried, facts_of, load_agreement
+from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
+from tulle._commands.sites import (
+    ENCODED,
+    Done,
+    carried,
+    facts_of,
+    load_agreement,
+    pseudonymised,
+    unmeasured,
+)
 from tulle._files import digest
 from tulle._plurals import counted
 from tulle.errors import ParameterError
@@ -18,7 +26,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     import polars as pl
 
     from tulle._attacks.result import AttackResult
-    from tulle._report.model import Section, Verdict
+    from tulle._report.model import Section
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.releases import Manifest
@@ -47,6 +55,7 @@ def encode(
     report: FilePath | None = None,
     public: FilePath | None = None,
     seed: int | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
 ) -> Done:
@@ -55,7 +64,7 @@ def encode(
     A report attacks the codes: by someone who has the table ``public``, else by someone who
     knows exactly how the values are distributed.
     """
-    sources = sources_read(source, agreement, key_file, public)
+    sources = sources_read(source, agreement, key_file, public, sign_key)
     check_files(
         {os.path.realpath(path): path for path in sources},
         release=output,
@@ -73,6 +82,7 @@ def encode(
     from tulle.releases import write_release
     from tulle.sites.codec import SiteCodec
 
+    signer = signing_key(sign_key)
     shared = load_agreement(agreement, passphrase, key_file, release)
     known = None if public is None else read_table(public, attacked_columns(shared))
     rng = as_generator(seed)  # one for all batches: they must not draw alike
@@ -92,6 +102,7 @@ def encode(
         lambda file: put_batches(batches(), file, output, words=carried(shared.fingerprint)),
         manifest,
         sources=sources,
+        sign_key=signer,
         force=force,
     )
     there = f"the codes {display_name(output)} were written"
@@ -99,15 +110,18 @@ def encode(
         with writing_beside(there, vocabulary):
             codec.save_vocabulary(vocabulary, force=force)
     attacks: list[AttackResult] = []
+    same: dict[str, float] = {}
     if report is not None:
         attacks, same = _audited(shared, read_table(source), read_table(output), known, seed)
-        made = _report(shared, attacks, same, counts["records"], command)
+    made = _report(shared, attacks, same, counts["records"], command)
+    if report is not None:
         with writing_beside(there, report):
             made.save(report, force=force)
     notes = [WARNING] if warnings_of(attacks) else []
     if report is None:
         notes = ["Pass --report FILE to measure what these codes reveal."]
-    return Done({**facts_of(shared), **counts}, {"attacks": _rows(attacks)}, notes)
+    summary = {**facts_of(shared), **counts}
+    return Done(summary, {"attacks": _rows(attacks)}, notes, made.verdict)
 
 
 def _manifest(
@@ -134,6 +148,7 @@ def _manifest(
         columns={column.name: {"coded": _coded(column)} for column in sent},
         source={"table": table},
         output={"columns": [column.name for column in sent]},
+        verdict=unmeasured(),
         seed=seed_policy(seed),
     )
 
@@ -238,25 +253,19 @@ def _report(
             "limits": [WARNING, *LIMITS],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
-            "verdict": _verdict(attacks),
+            "verdict": {"privacy": pseudonymised(_details(attacks))},
         }
     )
 
 
-def _verdict(attacks: list[AttackResult]) -> Verdict | None:
-    """Return a verdict that codes are not anonymous data if an attack works."""
+def _details(attacks: list[AttackResult]) -> list[str]:
+    """Return what the attacks recovered, for the owner."""
     from tulle.auditing._sites import warnings_of
 
-    told = warnings_of(attacks)[:-1]
-    if not told:
-        return None
-    text = (
-        "These are codes of people, not anonymous data: give them only to a miner who is "
-        "bound by contract not to try."
-    )
-    rest = len(told) - _MOST_TOLD
+    lines = warnings_of(attacks)[:-1]
+    rest = len(lines) - _MOST_TOLD
     more = [f"{counted(rest, 'more column')}: see the attacks."] if rest > 0 else []
-    return {"level": "bad", "text": text, "reasons": [*told[:_MOST_TOLD], *more]}
+    return [*lines[:_MOST_TOLD], *more]
 
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from tulle.table.schema import Column, Kind, Role, kind_of
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
+    from tulle._report.model import Judgement, Verdict
     from tulle._types import FilePath
     from tulle.sites.agreement import SiteAgreement
 
@@ -32,6 +33,32 @@ class Done(NamedTuple):
     summary: dict[str, Any]
     tables: dict[str, list[dict[str, Any]]]
     notes: list[str]
+    verdict: Verdict | None = None  # of a release
+
+
+def pseudonymised(details: Sequence[str] = ()) -> Judgement:
+    """Return what is to be said of codes: whoever holds the agreement can read them."""
+    return {
+        "level": "caution",
+        "reason": "These codes are pseudonymised data about people: whoever holds the agreement "
+        "can read them, and whoever knows some of the people can work some of them out.",
+        "next": "Send them only to a miner who is bound by contract not to try, and keep the "
+        "agreement at the sites.",
+        "details": list(details),
+    }
+
+
+def unmeasured() -> Verdict:
+    """Return the verdict on codes as their manifest has it: it goes to the miner."""
+    return {
+        "privacy": pseudonymised(),
+        "use": {
+            "level": "undecided",
+            "reason": "Not decided: whether miners find the same in the codes was not measured.",
+            "next": "Ask the sites for their reports (tulle sites encode --report).",
+            "details": [],
+        },
+    }
 
 
 def summarise(

@@ -14,8 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tulle._checks import check_flag
+from tulle._commands._decision import (
+    UNAUDITED,
+    Refused,
+    check_accepted,
+    context_of,
+    decided,
+    public_verdict,
+    save_beside,
+)
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, writing_beside
+from tulle._commands._sources import check_files, signing_key, source_entry
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
@@ -47,6 +57,7 @@ LIMITS = (
     "Duplicates: equal records have equal sketches, or one is a prefix of the other.",
 )
 _RECORDS = 20_000  # looked at
+_QUICK_RECORDS = 2_000  # for a verdict without a report
 _COLUMNS = 50_000  # that the reconstruction looks for
 _KNOWN = 20  # people that the intruder of the report knows
 _TARGETS = 100  # records that the report tries to reconstruct
@@ -104,6 +115,7 @@ def audited(
     sample: Sample,
     lengths: npt.NDArray[np.int64],
     verified: Mapping[str, Any],
+    attacked: bool = True,
     *,
     seed: int | None,
     command: str,
@@ -117,7 +129,7 @@ def audited(
     matrix = records.matrix
     errors = dot_errors(sketches, matrix, rng)
     signs = _signs(sketcher, records, sketches.shape[1])
-    attacks, with_key = _attacks(sketches, matrix, signs, rng)
+    attacks, with_key = _attacks(sketches, matrix, signs, rng) if attacked else ({}, None)
     hidden = int(np.sum(lengths == 0))
     return Audit(
         {
@@ -132,8 +144,9 @@ def audited(
             "sections": [
                 _error_section(errors),
                 _component_section(lengths),
-                _key_section(with_key),
+                *([] if with_key is None else [_key_section(with_key)]),
             ],
+            "untried": UNAUDITED,
             "limits": list(LIMITS),
             "command": command,
             "provenance": {
@@ -257,6 +270,7 @@ def _key_section(result: AttackFigures) -> Section:
     text = "What the holder of the key, or a thief, finds by sparse reconstruction."
     return {
         "id": "key",
+        "part": "identifiability",
         "title": "If the key leaks",
         "text": text,
         "blocks": [{"type": "facts", "rows": rows}],
@@ -275,6 +289,7 @@ class Sketching(Options):
     max_components: int = 256
     graph: str = "exact"
     text: str = "text"
+    audit: bool = True
 
 
 _OF_PAIRS = ("k", "criterion", "graph")
@@ -287,6 +302,7 @@ class Sketched(NamedTuple):
     summary: dict[str, Any]
     components: list[dict[str, Any]]
     notes: list[str]
+    audit: Audit
 
 
 def sketch(
@@ -296,54 +312,91 @@ def sketch(
     policy: FilePath | None = None,
     key_file: FilePath | None = None,
     report: FilePath | None = None,
+    accept_risk: str | None = None,
     seed: int | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
 ) -> Sketched:
-    """Sketch a file of texts or baskets and write the release, with ``report`` an audit too.
+    """Sketch a file of texts or baskets, attack the sketches, and write them unless that is bad.
 
     The delta model reads the file in batches, in bounded memory; k-variance compares all records,
     and holds their entries (not their components) together. A key file that is not there is made;
     without one, the key is thrown away at the end. Options left at None follow the policy, else
     the defaults.
     """
+    accepted = check_accepted(accept_risk)
     _refuse_folder(source)
     is_new = key_file is None or not Path(key_file).exists()
     new_key, old_key = (key_file, None) if is_new else (None, key_file)
-    reads = {"INPUT": source, "--policy": policy, "--key-file": old_key}
-    sources = tuple(path for path in (source, policy, key_file) if path is not None)
+    reads = {
+        "INPUT": source,
+        "--policy": policy,
+        "--key-file": old_key,
+        "--sign-key": sign_key,
+    }
+    sources = tuple(path for path in (source, policy, key_file, sign_key) if path is not None)
     check_files(
         reads, release=output, report=report, writes={"the new --key-file": new_key}, force=force
     )
+    signer = signing_key(sign_key)
     options = resolve("sketch", Sketching(), policy, given)
-    _refuse_unused(options)
+    _refuse_unused(options, report)
 
     from tulle.sketch.sketcher import Sketcher
     from tulle.sketch.sketches import check_kind, write_sketches
 
     check_kind(output)
     key = SecretKey.generate() if old_key is None else SecretKey.load(old_key)
-    sketcher = Sketcher(**options.values(), key=key)
+    parameters = {name: value for name, value in options.values().items() if name != "audit"}
+    sketcher = Sketcher(**parameters, key=key)
     with options.naming():
         sketcher.check_parameters()
-    sample = None if report is None else Sample(as_generator(seed))
+    sample = Sample(as_generator(seed), _RECORDS if report is not None else _QUICK_RECORDS)
     lengths: list[npt.NDArray[np.int64]] = []
-    parts = _sketched(sketcher, _batches(source, options), lengths, sample)
-    with options.naming(), _kept(key, new_key, output) as keep:
-        manifest = write_sketches(
-            chain(parts, keep), output, source=source_entry(source, 0), sources=sources, force=force
-        )
+    first: list[Sketches] = []
+    parts = _sketched(sketcher, _batches(source, options), lengths, sample, first)
+    verdict: dict[str, Any] = {}  # complete with the data
+    found: list[Audit] = []
+
+    def judged() -> Iterator[Sketches]:
+        """Yield nothing; when asked for, the sketches are all there, and can still be refused."""
+        every, promises = np.concatenate(lengths), first[0].provenance.get("verified", {})
+        made = audited(sketcher, sample, every, promises, options.audit, seed=seed, command=command)
+        made = made.extended(context=context_of(policy), accepted_risk=accepted)
+        found.append(made)
+        verdict.update(public_verdict(made))
+        decided(made, accepted)
+        yield from ()
+
+    try:
+        with options.naming(), _kept(key, new_key, output) as keep:
+            manifest = write_sketches(
+                chain(parts, judged(), keep),
+                output,
+                source=source_entry(source, 0),
+                verdict=verdict,
+                accepted_risk=accepted,
+                sources=sources,
+                sign_key=signer,
+                force=force,
+            )
+    except Refused:  # whoever asked for a report needs it most where nothing is released
+        save_beside(found[0], report, "the release was refused", force)
+        raise
+    save_beside(found[0], report, f"the release {output} was written", force)
     every = np.concatenate(lengths)
-    if report is not None and sample is not None:
-        made = audited(sketcher, sample, every, manifest.verified, seed=seed, command=command)
-        with writing_beside(f"the release {output} was written", report):
-            made.save(report, force=force)
-    return Sketched(_summary(manifest, every), components(every), _notes(key_file, is_new))
+    summary = _summary(manifest, every)
+    return Sketched(summary, components(every), _notes(key_file, is_new), found[0])
 
 
-def _refuse_unused(options: Sketching) -> None:
+def _refuse_unused(options: Sketching, report: FilePath | None) -> None:
     """Raise for options the model would ignore; a policy may be for the other model."""
+    with options.naming():
+        check_flag("sketch", "audit", options.audit)
+    if report is not None and not options.audit:
+        raise ParameterError("--no-audit leaves out what --report is for: give one or the other")
     in_question = [name for name in _OF_PAIRS if name in options.words]
     if options.on_command_line("model"):
         in_question = [name for name in in_question if options.on_command_line(name)]
@@ -375,7 +428,8 @@ def _sketched(
     sketcher: Sketcher,
     batches: Iterable[Records],
     lengths: list[npt.NDArray[np.int64]],
-    sample: Sample | None,
+    sample: Sample,
+    first_part: list[Sketches],
 ) -> Iterator[Sketches]:
     """Yield the sketches of each batch; note their lengths, offer their records to the sample."""
     from tulle.sketch._records import Records
@@ -386,9 +440,9 @@ def _sketched(
             first = 0
             for part in sketcher.fit(records).transform_parts(records, _PART):
                 lengths.append(part.lengths)
-                if sample is not None:
-                    rows = records.matrix[first : first + len(part)]
-                    sample.add(Records(rows, records.terms), part)
+                first_part[:] = first_part or [part]
+                rows = records.matrix[first : first + len(part)]
+                sample.add(Records(rows, records.terms), part)
                 first, done = first + len(part), done + len(part)
                 advance(len(part), note=f"{done:,} records")
                 yield part

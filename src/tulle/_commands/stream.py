@@ -11,18 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._commands._sources import writing_beside
+from tulle._commands._decision import Refused, check_accepted, context_of
+from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
 from tulle._files import refuse_existing
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import seed_policy
 from tulle.errors import DataError, TulleError
-from tulle.keys import SecretKey
+from tulle.keys import SecretKey, SigningKey
 from tulle.table.schema import Role, Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
+    from tulle._report.model import Verdict
     from tulle.stream._checkpoints import Checkpoint
     from tulle.stream._sources import Lines, Position, Source
 
@@ -218,6 +220,7 @@ class Streamed(NamedTuple):
     summary: dict[str, Any]
     snapshots: list[dict[str, Any]]
     notes: list[str]
+    verdict: Verdict
 
 
 def stream(
@@ -234,6 +237,8 @@ def stream(
     key: SecretKey | None = None,
     plain_waiting: bool = False,
     report: str | os.PathLike[str] | None = None,
+    sign_key: str | os.PathLike[str] | None = None,
+    accept_risk: str | None = None,
     force: bool = False,
     command: str = "",
     **options: Any,
@@ -241,18 +246,22 @@ def stream(
     """Condense a stream until it ends, or until the process is asked to stop.
 
     Where the ``state`` file exists, the stream resumes from it. ``output`` is the folder of the
-    snapshots. Options left at None follow the policy, then the defaults.
+    snapshots. Options left at None follow the policy, then the defaults. No record is kept that
+    snapshots could be attacked with: a ``report`` measures what two of them tell, after they were
+    written, and raises if that is bad and the risk is not accepted.
     """
+    accepted = check_accepted(accept_risk)
     check_places(source, output, state, report)
     if report is not None and not Path(state).exists():  # a stream that resumes renews its report
         refuse_existing(report, force=force)
+    signer = signing_key(sign_key)
     settings = Settings(policy, target, levels, options)
 
     from tulle.stream._checkpoints import Checkpoint, locked
 
     checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     with locked(state):
-        run = _Run(checkpoint, Path(output), settings, force=force)
+        run = _Run(checkpoint, Path(output), settings, signer, accepted=accepted, force=force)
         try:
             run.open(source, kind, follow=follow, restart=restart)
             with asked_to_stop() as stop:
@@ -261,7 +270,11 @@ def stream(
                     done = run.finish()
                 if report is not None:
                     with bar("Auditing", None):
-                        run.report(report, command)
+                        done = done._replace(verdict=run.report(report, command))
+            if done.verdict["privacy"]["level"] == "bad" and not accepted:
+                raise Refused(
+                    done.verdict, f"the snapshots in {output} are there: do not send them"
+                )
             return done
         finally:
             run.close()
@@ -274,11 +287,20 @@ class _Run:
     source: Source | None = None
 
     def __init__(
-        self, checkpoint: Checkpoint, output: Path, settings: Settings, *, force: bool
+        self,
+        checkpoint: Checkpoint,
+        output: Path,
+        settings: Settings,
+        signer: SigningKey | None,
+        *,
+        accepted: str,
+        force: bool,
     ) -> None:
         self.checkpoint = checkpoint
         self.output = output
         self.settings = settings
+        self.signer = signer
+        self.accepted = accepted
         self.force = force
         self.made = self.shown = self.resumed_at = 0
         self.written: list[dict[str, Any]] = []
@@ -360,16 +382,22 @@ class _Run:
             "state": str(self.checkpoint.path),
         }
         notes = notes_of(self.intake, self.source, sealed=self.checkpoint.waiting != "omit")
-        return Streamed(summary, self.written, notes)
+        return Streamed(summary, self.written, notes, self._unattacked())
 
-    def report(self, path: str | os.PathLike[str], command: str) -> None:
+    def _unattacked(self) -> Verdict:
+        from tulle._commands._stream_snapshots import unattacked
+        from tulle.auditing.audit import Audit
+
+        return Audit(unattacked(self.settings.options.k)).verdict
+
+    def report(self, path: str | os.PathLike[str], command: str) -> Verdict:
         """Write the report of the stream so far."""
         from tulle._commands._stream_snapshots import stream_result
-        from tulle._report import save
+        from tulle.auditing.audit import Audit
 
         assert self.source is not None
         if self.intake.condenser is None:
-            return
+            return self._unattacked()
         result = stream_result(
             self.intake.condenser,
             self.settings,
@@ -377,8 +405,11 @@ class _Run:
             self.written,
             self.source.name,
         )
+        context = context_of(self.settings.policy)
+        found = Audit({**result, "command": command, "context": context})
         with writing_beside(f"the snapshots in {self.output} were written", path):
-            save({**result, "command": command}, path, force=True)  # checked in the beginning
+            found.save(path, force=True)  # checked in the beginning
+        return found.verdict
 
     def _read(self) -> Lines | None:
         """Return the next lines; save what was condensed before a failing source ends the run."""
@@ -457,6 +488,8 @@ class _Run:
                 counts=counts_of(self.intake),
                 source=self.source.name,
                 seed=seed_policy(self.settings.options.seed),
+                sign_key=self.signer,
+                accepted=self.accepted,
             )
         self.written.append(told)
         self.made, self.shown, self.owes_snapshot = self.made + 1, self.intake.seen, False

@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._commands._columns import column_of, names_classes, plan_columns, without_opaque
+from tulle._commands._columns import (
+    column_of,
+    names_classes,
+    plan_columns,
+    policy_rules,
+    without_opaque,
+)
+from tulle._commands._decision import check_accepted
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
 from tulle._commands.condense import condense
+from tulle._commands.split import drawn_apart
+from tulle._report.words import number
 from tulle.errors import ParameterError
 from tulle.io._formats import display_name, format_of
 from tulle.table.schema import Column, Role
@@ -16,10 +25,11 @@ from tulle.table.schema import Column, Role
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
-    from tulle._report.model import Chart, Result
+    from tulle._report.model import Chart, Level, Result, Verdict
     from tulle._types import FilePath
     from tulle.tuning import GroupSizeSearch
 
+_NOT_OF_SEARCH = ("grouping", "holdout", "seed")
 _WORDS = {
     "k": "group size",
     "utility": "utility",
@@ -44,7 +54,9 @@ class Tuning(Options):
     max_group: int | None = None
     max_risk: float | None = None
     min_accuracy_ratio: float | None = None
+    scoring: str | None = None  # balanced accuracy, or R2
     grouping: str = "fast"
+    holdout: float | str | None = None
     seed: int | None = None
 
 
@@ -55,6 +67,7 @@ class Tuned(NamedTuple):
     results: list[dict[str, Any]]
     class_results: list[dict[str, Any]]
     reason: str
+    verdict: Verdict | None = None  # of the release, if there is one
 
 
 def tune(
@@ -64,11 +77,16 @@ def tune(
     policy: FilePath | None = None,
     output: FilePath | None = None,
     report: FilePath | None = None,
+    accept_risk: str | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
 ) -> Tuned:
-    """Search the group size; with ``output``, also condense the table with it."""
+    """Search the group size; with ``output``, condense the table with it too.
+
+    The people of a ``holdout`` take part neither in the search nor in the release.
+    """
+    check_accepted(accept_risk)
     for table_file in (source, output):
         if table_file is not None:
             format_of(table_file)
@@ -86,10 +104,12 @@ def tune(
     table = without_opaque(table, columns)
     columns = [column for column in columns if column.name in table.columns]
     aim = _target(columns)
-    search = _searched(table, columns, aim, options)
-    made = _tuned(search, table.height)
+    rows = drawn_apart(table, columns, options, options.holdout, options.seed)
+    members = table if rows is None else table[rows.members]
+    search = _searched(members, columns, policy_rules(policy), aim, options)
+    made = _tuned(search, members.height)
     if output is not None:
-        condense(
+        released = condense(
             source,
             output,
             policy=policy,
@@ -97,8 +117,11 @@ def tune(
             k=search.best_k_,
             grouping=options.grouping,
             seed=options.seed,
+            apart=rows,
+            accept_risk=accept_risk,
             force=force,
         )
+        made = made._replace(verdict=released.audit.verdict)
     if report is not None:
         there = f"the search chose groups of {search.best_k_:,}"
         if output is not None:
@@ -122,17 +145,26 @@ def _target(columns: list[Column]) -> Column:
 
 
 def _searched(
-    table: pl.DataFrame, columns: list[Column], aim: Column, options: Tuning
+    table: pl.DataFrame,
+    columns: list[Column],
+    rules: tuple[str, ...] | None,
+    aim: Column,
+    options: Tuning,
 ) -> GroupSizeSearch:
     from tulle.condense.class_condenser import ClassCondenser
     from tulle.condense.condenser import Condenser
     from tulle.tuning import GroupSizeSearch
 
     others = [column for column in columns if column is not aim]
-    template: Any = Condenser(grouping=options.grouping, columns=others)
+    template: Any = Condenser(
+        grouping=options.grouping,
+        columns=others,
+        rules=rules,
+        accept_broken_rules=True,  # a size that breaks rules is a trial; the release is refused
+    )
     if names_classes(aim, table):
         template = ClassCondenser(template)
-    chosen = {n: v for n, v in options.values().items() if n not in ("grouping", "seed")}
+    chosen = {n: v for n, v in options.values().items() if n not in _NOT_OF_SEARCH}
     search = GroupSizeSearch(template, n_jobs=-1, random_state=options.seed, **chosen)
     with options.naming(y=f"the target '{aim.name}'"):
         return search.fit(table.drop(aim.name), table[aim.name])
@@ -148,6 +180,29 @@ def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
     return Tuned(
         summary, search.results_.to_dicts(), search.class_results_.to_dicts(), search.reason_
     )
+
+
+def verdict_of(made: Tuned) -> Verdict:
+    """Return what a search can say: of privacy next to nothing, of use what a miner lost."""
+    chosen = next(row for row in made.results if row["chosen"])
+    ratio = float(chosen["ratio"])
+    level: Level = "good" if ratio >= 0.95 else "caution" if ratio >= 0.8 else "bad"
+    return {
+        "privacy": {
+            "level": "undecided",
+            "reason": "Not decided: a search measures linkage only, and this is no release.",
+            "next": f"Make one and let it be attacked: tulle condense -k {chosen['k']} --holdout "
+            "10%, or let tulle explore find the smallest k that passes.",
+            "details": [],
+        },
+        "use": {
+            "level": level,
+            "reason": f"Groups of {chosen['k']:,} keep {number(ratio, 'share')} of the score that "
+            "a miner reaches on the original.",
+            "next": "Compare the classes in the table: an average hides the rare ones.",
+            "details": [],
+        },
+    }
 
 
 def _class_curves(search: GroupSizeSearch) -> list[Chart]:
@@ -173,11 +228,7 @@ def _report(search: GroupSizeSearch, made: Tuned, command: str, seed: int | None
     return {
         "title": "Which group size?",
         "summary": made.reason,
-        "verdict": {
-            "level": "good",
-            "text": f"The choice is groups of {search.best_k_:,}.",
-            "reasons": [],
-        },
+        "verdict": verdict_of(made),
         "k": search.best_k_,
         "metrics": {"original_utility": search.baseline_},
         "sections": [

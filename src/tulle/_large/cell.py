@@ -6,6 +6,7 @@ they came, nor on which thread, process or machine it runs.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,9 +79,9 @@ def condense_cell(
     people = person_numbers(records) if persons else None
     points = np.ascontiguousarray(records["point"])
     levels = np.ascontiguousarray(records["level"]) if levelled else None
-    kept, groups = condenser._fit_encoded(
-        points, levels, layout.encoder, _BORDER, None, people, rng
-    )
+    # ranges are widened by groups: each cell has a code of its own
+    encoder = layout.encoder.with_codecs([copy(one) for one in layout.encoder.codecs.values()])
+    kept, groups = condenser._fit_encoded(points, levels, encoder, _BORDER, None, people, rng)
     check_moments(condenser.moments_)
     if condenser._keeps_shape:
         people = None if people is None else people[kept]
@@ -107,11 +108,12 @@ def _drawn(
         layout.cells_of(records, rng),
         int(condenser.levels_.max()),
         weigh_people(people, len(records)),
+        rng,
         dependencies=layout.dependencies,
         members=groups,
         most=_GROWN_ON,
     )
-    return layout.encoder.restore(model.sample(size, rng))
+    return condenser._encoder.restore(model.sample(size, rng))
 
 
 def _summary(condenser: Condenser, cell: int, records: int, released: int) -> CellSummary:

@@ -90,7 +90,7 @@ def fit_layout(
     more = facts.more(sample, weights, k)
     encoder = TableEncoder(schema).fit_longer(sample, more, Crowd(k, weights, rng))
     columns = encoder.plain(sample, k, rng, persons)
-    found = find_dependencies(columns, k, weights)
+    found = find_dependencies(columns, k, weights, rng=rng)
     models = []
     for name, codec in encoder.codecs.items():
         further = np.r_[weights, np.ones(len(more.get(name, ())))]

@@ -70,12 +70,16 @@ class Propensity(NamedTuple):
 
     auc: float
     pmse: float
+    given_away: Floats  # what the AUC loses if a column is shuffled, for each column
+
+
+_FOLDS = 3
 
 
 def propensity(
     original: Floats, released: Floats, rng: np.random.Generator, *, most: int = 4000
 ) -> Propensity:
-    """Score gradient boosting on the half that it was not trained on, both ways round.
+    """Tell released from other records by gradient boosting, scored on folds it did not see.
 
     At most ``most`` records of each are used: the measure is about the two distributions, not
     about single records.
@@ -83,24 +87,42 @@ def propensity(
     from sklearn.metrics import roc_auc_score
 
     count = min(most, len(original), len(released))
+    width = original.shape[1]
     if count < 2:
-        return Propensity(0.5, 0.0)  # nothing to learn from
+        return Propensity(0.5, 0.0, np.zeros(width))  # nothing to learn from
     parts = [m[rng.choice(len(m), count, replace=False)] for m in (original, released)]
     columns, truth = np.vstack(parts), np.repeat([0, 1], count)
-    scores = np.empty(2 * count)
-    # equal records go into the same half: else a copy in the other half would mislead the model
+    scores, losses = np.full(2 * count, 0.5), np.zeros(width)
+    # equal records go into the same fold: else a copy in another fold would mislead the model
     _, same = np.unique(columns, axis=0, return_inverse=True)
-    fold = (rng.permutation(2 * count) % 2)[same.ravel()]
-    for held in (0, 1):
-        train, seed = fold != held, int(rng.integers(2**31))
-        if len(np.unique(truth[train])) < 2 or train.all():
-            scores[~train] = 0.5  # nothing to tell apart
-            continue
-        model = _boosting(True, seed, rounds=40)
+    fold = (rng.permutation(2 * count) % _FOLDS)[same.ravel()]
+    for held in range(_FOLDS):
+        test, seed = fold == held, int(rng.integers(2**31))
+        if len(np.unique(truth[~test])) < 2 or not test.any():
+            continue  # nothing to tell apart
+        model = _boosting(True, seed, rounds=60)
         with models_on_one():
-            model.fit(columns[train], truth[train])
-            scores[~train] = model.predict_proba(columns[~train])[:, 1]
-    return Propensity(float(roc_auc_score(truth, scores)), float(((scores - 0.5) ** 2).mean()))
+            model.fit(columns[~test], truth[~test])
+            scores[test] = model.predict_proba(columns[test])[:, 1]
+            losses += _losses(model, columns[test], truth[test], rng) / _FOLDS
+    pmse = float(((scores - 0.5) ** 2).mean())
+    return Propensity(float(roc_auc_score(truth, scores)), pmse, losses)
+
+
+def _losses(
+    model: Any, columns: Floats, truth: NDArray[Any], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return what the AUC loses with each column shuffled."""
+    from sklearn.metrics import roc_auc_score
+
+    if len(np.unique(truth)) < 2:
+        return np.zeros(columns.shape[1])
+    whole, losses = roc_auc_score(truth, model.predict_proba(columns)[:, 1]), []
+    for column in range(columns.shape[1]):
+        shuffled = columns.copy()
+        rng.shuffle(shuffled[:, column])
+        losses.append(whole - roc_auc_score(truth, model.predict_proba(shuffled)[:, 1]))
+    return np.array(losses)
 
 
 def _boosting(classes: bool, seed: int, rounds: int = 60) -> Any:

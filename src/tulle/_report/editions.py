@@ -18,12 +18,38 @@ from typing import Any
 from tulle._attacks.result import AttackFigures
 from tulle._checks import check_choice
 from tulle._choices import EDITIONS
-from tulle._report.model import Block, Edition, Fact, Gate, Result, Table, Verdict, Whole, completed
-from tulle._report.verdict import grade, verdict
+from tulle._report.fitness import HEADLINES as USE
+from tulle._report.model import (
+    Block,
+    Edition,
+    Fact,
+    Gate,
+    Judgement,
+    Level,
+    Result,
+    Table,
+    Verdict,
+    Whole,
+    completed,
+)
+from tulle._report.verdict import HEADLINES, grade, verdict
 from tulle.errors import PrivacyError
 
 COUNTS = ("count", "released")  # fields of a chart's rows that count records
-_COUNTING = ("marginal_distance", "marginal_distance_max", "suppressed_share")  # shares of records
+_COUNTING = {  # shares of records, and how much all of them are
+    **dict.fromkeys(
+        (
+            *("marginal_distance", "marginal_distance_max", "suppressed_share"),
+            *("equivalent_subsample", "heaps_kept", "heaps_kept_min", "heaps_piled"),
+            *("rules_broken", "rules_broken_control", "unseen_pairs", "unseen_pairs_control"),
+            *("odd_values", "missing_patterns", "subgroup_distance"),
+            *("unique_matches", "unique_matches_control", "replicated_uniques"),
+            *("disco", "disco_control", "nearer_excess"),
+        ),
+        1,
+    ),
+    **dict.fromkeys(("k_marginal", "k_marginal_3"), 1000),
+}
 K = 10  # if a result names no k of its own
 
 
@@ -41,12 +67,12 @@ def edition_of(result: Result, edition: str) -> Edition:
 def _public(whole: Whole, k: int) -> Edition:
     least = k / max(k, whole["records"] or 1000 * k)  # a share of the records that counts k
     told = _told(whole["attacks"])
-    # reasons that a family wrote quote figures that are not rounded
-    given: Verdict | None = whole["verdict"] and {**whole["verdict"], "reasons": []}
     shown: Whole = {
         **whole,
         "metrics": {
-            name: _counted(value, least) if name in _COUNTING else _significant(value)
+            name: _counted(value, least * _COUNTING[name])
+            if name in _COUNTING
+            else _significant(value)
             for name, value in whole["metrics"].items()
             if whole["behind"].get(name, k) >= k
         },
@@ -61,14 +87,31 @@ def _public(whole: Whole, k: int) -> Edition:
             if not section["owner_only"]
         ],
         "command": _public_command(whole["command"]),
-        "verdict": given,
+        "verdict": None,
         "provenance": {n: v for n, v in whole["provenance"].items() if "seed" not in n},
     }
     # the verdict is about all figures, its sentences quote those that are shown
-    judged = verdict({**whole, "attacks": told, "verdict": given})
-    quoted = verdict(shown)["reasons"] if shown["attacks"] or not told else []
-    final: Verdict = {**judged, "reasons": quoted}
+    judged, quoted = verdict({**whole, "attacks": told}), verdict(shown)
+    given = whole["verdict"] or {}
+    final: Verdict = {
+        "privacy": _quoting(judged["privacy"], quoted["privacy"], HEADLINES, "privacy" in given),
+        "use": _quoting(judged["use"], quoted["use"], USE, "use" in given),
+    }
     return {**shown, "k": k, "edition": "public", "verdict": final}
+
+
+def _quoting(
+    judged: Judgement, quoted: Judgement, headlines: Mapping[Level, str], given: bool
+) -> Judgement:
+    """Return a judgement in the words of the figures that are shown, else without figures.
+
+    What a family wrote itself quotes figures in its details only.
+    """
+    if given:
+        return {**judged, "details": []}
+    if quoted["level"] == judged["level"]:
+        return {**quoted, "next": judged["next"]}
+    return {**judged, "reason": f"{headlines[judged['level']]}.", "details": []}
 
 
 def _told(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
@@ -136,6 +179,8 @@ def _public_rows(kind: str, rows: Sequence[Mapping[str, Any]], k: int) -> list[A
     if kind == "density":
         kept = [row for row in rows if row["of"] == "release" or (row["count"] or 0) >= k]
         return _rounded(kept)
+    if kind == "ranking":
+        return _rounded([row for row in rows if row.get("count") is None or row["count"] >= k])
     if kind == "groups":
         return [row for row in rows if (row["count"] or 0) >= k]
     if kind == "correlation":

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from tulle._attacks.result import AttackFigures
+from tulle.table.policy import CONTEXT
 
 
 class Promise(TypedDict):
@@ -39,15 +40,38 @@ class Gate(TypedDict):
     people: NotRequired[int]  # the fewest people that the value is about
 
 
-Level = Literal["good", "caution", "bad", "none"]
+Level = Literal["good", "caution", "bad", "undecided"]
+
+
+class Judgement(TypedDict):
+    """One sentence, what to do next, and what the sentence rests on."""
+
+    level: Level
+    reason: str
+    next: str
+    details: list[str]
 
 
 class Verdict(TypedDict):
-    """The one sentence on top of a report, and what it rests on."""
+    """Whether the release may leave, and whether it is fit for use."""
 
-    level: Level
-    text: str
-    reasons: list[str]
+    privacy: Judgement
+    use: Judgement
+
+
+class Given(TypedDict, total=False):
+    """What a family judges itself."""
+
+    privacy: Judgement
+    use: Judgement
+
+
+class Attacks(TypedDict):
+    """Somebody who attacks: what they are called, who that is, and what they know."""
+
+    name: str
+    who: str
+    knows: str
 
 
 class _Block(TypedDict, total=False):
@@ -105,6 +129,10 @@ class Chart(_Block):
     ``class_curve``     ``class``, ``size``, ``accuracy``
     ``before_after``    ``name``, ``measure``, ``before``, ``after``, ``limit`` (or None)
     ``error``           ``name``, ``predicted``, ``measured``
+    ``frontier``        ``label``, ``curve`` ("" of references), ``k``, ``risk``, ``low``,
+                        ``high``, ``utility``, ``chosen``, ``link``
+    ``over_k``          ``curve``, ``k``, ``measure``, ``value``
+    ``ranking``         ``label``, ``value``, ``mark`` (what is expected, or None), [``count``]
     ==================  ================================================================
     """
 
@@ -118,6 +146,9 @@ class Chart(_Block):
         "class_curve",
         "before_after",
         "error",
+        "ranking",
+        "frontier",
+        "over_k",
     ]
     rows: list[dict[str, Any]]
     id: NotRequired[str]  # this and the columns of its table are given by the page
@@ -134,6 +165,7 @@ class Section(TypedDict):
     blocks: list[Block]
     id: NotRequired[str]
     text: NotRequired[str]
+    part: NotRequired[Literal["data", "identifiability"]]  # of the report that it belongs to
     owner_only: NotRequired[bool]
 
 
@@ -144,6 +176,7 @@ class Parts(TypedDict, total=False):
     guarantee: Guarantee | None
     k: int | None  # the least number of records behind a public aggregate
     records: int | None  # how many there are; fewer than k: no public edition
+    compared: int | None  # records of the smaller of original and release, which metrics compare
     metrics: dict[str, float]
     behind: dict[str, int]  # records behind a metric, if not all
     attacks: dict[str, AttackFigures]
@@ -152,7 +185,13 @@ class Parts(TypedDict, total=False):
     gates: list[Gate]
     command: str
     provenance: dict[str, Any]  # name -> word, number or dictionary
-    verdict: Verdict | None  # follows from the figures if left out
+    verdict: Given | Verdict | None  # what is left out follows from the figures
+    context: dict[str, str]  # of the policy: who receives it, what for, who decides
+    attackers: list[Attacks]
+    smallest_group: int | None  # people in it, if the release is made of groups
+    accepted_risk: str  # why it was released although the verdict is bad
+    untried: str  # what to do where no attack was tried
+    where: dict[str, str]  # of a metric about the worst column or pair: which one that is
 
 
 class Result(Parts):
@@ -172,6 +211,7 @@ class _Present(TypedDict):
     summary: str
     guarantee: Guarantee | None
     records: int | None
+    compared: int | None
     metrics: dict[str, float]
     behind: dict[str, int]
     attacks: dict[str, AttackFigures]
@@ -180,13 +220,19 @@ class _Present(TypedDict):
     gates: list[Gate]
     command: str
     provenance: dict[str, Any]
+    context: dict[str, str]
+    attackers: list[Attacks]
+    smallest_group: int | None
+    accepted_risk: str
+    untried: str
+    where: dict[str, str]
 
 
 class Whole(_Present):
     """A result with every part present."""
 
     k: int | None
-    verdict: Verdict | None
+    verdict: Given | Verdict | None
 
 
 class Edition(_Present):
@@ -197,6 +243,9 @@ class Edition(_Present):
     verdict: Verdict
 
 
+_ATTACK_IT = "attack it: tulle audit ORIGINAL RELEASE --control CONTROL"
+
+
 def completed(result: Result) -> Whole:
     """Return the result with every optional part present."""
     return {
@@ -205,6 +254,7 @@ def completed(result: Result) -> Whole:
         "guarantee": result.get("guarantee"),
         "k": result.get("k"),
         "records": result.get("records"),
+        "compared": result.get("compared"),
         "metrics": result.get("metrics", {}),
         "behind": result.get("behind", {}),
         "attacks": result.get("attacks", {}),
@@ -214,13 +264,19 @@ def completed(result: Result) -> Whole:
         "command": result.get("command", ""),
         "provenance": result.get("provenance", {}),
         "verdict": result.get("verdict"),
+        "context": {name: result.get("context", {}).get(name, "") for name in CONTEXT},
+        "attackers": result.get("attackers", []),
+        "smallest_group": result.get("smallest_group"),
+        "accepted_risk": result.get("accepted_risk", ""),
+        "untried": result.get("untried", _ATTACK_IT),
+        "where": result.get("where", {}),
     }
 
 
 def _section(section: Section, place: int) -> Section:
     blocks = [_block(block) for block in section["blocks"]]
     given: Section = {**section, "blocks": blocks}
-    return {"id": f"section-{place}", "text": "", "owner_only": False, **given}
+    return {"id": f"section-{place}", "text": "", "part": "data", "owner_only": False, **given}
 
 
 def _block(block: Block) -> Block:

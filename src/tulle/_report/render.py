@@ -23,16 +23,24 @@ from tulle._charts import spec
 from tulle._files import atomic_write
 from tulle._json import plain
 from tulle._report.editions import COUNTS, edition_of
+from tulle._report.fitness import graded
 from tulle._report.model import Chart, Edition, Result, Section
+from tulle._report.verdict import advice, grade
 from tulle._report.words import (
+    BOUND,
+    CRITERIA,
+    FINDINGS,
+    PRESETS,
     as_given,
     attack_label,
     control_words,
+    criterion_of,
     metric_rank,
     metric_words,
     number,
 )
 from tulle.errors import ParameterError
+from tulle.table.policy import CONTEXT
 
 _TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
 _MOST_BARS = 24  # attacks that are all drawn
@@ -40,6 +48,11 @@ _MOST_BARS = 24  # attacks that are all drawn
 
 class _Page(Edition):
     figures: list[dict[str, Any]]  # the metrics with their words
+    questions: list[dict[str, Any]]  # what the attacks answer, the worst of each
+    findings: dict[str, str]  # what each attack comes to
+    remedies: list[dict[str, str]]  # against the attacks that found something
+    stories: list[dict[str, str]]  # of the attackers, each told once
+    presets: list[dict[str, Any]]  # group sizes that are customary, and whether they are met
 
 
 def render(result: Result, edition: str = "owner") -> str:
@@ -96,13 +109,95 @@ def save(
 def _prepared(result: Result, edition: str) -> _Page:
     """Return the edition, and its figures with their words."""
     shown = edition_of(result, edition)
-    figures = [
-        {"name": name, "text": number(value, words.style), **words._asdict()}
-        for name, value in sorted(shown["metrics"].items(), key=lambda entry: metric_rank(entry[0]))
-        if isinstance(value, int | float)
-        for words in [metric_words(name)]
+    attacks = shown["attacks"]
+    grades = {name: grade(name, attack, len(attacks)) for name, attack in attacks.items()}
+    return {
+        **shown,
+        "figures": [
+            _figure(name, value, shown["compared"])
+            for name, value in sorted(shown["metrics"].items(), key=lambda e: metric_rank(e[0]))
+            if isinstance(value, int | float)
+        ],
+        "questions": _questions(attacks, grades),
+        "findings": {name: FINDINGS[found] for name, found in grades.items()},
+        "remedies": _remedies(grades),
+        "stories": _stories(attacks),
+        "presets": _presets(shown["smallest_group"]),
+    }
+
+
+def _figure(name: str, value: float, compared: int | None) -> dict[str, Any]:
+    """Return a measure with its words, how good it is, and what to do about it."""
+    words = metric_words(name)
+    level, after = graded(name, value, compared) or ("", "")
+    advice = after if level in ("caution", "bad") else ""
+    return {
+        "name": name,
+        "text": number(value, words.style),
+        **words._asdict(),
+        "level": level,
+        "advice": advice,
+    }
+
+
+def _questions(
+    attacks: Mapping[str, AttackFigures], grades: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return each question with the worst attack that answers it."""
+    rows = []
+    order = ["grave", "notable", "undecided", ""]
+    for criterion in CRITERIA:
+        names = [name for name in attacks if criterion_of(name) == criterion.name]
+        if names:
+            worst = min(names, key=lambda n: (order.index(grades[n]), -attacks[n]["risk"]))
+            found = attacks[worst]
+            rows.append(
+                {
+                    "name": criterion.name,
+                    "question": criterion.question,
+                    "attacks": len(names),
+                    "worst": attack_label(worst),
+                    "risk": found["risk"],
+                    "low": max(-1.0, found["risk_low"]),
+                    "high": min(1.0, found["risk_high"]),
+                    "finding": FINDINGS[grades[worst]],
+                }
+            )
+    return rows
+
+
+def _remedies(grades: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return what helps against the attacks that found something, each advice once."""
+    against: dict[str, list[str]] = {}
+    for name, found in grades.items():
+        if found in ("grave", "notable"):
+            against.setdefault(advice(name), []).append(attack_label(name))
+    return [{"against": ", ".join(labels), "advice": text} for text, labels in against.items()]
+
+
+def _stories(attacks: Mapping[str, AttackFigures]) -> list[dict[str, str]]:
+    """Return the stories of the attackers: one for all columns that the same one is tried on."""
+    told: dict[tuple[str, str], list[str]] = {}
+    first: dict[tuple[str, str], str] = {}
+    for name, attack in attacks.items():
+        kind, _, what = name.partition(":")
+        who = what.rpartition(" (")[2].rstrip(")") if what.endswith(")") else ""
+        told.setdefault((kind, who), []).append(what.removesuffix(f" ({who})"))
+        first.setdefault((kind, who), attack["story"])
+    return [
+        {
+            "label": attack_label(kind) + (f" ({who})" if who else ""),
+            "story": first[kind, who],
+            "also": ", ".join(columns[1:]),
+        }
+        for (kind, who), columns in told.items()
     ]
-    return {**shown, "figures": figures}
+
+
+def _presets(smallest: int | None) -> list[dict[str, Any]]:
+    if smallest is None:
+        return []
+    return [{**preset._asdict(), "holds": smallest >= preset.k} for preset in PRESETS]
 
 
 def _worst_attacks(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigures]:
@@ -163,6 +258,8 @@ def _environment() -> Any:
     environment.filters["attack_label"] = attack_label
     environment.filters["control_words"] = control_words
     environment.globals["most_rows"] = _TABLE_ROWS
+    environment.globals["context_fields"] = CONTEXT
+    environment.globals["bound"] = BOUND
     return environment
 
 
@@ -202,51 +299,98 @@ def _as_markdown(shown: _Page) -> str:
 
 
 def _parts(shown: _Page) -> Iterator[Sequence[str]]:
-    judged = shown["verdict"]
     yield [f"# {_inline(shown['title'])}"]
-    reasons = [f"- {_inline(reason)}" for reason in judged["reasons"]]
-    yield [f"**{_inline(judged['text'])}**", "", *reasons]
+    privacy, use = shown["verdict"]["privacy"], shown["verdict"]["use"]
+    for about, judged in (("Privacy", privacy), ("Use", use)):
+        yield [f"**{about} ({judged['level']}). {_inline(judged['reason'])}**"]
+        yield [f"Next: {_inline(judged['next'])}"]
+        if judged["details"]:
+            yield [f"- {_inline(detail)}" for detail in judged["details"]]
     if shown["summary"]:
         yield [_inline(shown["summary"])]
+    yield from _context_parts(shown)
+    yield from _data_parts(shown)
+    yield from _identifiability_parts(shown)
+    yield from _governance_parts(shown)
+
+
+def _context_parts(shown: _Page) -> Iterator[Sequence[str]]:
+    fields = [[text, shown["context"][name] or "(empty)"] for name, text in CONTEXT.items()]
+    yield ["## Context", "", *_table(["", ""], fields)]
+    if shown["attackers"]:
+        rows = [[a["name"], a["who"], a["knows"]] for a in shown["attackers"]]
+        yield ["### Who attacks", "", *_table(["attacker", "who", "knows"], rows)]
+
+
+def _data_parts(shown: _Page) -> Iterator[Sequence[str]]:
+    yield ["## Data"]
     if shown["guarantee"]:
-        yield ["## Guarantee", "", _inline(shown["guarantee"]["text"])]
+        yield ["### Guarantee", "", _inline(shown["guarantee"]["text"])]
         promises = shown["guarantee"]["rows"]
         if promises:
             cells = [[row["name"], row["asked"], row["found"], row["holds"]] for row in promises]
             yield _table(["guarantee", "required", "found", "holds"], cells)
+    if shown["figures"]:
+        figures = [[f["label"], f["text"], f["help"], f["advice"]] for f in shown["figures"]]
+        header = ["measure", "value", "meaning", "what to do"]
+        yield ["### Measures", "", *_table(header, figures)]
+    for section in shown["sections"]:
+        if section["part"] == "data":
+            yield from _section(section)
+
+
+def _identifiability_parts(shown: _Page) -> Iterator[Sequence[str]]:
+    yield ["## Identifiability"]
     if shown["gates"]:
         gates = [[g["name"], g["limit"], g["value"], g["holds"]] for g in shown["gates"]]
-        yield ["## Gates", "", *_table(["gate", "limit", "value", "holds"], gates)]
+        yield ["### Gates", "", *_table(["gate", "limit", "value", "holds"], gates)]
+    if shown["presets"]:
+        rows = [[f"k = {p['k']}", p["holds"], p["source"]] for p in shown["presets"]]
+        yield ["### Customary group sizes", "", BOUND, "", *_table(["", "met", "source"], rows)]
+    if shown["questions"]:
+        rows = [
+            [q["name"], q["question"], q["worst"], number(q["risk"], "share"), q["finding"]]
+            for q in shown["questions"]
+        ]
+        header = ["criterion", "question", "worst attack", "excess", "finding"]
+        yield ["### Three questions", "", *_table(header, rows)]
     if shown["attacks"]:
-        yield ["## Attacks", "", *_attack_table(shown["attacks"])]
-    if shown["figures"]:
-        figures = [[f["label"], f["text"], f["help"]] for f in shown["figures"]]
-        yield ["## Measures", "", *_table(["measure", "value", "meaning"], figures)]
+        yield ["### Attacks", "", *_attack_table(shown["attacks"], shown["findings"])]
+    if shown["remedies"]:
+        yield [f"- {_inline(r['against'])}: {_inline(r['advice'])}." for r in shown["remedies"]]
     for section in shown["sections"]:
-        yield from _section(section)
+        if section["part"] == "identifiability":
+            yield from _section(section)
     if shown["limits"]:
         limits = [f"- {_inline(limit)}" for limit in shown["limits"]]
-        yield ["## What this does not protect", "", *limits]
+        yield ["### What this does not protect", "", *limits]
+
+
+def _governance_parts(shown: _Page) -> Iterator[Sequence[str]]:
+    yield ["## Governance"]
+    if shown["accepted_risk"]:
+        yield [f"Accepted risk: {_inline(shown['accepted_risk'])}"]
     if shown["command"]:
-        yield ["## How it was made", "", *_fenced(shown["command"])]
+        yield ["### How it was made", "", *_fenced(shown["command"])]
     if shown["provenance"]:
         yield _table(["", ""], [[n, as_given(value)] for n, value in shown["provenance"].items()])
 
 
-def _attack_table(attacks: Mapping[str, AttackFigures]) -> list[str]:
-    header = ["attack", "rate", "95 % interval", "guessing", "control", "risk", "note"]
+def _attack_table(attacks: Mapping[str, AttackFigures], findings: Mapping[str, str]) -> list[str]:
+    header = ["attack", "rate", "95 % interval", "guessing", "control", "risk", "finding"]
     rows = []
     for name, a in attacks.items():
         rate, low, high, guess, control, risk = (
             number(a[field], "share")
             for field in ("rate", "low", "high", "baseline", "control", "risk")
         )
-        rows.append([attack_label(name), rate, f"{low} to {high}", guess, control, risk, a["note"]])
+        cells = [rate, f"{low} to {high}", guess, control, risk, findings[name]]
+        rows.append([attack_label(name), *cells])
     return _table(header, rows)
 
 
 def _section(section: Section) -> Iterator[Sequence[str]]:
-    yield [f"## {_inline(section['title'])}", "", _inline(section["text"])]
+    yield [f"### {_inline(section['title'])}", "", _inline(section["text"])]
     for block in section["blocks"]:
         if block["type"] == "facts":
             rows = [[r["name"], number(r["value"], r["style"]), r["help"]] for r in block["rows"]]

@@ -1,12 +1,15 @@
-"""The verdict: what a reader must know first, in plain words.
+"""The verdict: one sentence on privacy and one on fitness for use, each with what to do next.
 
-In order of importance: a broken guarantee, a gate that failed, an attack with an excess
-that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
-of Bonferroni for their number. Having been in the data is a smaller secret than what is in it,
-and no method here hides it: membership weighs less. A rule that is suspected is not yet known:
-its recovery asks for a closer look only. Without a control it is unknown whether an attack on a
-table does well because of the people in it or because columns are related for anyone: then only
-copies and links of many people are grave, and an inference never is.
+On privacy, in order of importance: a broken guarantee, a gate that failed, an attack with an
+excess that is large and real. Many attacks are tried at once, so an excess is real only beyond the
+bound of Bonferroni for their number. An attack that found nothing decides nothing unless it could
+have found something: where the interval of its excess reaches what would be grave, it is not
+decided. Having been in the data is a smaller secret than what is in it, and no method here hides
+it: membership weighs less. A rule that is suspected is not yet known: its recovery asks for a
+closer look only. Without a control it is unknown whether an attack on a table does well because
+of the people in it or because columns are related for anyone: then only copies and links of many
+people are grave, and an inference never is. Fitness for use is judged in
+:mod:`tulle._report.fitness`.
 """
 
 from __future__ import annotations
@@ -17,47 +20,139 @@ from statistics import NormalDist
 
 from tulle._attacks.result import AttackFigures
 from tulle._plurals import counted
-from tulle._report.model import Gate, Level, Verdict, Whole
-from tulle._report.words import attack_label, control_words, number
+from tulle._report.fitness import fitness
+from tulle._report.model import Gate, Judgement, Level, Verdict, Whole
+from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
-_GRAVE_OF = {"membership": 0.50, "rule_recovery": math.inf}
+_GRAVE_OF = {
+    **dict.fromkeys(("membership", "earlier_membership", "worst_case"), 0.50),
+    **dict.fromkeys(("rule_recovery", "rule_steps"), math.inf),
+}
 _GRAVE_WITHOUT_CONTROL = {
     # strangers in one dimension reach a fifth
     **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.30),
-    **dict.fromkeys(("singling_out", "inference"), math.inf),
+    "exact_values": 0.30,
+    **dict.fromkeys(("singling_out", "inference", "affine_hull", "homogeneity"), math.inf),
+    **dict.fromkeys(("earlier_inference", "earlier_intersection"), math.inf),
 }
+FEWEST = PRESETS[0].k
 _MOST_TOLD = 5  # kinds of attacks
+_Z = NormalDist().inv_cdf(0.975)
+_CLOSEST = 0.03  # to a limit, for which the size of a control is still worked out
+
+_KEEP_APART = "keep a control apart (--holdout 10%, or tulle split) and run this again"
+_LARGER_GROUPS = (
+    "take larger groups (tulle explore names the smallest k that passes), or leave out or coarsen "
+    "the columns that give people away"
+)
+_NEXT = {  # what helps against an attack, by the beginning of its name
+    "exact_copies": "find out how records of the original came into the release: no method here "
+    "copies them",
+    "near_copies": _LARGER_GROUPS,
+    "linkage": _LARGER_GROUPS,
+    "inference": _LARGER_GROUPS,
+    "membership": "take larger groups, and tell the recipient that membership is not hidden",
+    "singling_out": _LARGER_GROUPS,
+    "rule_recovery": "raise --margin, which takes the rules further below the thresholds",
+    "sketch": "ask for more protection (--model k-variance, a larger --delta or --k), and share "
+    "the key and known records with nobody",
+    "snapshots": "use --snapshots bounded, which shows newcomers in groups only",
+}
+HEADLINES: Mapping[Level, str] = {
+    "bad": "Do not release this",
+    "caution": "Look closer before you release this",
+    "undecided": "Not decided",
+    "good": "Nothing notable was found",
+}
+_DECIDE = "let whoever decides read what is not protected, and keep the report with the decision"
 
 
 def verdict(result: Whole) -> Verdict:
-    """Return ``level`` (good, caution, bad, none), ``text``, and the ``reasons`` behind them."""
-    if result["verdict"]:
-        return result["verdict"]
-    broken = _broken(result)
-    grave, notable = _attacks_graded(result, "grave"), _attacks_graded(result, "notable")
+    """Return the judgements on privacy and on use; what a family judged itself stands."""
+    given = result["verdict"] or {}
+    return {
+        "privacy": given.get("privacy") or _privacy(result),
+        "use": given.get("use") or fitness(result),
+    }
+
+
+def _privacy(result: Whole) -> Judgement:
+    broken, attacks = _broken(result), result["attacks"]
+    grave, notable, unclear = (_graded(attacks, g) for g in ("grave", "notable", "undecided"))
     if broken:
-        return _verdict("bad", "Do not release this: what was asked for does not hold.", broken)
+        after = "change the parameters until guarantee and gates hold, or set other gates"
+        return _judged("bad", f"what was asked for does not hold. {broken[0]}", after, broken)
     if grave:
-        text = "Do not release this: it reveals something about people in the data."
-        return _verdict("bad", text, grave + notable)
+        reason = f"it reveals something about people in the data. {_told(attacks, grave[0])}"
+        return _judged("bad", reason, advice(grave[0]), _listed(attacks, [*grave, *notable]))
     if notable:
-        asked = _no_control(result["attacks"])
+        asked = _no_control(attacks)
         than = "guessing, and there is no control to compare it with" if asked else "expected"
-        text = f"Look closer before you release this: an attack does better than {than}."
-        return _verdict("caution", text, notable + asked)
-    if not result["attacks"]:
-        untried = "No attack was tried on this release."
-        if result["guarantee"] and result["guarantee"]["rows"]:
-            return _verdict("good", "What was asked for holds.", [untried])
-        return _verdict("none", untried, [])
-    text = "No attack revealed more about people in the data than about anyone else."
-    return _verdict("good", text, _caveats(result["attacks"]))
+        reason = f"an attack does better than {than}. {_told(attacks, notable[0])}"
+        after = _KEEP_APART if asked else advice(notable[0])
+        return _judged("caution", reason, after, [*_listed(attacks, notable), *asked])
+    small = result["smallest_group"]
+    if small is not None and small < FEWEST:
+        reason = (
+            f"groups hold as few as {counted(small, 'member')}, below every customary minimum, "
+            "whatever the attacks found."
+        )
+        return _judged("caution", reason, f"take groups of at least {FEWEST}", [])
+    if unclear:
+        return _not_decided(attacks, unclear)
+    if not attacks:
+        return _judged("undecided", "no attack was tried on this release.", result["untried"], [])
+    return _judged("good", _harmless(attacks), _DECIDE, _caveats(attacks))
 
 
-def _verdict(level: Level, text: str, reasons: list[str]) -> Verdict:
-    return {"level": level, "text": text, "reasons": reasons}
+def _judged(level: Level, reason: str, after: str, details: list[str]) -> Judgement:
+    return {
+        "level": level,
+        "reason": f"{HEADLINES[level]}: {reason}",
+        "next": after[:1].upper() + after[1:] + ".",
+        "details": details,
+    }
+
+
+def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
+    alone = all(attack["control"] is None for attack in attacks.values())
+    than = "guessing" if alone else f"on {control_words(next(iter(attacks)))}"
+    if len(attacks) == 1:
+        return f"the one attack that was tried does not do notably better than {than}."
+    return f"none of the {len(attacks)} attacks that were tried does notably better than {than}."
+
+
+def _not_decided(attacks: Mapping[str, AttackFigures], names: list[str]) -> Judgement:
+    """Say how many attacks were tried on too few people, and how many people it would take."""
+    decided = len(attacks) - len(names)
+    reason = (
+        f"{counted(len(names), 'attack')} of {len(attacks)} had too few attempts to rule out a "
+        "grave leak."
+    )
+    needed = max(_attempts_needed(name, attacks[name]) for name in names)
+    after = (
+        f"keep about {_round_up(needed)} people apart as the control and release at least as many, "
+        "or accept that a table as small as this cannot be judged by attacks"
+    )
+    open_ones = [f"{attack_label(name)}: not decided." for name in names[:_MOST_TOLD]]
+    rest = len(names) - len(open_ones)
+    more = [f"{counted(rest, 'more attack')}: see the table of attacks."] if rest else []
+    found = [f"{counted(decided, 'attack')} found nothing notable."] if decided else []
+    return _judged("undecided", reason, after, [*open_ones, *more, *found])
+
+
+def _attempts_needed(name: str, attack: AttackFigures) -> int:
+    """Return how many people in and outside the data would bring the interval below the limit."""
+    share = min(0.5, max(attack["rate"], attack["control"] or 0.0, 0.05))
+    room = max(_CLOSEST, grave_from(name, attack) - attack["risk"])
+    return math.ceil(2 * share * (1 - share) * (_Z / room) ** 2)
+
+
+def _round_up(count: int) -> str:
+    step = 10 ** max(1, len(str(count)) - 2)
+    return f"{-(-count // step) * step:,}"
 
 
 def _broken(result: Whole) -> list[str]:
@@ -79,38 +174,46 @@ def _gate_told(gate: Gate) -> str:
 
 
 def grade(name: str, attack: AttackFigures, tried: int) -> str:
-    """Return 'grave', 'notable' or '' for the excess of one of ``tried`` attacks.
+    """Return 'grave', 'notable', 'undecided' or '' for the excess of one of ``tried`` attacks.
 
     A grade that was given before stays: the public edition rounds figures, not grades.
     """
     if "grade" in attack:
         return attack["grade"]
-    spread = (attack["risk"] - attack["risk_low"]) / NormalDist().inv_cdf(0.975)
+    spread = (attack["risk"] - attack["risk_low"]) / _Z
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
+    limit = grave_from(name, attack)
     if attack["risk"] < max(NOTABLE, needed):
-        return ""
-    kind = name.partition(":")[0]
-    limit = _GRAVE_OF.get(kind, GRAVE)
-    if attack["control"] is None:
-        limit = _GRAVE_WITHOUT_CONTROL.get(kind, limit)
+        return "undecided" if attack["risk_high"] >= limit else ""
     return "grave" if attack["risk"] >= limit else "notable"
 
 
-def _attacks_graded(result: Whole, wanted: str) -> list[str]:
-    """Describe the attacks of a grade: the worst of each kind, the worst first."""
-    attacks = result["attacks"]
+def grave_from(name: str, attack: AttackFigures) -> float:
+    """Return the excess from which an attack is grave."""
+    kind = name.partition(":")[0]
+    limit = _GRAVE_OF.get(kind, GRAVE)
+    return limit if attack["control"] is not None else _GRAVE_WITHOUT_CONTROL.get(kind, limit)
+
+
+def _graded(attacks: Mapping[str, AttackFigures], wanted: str) -> list[str]:
+    """Return the attacks of a grade, the worst first."""
     found = [n for n, attack in attacks.items() if grade(n, attack, len(attacks)) == wanted]
-    found.sort(key=lambda name: -attacks[name]["risk"])
+    return sorted(found, key=lambda name: -attacks[name]["risk"])
+
+
+def _listed(attacks: Mapping[str, AttackFigures], names: list[str]) -> list[str]:
+    """Say what the attacks found: the worst of each kind."""
     worst: dict[str, str] = {}
-    for name in found:
+    for name in names:
         worst.setdefault(name.partition(":")[0], name)
-    told = [_told(name, attacks[name]) for name in list(worst.values())[:_MOST_TOLD]]
-    rest = len(found) - len(told)
+    told = [_told(attacks, name) for name in list(worst.values())[:_MOST_TOLD]]
+    rest = len(names) - len(told)
     more = f"{counted(rest, 'more attack')}: see the table of attacks."
     return [*told, more] if rest else told
 
 
-def _told(name: str, attack: AttackFigures) -> str:
+def _told(attacks: Mapping[str, AttackFigures], name: str) -> str:
+    attack = attacks[name]
     guessing = attack["control"] is None
     against = "by guessing" if guessing else f"for {control_words(name)}"
     reference = attack["baseline"] if guessing else attack["control"]
@@ -120,25 +223,29 @@ def _told(name: str, attack: AttackFigures) -> str:
     )
 
 
+def advice(name: str) -> str:
+    """Return what helps against an attack."""
+    return next((text for start, text in _NEXT.items() if name.startswith(start)), _LARGER_GROUPS)
+
+
 def _caveats(attacks: Mapping[str, AttackFigures]) -> list[str]:
     notes = ["This is evidence about these attacks, not proof against all attacks."]
     notes += _no_control(attacks)
     failed = sum(bool(attack["failed"]) for attack in attacks.values())
     if failed:
         notes.append(
-            f"{failed} of {len(attacks)} attacks did no better than guessing: that is not "
-            "evidence of safety."
+            f"{failed} of {counted(len(attacks), 'attack')} did no better than guessing: that is "
+            "not evidence of safety."
         )
     return notes
 
 
 def _no_control(attacks: Mapping[str, AttackFigures]) -> list[str]:
-    """Say what is missing if attacks that a control would explain have none."""
+    """Return what is missing if attacks that a control would explain have none."""
     explained = [n for n in attacks if n.partition(":")[0] in _GRAVE_WITHOUT_CONTROL]
     if not explained or any(attacks[name]["control"] is not None for name in explained):
         return []
     return [
         "No control was given: the attacks are compared with guessing only, and what the "
-        "release reveals about anyone counts as a risk. Keep some records out of the release "
-        "and pass them as the control."
+        "release reveals about anyone counts as a risk."
     ]

@@ -55,13 +55,129 @@ METRICS = {  # in the order of a report
     "marginal_distance_max": Words(
         "Largest distance of a column", "The column that suffered most."
     ),
+    "k_marginal": Words(
+        "k-marginal score (NIST), pairs of columns",
+        "Do combinations of two columns occur as often as they did? 1000 is perfect, 0 nothing in "
+        "common.",
+    ),
+    "k_marginal_3": Words(
+        "k-marginal score (NIST), three columns", "The same for combinations of three columns."
+    ),
+    "equivalent_subsample": Words(
+        "Equivalent subsample",
+        "The release keeps pairs of columns as well as this share of the original records, drawn "
+        "at random, would.",
+        "share",
+    ),
     "propensity_auc": Words(
         "Distinguishability (AUC)",
-        "How well a classifier tells released from original records: 0.5 not at all, 1 perfectly.",
+        "How well a classifier tells released records from people who were kept out (from the "
+        "original, if nobody was): 0.5 not at all, 1 perfectly.",
     ),
     "propensity_pmse": Words(
         "Propensity mean squared error",
         "The same by another measure: 0 is indistinguishable, 0.25 perfectly separable.",
+    ),
+    "heaps_kept": Words(
+        "Heaps kept",
+        "Of the numbers that many people share (40 hours, an income of 0): how much of these heaps "
+        "is still there.",
+        "share",
+    ),
+    "heaps_kept_min": Words("Heaps kept, worst column", "The column that suffered most.", "share"),
+    "heaps_piled": Words(
+        "Piled up",
+        "The most that a single number gained from nowhere, as a share of all records.",
+        "share",
+    ),
+    "rules_broken": Words(
+        "Rows that break a relation",
+        "Share of released rows that break what every original keeps: a column that follows from "
+        "another, or is never larger.",
+        "share",
+    ),
+    "rules_broken_control": Words(
+        "Rows that break a relation, people kept out",
+        "The same share of real people: relations may hold in the original by chance.",
+        "share",
+    ),
+    "unseen_pairs": Words(
+        "Rows with a pair of categories that nobody has",
+        "Share of released rows with two categories that no original record combines.",
+        "share",
+    ),
+    "unseen_pairs_control": Words(
+        "Rows with a new pair of categories, people kept out",
+        "The same share of real people.",
+        "share",
+    ),
+    "odd_values": Words(
+        "Odd values, worst column",
+        "Share of released values of a kind that the original does not have: fractions of whole "
+        "numbers, numbers below 0, unknown words.",
+        "share",
+    ),
+    "missing_patterns": Words(
+        "Distance of missing patterns",
+        "Total variation between what is missing together; 0 is perfect.",
+    ),
+    "subgroup_distance": Words(
+        "Mean distance within subgroups",
+        "How far the other columns moved within each category: mean total variation; 0 is perfect.",
+    ),
+    "subgroup_distance_max": Words(
+        "Largest distance within a subgroup", "The subgroup that suffered most, beyond chance."
+    ),
+    "regression_kept": Words(
+        "Regressions kept",
+        "Share of subgroups in which the slope of one number over another agrees with the "
+        "original's.",
+        "share",
+    ),
+    "unique_matches": Words(
+        "Unique exact matches",
+        "Share of the people with a record of their own whose record stands in the release.",
+        "share",
+        about="people",
+    ),
+    "unique_matches_control": Words(
+        "Unique exact matches, people kept out",
+        "The same share of strangers: what chance alone puts there.",
+        "share",
+        about="people",
+    ),
+    "replicated_uniques": Words(
+        "Replicated uniques (repU)",
+        "Share of people who are unique by what an intruder knows, in the original and in the "
+        "release.",
+        "share",
+        about="people",
+    ),
+    "disco": Words(
+        "DiSCO, worst column",
+        "Disclosive in synthetic, correct in original: share of people for whom the released "
+        "records that agree with what is known of them all have one value, which is theirs.",
+        "share",
+        about="people",
+    ),
+    "disco_control": Words(
+        "DiSCO of the same column, people kept out",
+        "The same share of strangers.",
+        "share",
+        about="people",
+    ),
+    "nearer_excess": Words(
+        "Nearer than anybody, excess",
+        "How much more often a released record is nearer to a person than any other person in the "
+        "data is, than to people who were kept out.",
+        "share",
+        about="people",
+    ),
+    "nearer_excess_apart": Words(
+        "Nearer than anybody, excess of those who stand apart",
+        "The same for the tenth of people who are farthest from all others.",
+        "share",
+        about="people",
     ),
     "interval_width": Words(
         "Interval width at 95 %, nearest record",
@@ -73,12 +189,14 @@ METRICS = {  # in the order of a report
     ),
     "closest_original": Words(
         "Distance to the closest released record, people in the data",
-        "Median, in standard deviations over all columns.",
+        "Median, in standard deviations over all columns. A distance is no evidence of privacy: "
+        "read the attacks.",
         about="people",
     ),
     "closest_control": Words(
         "Distance to the closest released record, people not in the data",
-        "The same for the control; if it is clearly larger, the release has memorized people.",
+        "The same for the control. If it is clearly larger, the release has memorized people; if "
+        "it is not, that shows nothing.",
         about="people",
     ),
     "hiding_failure": Words(
@@ -121,6 +239,25 @@ METRICS = {  # in the order of a report
     "same_clusters": Words(
         "Same answers: clusters", "Records that fall into the same cluster.", "share"
     ),
+    "membership_auc": Words(
+        "Membership (AUC)",
+        "How often the attack on membership ranks a member above a stranger: 0.5 is chance.",
+        about="people",
+    ),
+    "membership_at_1_percent": Words(
+        "Members named at 1 % false alarms",
+        "Share of members that the attack names while it names one stranger in a hundred; 1 % is "
+        "chance.",
+        "share",
+        about="people",
+    ),
+    "membership_at_0.1_percent": Words(
+        "Members named at 0.1 % false alarms",
+        "The same at one stranger in a thousand; of fewer than a thousand strangers, none may be "
+        "named.",
+        "share",
+        about="people",
+    ),
     "groups": Words("Groups", "How many groups the records were condensed into."),
     "smallest_group": Words("Smallest group", "Records in the smallest group."),
     "median_group": Words("Median group", "Records in the group of median size."),
@@ -133,13 +270,93 @@ ATTACKS = {
     "near_copies": "Near copies",
     "linkage": "Linkage, nearest record",
     "linkage_one_to_one": "Linkage, one to one",
+    "linkage_known": "Linkage with a register",
+    "linkability": "Linkability of two halves of the columns",
     "inference": "Inference",
     "membership": "Membership",
+    "exact_values": "Exact values",
+    "sums_on_grid": "Sums on the grid",
+    "affine_hull": "Affine hull",
+    "homogeneity": "Homogeneity",
+    "earlier_totals": "Two releases, totals",
+    "earlier_membership": "Two releases, membership",
+    "earlier_inference": "Two releases, inference",
+    "earlier_intersection": "Two releases, intersection",
+    "worst_case": "Worst case",
     "singling_out": "Singling out",
     "snapshots": "Successive snapshots",
     "snapshots_totals": "Successive snapshots, totals",
     "snapshots_fresh_rows": "Successive snapshots, new rows",
     "rule_recovery": "Recovery of hidden rules",
+    "rule_steps": "Hidden rules one step below a level",
+}
+
+
+class Criterion(NamedTuple):
+    """One of the questions that a data-protection officer asks, and the attacks that answer it."""
+
+    name: str
+    question: str
+    attacks: tuple[str, ...]  # beginnings of their names
+
+
+CRITERIA = (  # the first three are those of Opinion 05/2014 of the Article 29 Working Party
+    Criterion(
+        "Singling out",
+        "Can one person be isolated?",
+        ("singling_out", "exact_copies", "near_copies"),
+    ),
+    Criterion(
+        "Linkability",
+        "Can records about one person be joined?",
+        ("linkage", "sketch_linkage", "snapshots"),
+    ),
+    Criterion(
+        "Inference",
+        "Can something about a person be worked out?",
+        ("inference", "sketch_reconstruction", "frequency", "order", "known_pairs"),
+    ),
+    Criterion("Membership", "Can it be told that a person was in the data?", ("membership",)),
+    Criterion("Rules", "Can a hidden rule be found again?", ("rule_recovery",)),
+)
+
+
+def criterion_of(name: str) -> str:
+    """Return the question that an attack answers; empty for one that nobody has filed.
+
+    >>> criterion_of("inference:income"), criterion_of("5_known_pairs:age")
+    ('Inference', 'Inference')
+    """
+    kind = name.partition(":")[0]
+    kind = kind.partition("_")[2] if kind[:1].isdigit() else kind
+    return next((c.name for c in CRITERIA if kind.startswith(c.attacks)), "")
+
+
+class Preset(NamedTuple):
+    """A group size that is customary somewhere, and where."""
+
+    k: int
+    source: str
+
+
+PRESETS = (
+    Preset(5, "the rule of five: custom of many data custodians, no group below five (0.20)"),
+    Preset(
+        12,
+        "below the 0.09 that EMA's guidance on Policy 0070 and Health Canada's on clinical "
+        "data name",
+    ),
+    Preset(20, "0.05: the stricter precedent for health data that are made public"),
+)
+BOUND = (
+    "They bound one thing: the chance 1/k of picking a person's own record when only the group is "
+    "known. They are custom, not law, and say nothing of inference, membership or outliers."
+)
+FINDINGS = {
+    "grave": "grave",
+    "notable": "notable",
+    "undecided": "not decided",
+    "": "nothing notable",
 }
 
 
@@ -166,7 +383,7 @@ def attack_label(name: str) -> str:
 
 def control_words(name: str) -> str:
     """Say who or what the control of an attack is."""
-    return "rules that nobody hid" if name == "rule_recovery" else _STRANGERS
+    return "rules that nobody hid" if name.startswith("rule_") else _STRANGERS
 
 
 def number(value: Any, style: str = "plain") -> str:

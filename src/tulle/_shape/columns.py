@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,25 @@ Column = NumberColumn | CategoryColumn
 def cells_of(column: Column) -> Floats | Ints:
     """Return the array of a column, whatever its kind."""
     return column.values if isinstance(column, NumberColumn) else column.codes
+
+
+def missing_of(column: Column) -> Flags:
+    """Return where a column is missing."""
+    return np.isnan(column.values) if isinstance(column, NumberColumn) else column.codes < 0
+
+
+def with_cells(column: Column, name: str, rows: Flags) -> Column:
+    """Return a column under another name that is missing outside some rows."""
+    if isinstance(column, NumberColumn):
+        return replace(column, name=name, values=np.where(rows, column.values, np.nan))
+    return replace(column, name=name, codes=np.where(rows, column.codes, -1))
+
+
+def take_rows(column: Column, rows: Ints) -> Column:
+    """Return some rows of a column."""
+    if isinstance(column, NumberColumn):
+        return replace(column, values=column.values[rows])
+    return replace(column, codes=column.codes[rows])
 
 
 def looks_coded(values: Floats, k: int) -> bool:

@@ -16,7 +16,7 @@ from tulle._attacks.records import Records, chosen
 from tulle._metrics.covariance import agreement, association, spread_behind
 from tulle._metrics.loss import interval_width
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle._metrics.models import propensity, train_on_release
+from tulle._metrics.models import train_on_release
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
 from tulle.errors import DataError, ParameterError
@@ -33,6 +33,7 @@ class Associations(NamedTuple):
     original: Floats
     release: Floats
     behind: NDArray[np.int64]  # on how many originals the spread of each column rests
+    numbers: tuple[str, ...] = ()  # the names of those that are numbers
 
     @property
     def behind_each(self) -> dict[str, int]:
@@ -53,6 +54,7 @@ def associations(tables: Aligned) -> Associations:
         association(*matrices[0]),
         association(*matrices[1]),
         spread_behind(*matrices[0]),
+        numbers,
     )
 
 
@@ -110,6 +112,24 @@ def _marginal(tables: Aligned, name: str) -> dict[str, Any]:
     }
 
 
+def worst_column(distances: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Return which column moved most."""
+    column = max(distances, key=lambda name: distances[name]["distance"])
+    return {"marginal_distance_max": f"column '{column}'"}
+
+
+def worst_places(distances: dict[str, dict[str, Any]], found: Associations) -> dict[str, str]:
+    """Return which column moved most, and which two columns lost most of their association."""
+    places = worst_column(distances)
+    gaps = np.triu(np.abs(found.original - found.release), 1)
+    if np.nanmax(gaps, initial=0.0) > 0:
+        first, second = np.unravel_index(np.nanargmax(gaps), gaps.shape)
+        places["correlation_difference_max"] = (
+            f"columns '{found.names[first]}' and '{found.names[second]}'"
+        )
+    return places
+
+
 def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[str, float]:
     """Compute how far people are from the nearest released record."""
     people = tables.original.take(chosen(len(tables.original), attempts, rng))
@@ -160,7 +180,7 @@ def mining(
         )
         wanted = kept.only([target])
         targets.append(wanted.numbers[:, 0] if wanted.numbers.shape[1] else wanted.codes[:, 0])
-    classes = _is_class(tables, target)
+    classes = is_target_class(tables, target)
     _check_estimator(estimator, target, classes)
     training, test, released = zip(columns, _numbered(targets) if classes else targets)
     scores = train_on_release(
@@ -179,7 +199,7 @@ def mining(
     return {n: v for n, v in found.items() if math.isfinite(v)}, len(test[1])
 
 
-def _is_class(tables: Aligned, target: str) -> bool:
+def is_target_class(tables: Aligned, target: str) -> bool:
     """Return whether a target names classes; points in time (numbers in frames) do not."""
     numbers = target in tables.original.number_names
     return not numbers or (
@@ -222,13 +242,6 @@ def _target_known(records: Records, target: str) -> NDArray[np.int64]:
     wanted = records.only([target])
     gone = wanted.codes.any(axis=1) if wanted.numbers.shape[1] else wanted.codes[:, 0] == 0
     return np.flatnonzero(~gone)
-
-
-def distinguishability(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
-    """Measure whether a classifier tells released records from original ones."""
-    original, release = (ranked(r, tables.original) for r in (tables.original, tables.release))
-    found = propensity(original, release, rng)
-    return {"propensity_auc": found.auc, "propensity_pmse": found.pmse}
 
 
 def ranked(records: Records, original: Records) -> Floats:

@@ -27,6 +27,7 @@ from tulle._types import Floats
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
+from tulle.table._numbers import decimals_of
 from tulle.table._states import writing_of
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
@@ -46,6 +47,7 @@ class Aligned:
     original: Records
     release: Records
     control: Records | None
+    earlier: Records | None  # another release of much the same people
     frames: tuple[pl.DataFrame, ...]  # of original, release and, if there is one, control
     view: MatrixView
     kinds: Mapping[str, Kind]  # in the order of the original's columns
@@ -59,41 +61,61 @@ class Aligned:
 
     @property
     def present(self) -> tuple[Records, ...]:
-        """Return the two or three tables."""
-        both = (self.original, self.release)
-        return both if self.control is None else (*both, self.control)
+        """Return the tables that were given."""
+        tables = (self.original, self.release, self.control, self.earlier)
+        return tuple(table for table in tables if table is not None)
+
+    def numbers(self, place: int) -> Floats:
+        """Return the columns of numbers of a frame in their own units, NaN where missing."""
+        names = self.original.number_names
+        if not names:
+            return np.empty((self.frames[place].height, 0))
+        return self.frames[place].select(names).fill_null(np.nan).to_numpy()
+
+    def last_decimals(self) -> Floats:
+        """Return the last decimal of each column of numbers, 0 where they are floats as they come.
+
+        Whole numbers are written to 1, and points in time to the microsecond or coarser.
+        """
+        found = (decimals_of(_present(column), pl.Float64) for column in self.numbers(0).T)
+        return np.array([0.0 if places is None else 10.0**-places for places in found])
 
     def of_role(self, *roles: Role) -> list[str]:
         """Return the columns with one of some roles."""
         return [name for name in self.columns if self.roles.get(name) in roles]
 
 
-def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
+def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any = None) -> Aligned:
     """Open the tables, check that they can be compared, and encode them."""
     entries = _entries(policy)
     roles = {n: _role(entry) for n, entry in entries.items() if not isinstance(entry, Kind)}
-    tables = {"original": _opened("original", original), "release": _opened("release", release)}
-    if control is not None:
-        tables["control"] = _opened("control", control)
+    tables = {"original": opened("original", original), "release": opened("release", release)}
+    others = {"control": control, "earlier release": earlier}
+    tables |= {which: opened(which, table) for which, table in others.items() if table is not None}
     names = _shared_columns(tables, roles)
     tables = _read_values(tables, entries, names)
     kinds = {name: _agreed_kind(name, tables, entries.get(name)) for name in names}
     frames = _frames(list(tables.values()), kinds)
     columns = [_coded(name, [frame[name] for frame in frames]) for name in names]
-    records = [_records(columns, place) for place in range(len(frames))]
+    records = {which: _records(columns, place) for place, which in enumerate(tables)}
     if control is not None:
-        _refuse_members(records[0], records[2])
+        _refuse_members(records["original"], records["control"])
     return Aligned(
-        records[0],
-        records[1],
-        records[2] if control is not None else None,
-        frames,
+        records["original"],
+        records["release"],
+        records.get("control"),
+        records.get("earlier release"),
+        frames[:3] if control is not None else frames[:2],
         MatrixView(frames[0]),
         kinds,
         {name: role for name, role in roles.items() if name in kinds},
         {column.name: column.unit for column in columns if column.unit is not None},
         {column.name: column.domain for column in columns if column.domain is not None},
     )
+
+
+def _present(column: Floats) -> Floats:
+    return column[np.isfinite(column)]
 
 
 # Opening: which columns are compared, and of which kind they are.
@@ -176,7 +198,7 @@ def _role(entry: Column | Role) -> Role:
     return entry.role if isinstance(entry, Column) else entry
 
 
-def _opened(which: str, table: Any) -> pl.DataFrame:
+def opened(which: str, table: Any) -> pl.DataFrame:
     frame, _ = enter(table)
     if frame.height == 0:
         raise DataError(f"the {which} has 0 rows: there is nothing to compare")
@@ -192,7 +214,8 @@ def _shared_columns(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role
                 f"The policy names column '{name}', which is not in the tables: {hint}"
             )
     naming = (Role.IDENTIFIER, Role.PERSON)
-    named = [name for name in tables["release"].columns if roles.get(name) in naming]
+    released = [name for which in tables if "release" in which for name in tables[which].columns]
+    named = [name for name in dict.fromkeys(released) if roles.get(name) in naming]
     if named:
         raise PrivacyError(
             f"the release holds {_listed(named)}, which the policy calls identifiers. Drop them "
@@ -249,16 +272,14 @@ def _refuse_members(original: Records, control: Records) -> None:
 
 
 def _frames(tables: Sequence[pl.DataFrame], kinds: Mapping[str, Kind]) -> tuple[pl.DataFrame, ...]:
-    columns = {
-        name: _alike(kind, [table[name] for table in tables]) for name, kind in kinds.items()
-    }
+    columns = {name: alike(kind, [table[name] for table in tables]) for name, kind in kinds.items()}
     return tuple(
         pl.DataFrame({name: series[place] for name, series in columns.items()})
         for place in range(len(tables))
     )
 
 
-def _alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
+def alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
     """Return a column of each table in one type: Float64, Boolean or String."""
     if kind is Kind.BOOLEAN:
         return [part.cast(pl.Boolean) for part in series]

@@ -11,7 +11,7 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -21,21 +21,40 @@ import numpy as np
 
 from tulle import _report as report
 from tulle._attacks.copies import exact_copies, near_copies
+from tulle._attacks.earlier import earlier_inference, earlier_membership, earlier_totals
+from tulle._attacks.homogeneity import homogeneity
 from tulle._attacks.inference import inference
 from tulle._attacks.linkage import linkage, linkage_one_to_one
 from tulle._attacks.membership import LEAST, membership
-from tulle._attacks.result import AttackResult
+from tulle._attacks.planes import affine_hull
+from tulle._attacks.records import Records
+from tulle._attacks.result import AttackFigures, AttackResult
 from tulle._attacks.singling_out import singling_out
+from tulle._attacks.sums import sums_on_grid
+from tulle._attacks.values import exact_values
 from tulle._checks import check_int
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, as_generator, spawn
-from tulle._report.model import Changes, Result, Verdict, completed
+from tulle._report.model import Changes, Result, Section, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
+from tulle.auditing._attackers import Attacker, attackers_of, knowledge
+from tulle.auditing._fitness import fitness
+from tulle.auditing._fitness_section import fitness_section
+from tulle.auditing._people import (
+    Register,
+    in_register,
+    linkability,
+    linkage_known,
+    section_of_people,
+    uniques,
+)
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
+from tulle.auditing._refits import FITS, worst_cases
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
+from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Role
 
 # The result of an audit: figures that can be read, shown, written and gated.
@@ -61,8 +80,8 @@ class Audit:
     >>> from tulle import audit
     >>> rng = np.random.default_rng(0)
     >>> report = audit(rng.normal(size=(200, 3)), rng.normal(size=(200, 3)), random_state=0)
-    >>> report.verdict["level"] in ("good", "caution", "bad")
-    True
+    >>> report.verdict["privacy"]["level"], report.verdict["use"]["level"]
+    ('good', 'good')
     >>> report.html().startswith("<!doctype html>")
     True
     """
@@ -81,7 +100,11 @@ class Audit:
 
     @property
     def verdict(self) -> Verdict:
-        """Return ``level`` (good, caution, bad), ``text`` and ``reasons``."""
+        """Return the judgements on ``privacy`` and ``use``.
+
+        Each has a ``level`` (good, caution, bad, undecided), a ``reason``, what to do ``next``,
+        and ``details``.
+        """
         return verdict(completed(self.result))
 
     def html(self, edition: str = "owner") -> str:
@@ -178,14 +201,19 @@ class Audit:
 
     def __repr__(self) -> str:
         found = self.verdict
-        return f"Audit({found['level']}: {found['text']})"
+        return f"Audit(privacy={found['privacy']['level']}, use={found['use']['level']})"
 
 
+_Attack = Callable[[np.random.Generator], AttackResult | None]
 _MOST, _FEWEST, _LARGE = 1000, 200, 40_000  # attempts, and the records from which they fall
 _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("marginal_distance", "marginal_distance_max"),
     *("correlation_difference", "correlation_difference_max"),
 )
+_Planned = tuple[str, Callable[[np.random.Generator], AttackResult | None]]
+_MOST_SHARED = 3  # columns that homogeneity looks at when no role says which are sensitive
+_OF_FEW = ("subgroup_distance_max", "nearer_excess_apart")  # about a small part of the people
+_MOST_SECRETS_QUICKLY = 6
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
@@ -205,7 +233,10 @@ def audit(
     *,
     target: str | None = None,
     sensitive: Sequence[str] | None = None,
+    known: Any = None,
     estimator: Any = None,
+    earlier: Any = None,
+    worst_case: Any = None,
     k: int = 10,
     attempts: int | None = None,
     title: str = "Audit of a release",
@@ -228,8 +259,17 @@ def audit(
         The column that a miner wants to predict; the policy's, unless given.
     sensitive
         The columns that are inferred; those of the policy, unless given.
+    known
+        A table that an intruder may hold, such as a public register: its people are looked up in
+        the release by the columns that it shares with the original.
     estimator
         Any scikit-learn estimator to train on release and original; gradient boosting by default.
+    earlier
+        Another release of much the same people, made before: what both tell together.
+    worst_case
+        The condenser that made the release, or a function from a table and a seed to a release:
+        40 releases (or ``attempts``, if fewer) of up to 400 records are made with an outlier, with
+        an ordinary person, and with neither of them. Slow, and not a bound.
     k
         The least number of records behind an aggregate in pictures and in the public edition.
     attempts
@@ -245,7 +285,7 @@ def audit(
     >>> rng = np.random.default_rng(0)
     >>> people = rng.normal(size=(300, 3))
     >>> leak = audit(people[:200], people[:200], control=people[200:], random_state=0)
-    >>> leak.verdict["level"], leak.to_dict()["attacks"]["linkage"]["rate"]
+    >>> leak.verdict["privacy"]["level"], leak.to_dict()["attacks"]["linkage"]["rate"]
     ('bad', 1.0)
 
     Returns
@@ -254,16 +294,30 @@ def audit(
         Measures, attacks, a verdict, and the report in several formats.
     """
     _check_parameters(k, attempts, estimator)
-    return audited(
-        align(original, release, control, policy),
-        random_state,
+    if isinstance(policy, str | os.PathLike):
+        policy = load_policy(policy)
+    tables = align(original, release, control, policy, earlier)
+    seed, generator = _seeded(random_state)
+    found = audited(
+        tables,
+        generator,
         target=target,
         sensitive=sensitive,
+        known=known,
         estimator=estimator,
         k=k,
         attempts=attempts,
         title=title,
-    )
+    ).extended(provenance={"audit seed": seed})
+    if isinstance(policy, Policy):
+        found = found.extended(context=dict(policy.context))
+    if worst_case is None:
+        return found
+    fits = FITS if attempts is None else min(FITS, attempts)
+    results = worst_cases(original, worst_case, policy, spawn(generator, 1)[0], fits=fits)
+    # about one person each: for nobody but the owner
+    told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
+    return found.extended(attacks=told)
 
 
 def audited(
@@ -272,41 +326,88 @@ def audited(
     *,
     target: str | None = None,
     sensitive: Sequence[str] | None = None,
+    known: Any = None,
     estimator: Any = None,
     k: int = 10,
     attempts: int | None = None,
     title: str = "Audit of a release",
+    quick: bool = False,
 ) -> Audit:
-    """Audit tables that are aligned already; the parameters are those of :func:`audit`."""
+    """Audit tables that are aligned already; the parameters are those of :func:`audit`.
+
+    ``quick`` is for a verdict without a report: fewer attacks and no pictures.
+    """
     tried = _attempts(tables) if attempts is None else attempts
     target = _target(tables, target)
-    hidden = _secrets(tables, sensitive, target)
+    hidden = _secrets(tables, sensitive, target, quick)
     seed, generator = _seeded(random_state)
 
-    attacks = _attacks(tables, hidden, tried, generator)
+    listed = None if known is None else in_register(tables, known)
+    attackers = attackers_of(tables, quick)
+    attacks = _attacks(tables, hidden, listed, tried, generator, attackers, quick)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
-    metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator)
+    metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator, quick)
+    use, people = spawn(generator, 2)
+    fit = fitness(tables, found, target, k, use, quick=quick)
+    metrics |= fit.metrics
+    at_risk: list[Section] = []
+    if not quick:
+        carriers = _carriers(attacks, hidden)
+        at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
+        metrics |= uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
+        behind |= dict.fromkeys(_OF_FEW, 0)
     return Audit(
         {
             "title": title,
             "summary": _summary(tables, k),
             "k": k,
             "records": min(map(len, tables.present)),
-            "metrics": metrics,
-            "behind": behind,
+            "compared": min(len(tables.original), len(tables.release)),
+            "metrics": metrics | _membership_figures(attacks),
+            "behind": behind | dict.fromkeys(_membership_figures(attacks), _tried_members(attacks)),
             "attacks": {result.name: result.to_dict() for result in attacks},
-            "sections": [
+            "sections": []
+            if quick
+            else [
+                fitness_section(tables, fit, found.behind_each, k),
+                *at_risk,
                 column_section(tables, distances, found.behind_each, k),
                 structure_section(tables, found, k),
                 extreme_section(distances),
             ],
             "limits": list(LIMITS),
+            "attackers": knowledge(attackers, tables),
+            "where": measures.worst_places(distances, found) | fit.where,
             "provenance": {
                 "audit seed": seed,
                 "attempts": f"at most {tried:,} people per attack; all records are searched",
+                **fit.facts,
                 **_left_out(tables, hidden, sensitive),
             },
+        }
+    )
+
+
+def unaudited(tables: Aligned, *, k: int, title: str) -> Audit:
+    """Return what can be said of a release that is not attacked: how much of its shape is left."""
+    distances = measures.marginals(tables)
+    moved = [row["distance"] for row in distances.values()]
+    compatibility = measures.covariance_compatibility(tables)
+    metrics = {
+        "covariance_compatibility": compatibility,
+        "marginal_distance": float(np.mean(moved)),
+        "marginal_distance_max": float(np.max(moved)),
+    }
+    return Audit(
+        {
+            "title": title,
+            "summary": _summary(tables, k),
+            "k": k,
+            "records": min(map(len, tables.present)),
+            "compared": min(len(tables.original), len(tables.release)),
+            "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
+            "where": measures.worst_column(distances),
         }
     )
 
@@ -322,10 +423,23 @@ def _check_parameters(k: int, attempts: int | None, estimator: Any) -> None:
         )
 
 
+def _carriers(attacks: Sequence[AttackResult], columns: Sequence[str]) -> list[str]:
+    """Return the columns that are inferred best, beyond strangers."""
+    found = {f"inference:{column}": column for column in columns}
+    known = sorted((r for r in attacks if r.name in found), key=lambda result: -result.risk)
+    return [found[result.name] for result in known if result.risk > 0]
+
+
 def _attacks(
-    tables: Aligned, columns: list[str], attempts: int, generator: np.random.Generator
+    tables: Aligned,
+    columns: list[str],
+    listed: Register | None,
+    attempts: int,
+    generator: np.random.Generator,
+    attackers: Sequence[Attacker],
+    quick: bool,
 ) -> list[AttackResult]:
-    work = list(_planned(tables, columns, attempts))
+    work = list(_planned(tables, columns, listed, attempts, attackers, quick))
     found = []
     with bar("attacks", len(work)) as advance:
         for (name, attack), rng in zip(work, spawn(generator, len(work))):
@@ -337,22 +451,121 @@ def _attacks(
 
 
 def _planned(
-    tables: Aligned, columns: list[str], attempts: int
-) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
+    tables: Aligned,
+    columns: list[str],
+    listed: Register | None,
+    attempts: int,
+    attackers: Sequence[Attacker],
+    quick: bool,
+) -> Iterator[_Planned]:
     """Yield each attack by name, waiting for its generator."""
     original, release, control = tables.original, tables.release, tables.control
-    known = tables.of_role(Role.QUASI) or None
     tried: dict[str, Any] = {"control": control, "attempts": attempts}
+    register, *others = attackers
+    knowing: dict[str, Any] = {"known": register.known, "who": register.who}
     yield "exact copies", partial(exact_copies, original, release, control=control)
-    yield "near copies", partial(near_copies, original, release, **tried)
-    yield "linkage", partial(linkage, original, release, known=known, **tried)
-    yield "one to one", partial(linkage_one_to_one, original, release, known=known, **tried)
+    if not quick:  # linkage finds the same people
+        yield "near copies", partial(near_copies, original, release, **tried)
+    yield "linkage", partial(linkage, original, release, **knowing, **tried)
+    if not quick:
+        yield "one to one", partial(linkage_one_to_one, original, release, **knowing, **tried)
+        yield "linkability", partial(linkability, original, release, **tried)
+    if listed is not None:
+        yield "looked up", partial(linkage_known, original, release, register=listed, **tried)
     yield "singling out", partial(singling_out, original, release, **tried)
     for column in columns:
-        beside = _known_beside(column, known)
-        yield column, partial(inference, original, release, column, known=beside, **tried)
+        yield column, _reading(tables, column, register, tried)
+    for attacker in others:
+        if not quick:
+            link = partial(linkage, original, release, known=attacker.known, who=attacker.who)
+            yield f"linkage, {attacker.name}", _as(attacker, partial(link, **tried))
+        for column in columns[:_MOST_SECRETS_QUICKLY]:
+            yield (
+                f"{column}, {attacker.name}",
+                _as(attacker, _reading(tables, column, attacker, tried)),
+            )
     if control is not None and len(control) >= LEAST:
         yield "membership", partial(membership, original, release, control, attempts=attempts)
+    yield from _planned_on_numbers(tables, tried, quick)
+    for column in _shared_secrets(tables, columns) if not quick else ():
+        beside = _known_beside(column, register.known)
+        yield column, partial(homogeneity, original, release, column, known=beside, **tried)
+    if tables.earlier is not None:
+        yield from _planned_on_both(tables, tables.earlier, columns, tried)
+
+
+def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> Iterator[_Planned]:
+    """Yield the attacks that look at the digits of numbers, and at the planes of released rows."""
+    numbers = [tables.numbers(place) for place in range(len(tables.frames))]
+    decimals = tables.last_decimals()
+    outside = numbers[2] if len(numbers) > 2 else None
+    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside)
+    yield "exact values", partial(values, attempts=tried["attempts"])
+    if quick:
+        return
+    yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, decimals)
+    yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
+
+
+def _planned_on_both(
+    tables: Aligned, earlier: Records, columns: list[str], tried: dict[str, Any]
+) -> Iterator[_Planned]:
+    """Yield the attacks with two releases."""
+    original, release, control = tables.original, tables.release, tables.control
+    known = tables.of_role(Role.QUASI) or None
+    yield "two releases: totals", partial(earlier_totals, original, release, earlier)
+    if control is not None and len(control) >= LEAST:
+        both = partial(earlier_membership, original, release, earlier, control)
+        yield "two releases: membership", partial(both, attempts=tried["attempts"])
+    for column in _shared_secrets(tables, columns):
+        beside: dict[str, Any] = {"known": _known_beside(column, known), **tried}
+        read = partial(earlier_inference, original, release, earlier, column, **beside)
+        yield f"two releases: {column}", read
+        sure = partial(homogeneity, original, release, column, earlier=earlier, **beside)
+        yield f"two releases: {column}", sure
+
+
+def _shared_secrets(tables: Aligned, columns: list[str]) -> list[str]:
+    """Return the columns that people alike may share: sensitive ones, or a few categories."""
+    if tables.of_role(Role.SENSITIVE, Role.TARGET):
+        return columns
+    words = [name for name in columns if name not in tables.original.number_names]
+    return (words or columns)[:_MOST_SHARED]
+
+
+def _membership_figures(attacks: Sequence[AttackResult]) -> dict[str, float]:
+    """Return the measures that the attack on membership leaves beside its rate."""
+    return {
+        name: value
+        for result in attacks
+        for name, value in result.details.items()
+        if name.startswith("membership_")
+    }
+
+
+def _tried_members(attacks: Sequence[AttackResult]) -> int:
+    return next((result.attempts for result in attacks if result.name == "membership"), 0)
+
+
+def _reading(tables: Aligned, column: str, attacker: Attacker, tried: dict[str, Any]) -> _Attack:
+    """Return the inference of a column by somebody."""
+    known = _known_beside(column, attacker.known)
+    return partial(
+        inference, tables.original, tables.release, column, known=known, who=attacker.who, **tried
+    )
+
+
+def _as(attacker: Attacker, attack: _Attack) -> _Attack:
+    """Return an attack whose result bears the name of the attacker."""
+
+    def named(rng: np.random.Generator) -> AttackResult | None:
+        found = attack(rng)
+        if found is None:
+            return None
+        suffix = f" ({attacker.name})" if ":" in found.name else f":{attacker.name}"
+        return replace(found, name=found.name + suffix)
+
+    return named
 
 
 def _known_beside(column: str, known: list[str] | None) -> list[str] | None:
@@ -369,17 +582,17 @@ def _metrics(
     estimator: Any,
     attempts: int,
     generator: np.random.Generator,
+    quick: bool,
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Return the measures, and how many records are behind those that do not use all of them."""
-    near, model, tell = spawn(generator, 3)
+    near, model = spawn(generator, 2)
     moved = [row["distance"] for row in distances.values()]
-    nearness = measures.nearness(tables, near, attempts)
+    nearness = {} if quick else measures.nearness(tables, near, attempts)
     found = {
         **measures.structure(tables, associations),
         "marginal_distance": float(np.mean(moved)),
         "marginal_distance_max": float(np.max(moved)),
         **nearness,
-        **measures.distinguishability(tables, tell),
     }
     behind = {
         **dict.fromkeys(nearness, min(attempts, *map(len, tables.present))),
@@ -403,7 +616,9 @@ def _target(tables: Aligned, target: str | None) -> str | None:
     return target
 
 
-def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | None) -> list[str]:
+def _secrets(
+    tables: Aligned, sensitive: Sequence[str] | None, target: str | None, quick: bool
+) -> list[str]:
     """Return the columns to infer; a single column has nothing to be inferred from."""
     if isinstance(sensitive, str):
         raise ParameterError(
@@ -417,18 +632,19 @@ def _secrets(tables: Aligned, sensitive: Sequence[str] | None, target: str | Non
         return list(dict.fromkeys(sensitive))
     named = tables.of_role(Role.SENSITIVE, Role.TARGET)
     aim = [] if target is None else [target]
-    if named:
+    if named and not quick:
         return list(dict.fromkeys([*named, *aim]))
-    shown = set(list(dict.fromkeys([*aim, *tables.columns]))[:_MOST_SECRETS])
+    most = _MOST_SECRETS_QUICKLY if quick else _MOST_SECRETS
+    shown = set(list(dict.fromkeys([*aim, *(named or tables.columns)]))[:most])
     return [name for name in tables.columns if name in shown]
 
 
 def _left_out(
     tables: Aligned, hidden: Sequence[str], sensitive: Sequence[str] | None
 ) -> dict[str, str]:
-    """Note the columns that are not inferred because there are so many."""
-    total = len(tables.columns)
-    if sensitive is not None or len(hidden) < _MOST_SECRETS or total == len(hidden):
+    """Say that only some columns are inferred because there are so many."""
+    total = len(tables.of_role(Role.SENSITIVE, Role.TARGET)) or len(tables.columns)
+    if sensitive is not None or len(hidden) >= total or total < 2:
         return {}
     return {"columns inferred": f"{len(hidden)} of {total}: list the sensitive ones to choose"}
 

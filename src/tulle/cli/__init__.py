@@ -23,7 +23,10 @@ from tulle.cli import _output as output
 from tulle.cli import commands
 from tulle.errors import PrivacyWarning, TulleError
 
-ORDER = ["demo", "inspect", "condense", "tune", "stream", "mine", "hide", "sketch", "sites"]
+ORDER = [
+    *("demo", "inspect", "split", "explore", "condense", "tune", "stream"),
+    *("mine", "hide", "sketch", "sites"),
+]
 
 
 class _Commands(click.RichGroup):

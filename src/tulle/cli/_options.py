@@ -57,13 +57,35 @@ seed_of_attacks = click.option(
     default=None,
     help="Repeat the attacks exactly. Default: the operating system's randomness.",
 )
+sign_key = click.option(
+    "--sign-key",
+    type=FILE,
+    envvar="TULLE_SIGN_KEY",
+    metavar="FILE",
+    help="Sign the manifest with this private key (tulle keygen). Default: TULLE_SIGN_KEY, if set.",
+)
 force = click.option("--force", is_flag=True, help="Replace existing output.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 
 
+accept_risk = click.option(
+    "--accept-risk",
+    metavar="REASON",
+    help="Write the release although the verdict on privacy is bad; REASON goes into the manifest.",
+)
+
+
+audit = click.option(
+    "--audit/--no-audit",
+    default=None,
+    help="Attack the release before it is written: without, the verdict is undecided.  [audit]",
+)
+
+
 def releasing(command: Command) -> Command:
     """Add the options of every command that writes a release."""
-    for option in (as_json, force, seed, report, policy, output, source):
+    given = (as_json, force, sign_key, seed, accept_risk, report, policy, output, source)
+    for option in given:
         command = option(command)
     return command
 
@@ -78,3 +100,11 @@ class Share(click.ParamType):
             return check_share("tulle", "share", value)
         except ParameterError as error:
             self.fail(str(error.named("it")), param, ctx)
+
+
+holdout = click.option(
+    "--holdout",
+    type=Share(),
+    metavar="SHARE",
+    help="Keep a share of the people (10%) out of the release, as the control of the audit.",
+)

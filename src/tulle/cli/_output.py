@@ -19,18 +19,32 @@ from tulle.errors import TulleError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tulle._report.model import Verdict
+
 _WORD = 18  # single words up to this length are kept whole
 # controls, separators of lines, and what turns the direction of writing; spaces stay
 _STEERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
 
 
 @contextmanager
-def working() -> Iterator[None]:
-    """Show progress inside the block, if standard error is a terminal."""
+def working(as_json: bool = False) -> Iterator[None]:
+    """Show progress inside the block, if standard error is a terminal.
+
+    Where a release is refused, the verdict is shown before the error ends the command.
+    """
+    from tulle._commands._decision import Refused
     from tulle._progress import shown
 
-    with shown():
-        yield
+    try:
+        with shown():
+            yield
+    except Refused as refused:
+        if as_json:
+            click.echo(json.dumps(plain({"written": False, "verdict": refused.verdict})))
+        else:
+            for line in verdict_lines(refused.verdict):
+                click.echo(printable(line))
+        raise
 
 
 def show(
@@ -39,15 +53,18 @@ def show(
     title: str,
     as_json: bool = False,
     tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    verdict: Verdict | None = None,
     notes: Sequence[str] = (),
 ) -> None:
-    """Print a summary (name -> value), then tables of rows, then where to look next.
+    """Print a summary (name -> value), then tables of rows, the verdict, and where to look next.
 
     With ``as_json`` the same goes out as one JSON object, the tables under their titles.
     """
     with _read_by_somebody():
         if as_json:
-            click.echo(json.dumps(plain({**summary, **(tables or {})}), default=str))
+            judged = {} if verdict is None else {"verdict": verdict}
+            everything = {**summary, **(tables or {}), **judged}
+            click.echo(json.dumps(plain(everything), default=str))
             return
         from rich.console import Console
 
@@ -58,9 +75,19 @@ def show(
             if rows:
                 for part in _table(name, rows, console):
                     console.print(part)
+        for line in [] if verdict is None else verdict_lines(verdict):
+            console.print(printable(line), highlight=False, soft_wrap=True)
         for note in notes:
             if note not in _warned():
                 console.print(printable(note), highlight=False, soft_wrap=True)
+
+
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """Return the two sentences of a verdict, each with its next step."""
+    return [
+        f"{about:8}{judged['level']}: {judged['reason']} Next: {judged['next']}"
+        for about, judged in (("privacy", verdict["privacy"]), ("use", verdict["use"]))
+    ]
 
 
 def warn(text: str) -> None:

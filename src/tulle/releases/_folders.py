@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import json
 import os
 import secrets
 import shutil
@@ -30,9 +29,11 @@ from tulle._files import (
     sync_folder,
 )
 from tulle._files import digest_of as digest_of_file
+from tulle._json import read_json
 from tulle.errors import DataError, PrivacyError
+from tulle.keys import SigningKey
 from tulle.releases import _file_pairs as file_pairs
-from tulle.releases._file_pairs import manifest_path
+from tulle.releases._file_pairs import content, manifest_path
 from tulle.releases.manifest import Manifest
 
 Place = str | os.PathLike[str]
@@ -45,7 +46,7 @@ def is_folder(path: Place) -> bool:
     if Path(path).is_dir():
         return True
     with suppress(OSError, ValueError, KeyError, TypeError, DataError):
-        return "parts" in json.loads(manifest_path(path).read_bytes())["output"]
+        return "parts" in read_json(content(manifest_path(path)))["output"]
     return False
 
 
@@ -74,13 +75,14 @@ def write_parts(
     put: Callable[[Path], tuple[Manifest, Parts]],
     *,
     sources: tuple[Place, ...] = (),
+    sign_key: SigningKey | None = None,
     force: bool = False,
 ) -> Manifest:
     """Write a folder of parts and its manifest, or nothing.
 
     ``put`` writes parts into a hidden folder and returns the manifest, with every guarantee
     verified, and the parts by name. Files that it does not name are those of attempts that failed:
-    they are removed.
+    they are removed. With ``sign_key`` the manifest is signed.
     """
     target, beside = Path(path), manifest_path(path)
     check_target(target, sources=sources, force=force)
@@ -93,6 +95,7 @@ def write_parts(
         if not manifest.holds:
             raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")
         complete = _completed(staged, target, manifest, parts)
+        complete = complete if sign_key is None else complete.signed(sign_key)
         os.chmod(staged, mode)
         with alone_in(target.parent):
             with atomic_write(_next(beside), force=True) as file:
@@ -130,7 +133,7 @@ def settle(path: Place) -> None:
                 os.rename(old[0], target)
             if staged.exists() and target.is_dir():
                 with suppress(OSError, ValueError, KeyError, TypeError, DataError):
-                    if json.loads(staged.read_bytes())["output"]["sha256"] == digest_of(target):
+                    if read_json(content(staged))["output"]["sha256"] == digest_of(target):
                         os.replace(staged, beside)
             if target.is_dir() or not target.exists():
                 staged.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,21 @@ def term_points(key: SecretKey, terms: Iterable[str]) -> Points:
     digests = [
         hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=secret).digest()
         for term in terms
+    ]
+    return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
+
+
+def number_points(key: SecretKey, numbers: npt.NDArray[Any]) -> Points:
+    """Return the points of numbered columns; without the key nobody knows them.
+
+    The sign of a column is the low bit of a cubic of its point. If the points were the numbers
+    themselves, signs that an attacker learns could be continued to columns never seen.
+    """
+    secret = key.derive("sketch/numbers", 32)
+    words = np.ascontiguousarray(numbers, dtype="<u8").tobytes()
+    digests = [
+        hashlib.blake2b(words[at : at + 8], digest_size=8, key=secret).digest()
+        for at in range(0, len(words), 8)
     ]
     return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
 

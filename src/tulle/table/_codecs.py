@@ -11,12 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from tulle._json import series_from_text, series_to_text
+from tulle._json import dtype_from_json, dtype_to_json, series_from_json, series_to_json
 from tulle._moments import GroupMoments
 from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._drawing import Grouped
+from tulle.table._rare import Tails
 from tulle.table._states import Writing
 from tulle.table.schema import Kind
 
@@ -140,7 +141,7 @@ def refuse_other_type(name: str, dtypes: Sequence[Any]) -> None:
 
 
 # A code as JSON, for states that outlive a process. Numbers are written so that they read back
-# bit by bit; types and domains as Arrow IPC. No row is in it, but the range and the domain of a
+# bit by bit; types and domains as JSON. No row is in it, but the range and the domain of a
 # column are: it is for the owner of the data.
 
 
@@ -152,6 +153,9 @@ def fields_to_json(codec: Any) -> dict[str, Any]:
 def fields_from_json(entries: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that :func:`fields_to_json` wrote."""
     return {name: _from_json(value) for name, value in entries.items()}
+
+
+_PARTS: dict[str, type[Any]] = {"Writing": Writing, "Tails": Tails}
 
 
 def _to_json(value: Any) -> Any:
@@ -166,13 +170,13 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": value.dtype.str}
     if is_dataclass(value) and not isinstance(value, type):
-        return {"writing": fields_to_json(value)}
+        return {"part": type(value).__name__, "fields": fields_to_json(value)}
     if isinstance(value, pl.Series):
-        return {"series": series_to_text(value)}
+        return {"series": series_to_json(value)}
     if isinstance(value, pl.DataType) or (
         isinstance(value, type) and issubclass(value, pl.DataType)
     ):
-        return {"type": series_to_text(pl.Series("type", [], dtype=value))}
+        return {"type": dtype_to_json(pl.Series("type", [], dtype=value).dtype)}
     return value
 
 
@@ -185,10 +189,13 @@ def _from_json(value: Any) -> Any:
         return dict(value["mapping"])
     if "tuple" in value:
         return tuple(value["tuple"])
-    if "writing" in value:
-        return Writing(**fields_from_json(value["writing"]))
+    if "part" in value:
+        return _PARTS[value["part"]](**fields_from_json(value["fields"]))
     if "array" in value:
-        return np.array(value["array"], dtype=value["dtype"])
+        dtype = np.dtype(value["dtype"])
+        if dtype.kind not in "biuf":
+            raise ValueError
+        return np.array(value["array"], dtype=dtype)
     if "series" in value:
-        return series_from_text(value["series"])
-    return series_from_text(value["type"]).dtype
+        return series_from_json(value["series"])
+    return dtype_from_json(value["type"])

@@ -26,7 +26,7 @@ from tulle.table._categories import BooleanCodec, CategoryCodec
 from tulle.table._codecs import Affine, Codec, Problem, side_by_side
 from tulle.table._drawing import Grouped
 from tulle.table._frames import frame_of
-from tulle.table._numbers import NumberCodec
+from tulle.table._numbers import NumberCodec, decimals_of
 from tulle.table._ordered import OrderedCodec
 from tulle.table._rare import Crowd
 from tulle.table.schema import Column, ColumnsLike, Kind, Schema, kind_of, natural_column
@@ -131,11 +131,6 @@ class TableEncoder:
         self._store(frame.columns, codecs, schema)
         return self
 
-    @property
-    def codecs(self) -> dict[str, Codec]:
-        """The code of each column that is encoded, by name."""
-        return {codec.name: codec for codec in self._codecs}
-
     def with_column(self, series: pl.Series) -> tuple[TableEncoder, Floats]:
         """Return an encoder that knows one more column, and the dimensions of that column."""
         wider = copy.copy(self)
@@ -146,6 +141,11 @@ class TableEncoder:
         block = np.empty((len(series), codec.width))
         codec.encode(series, block)
         return wider, block
+
+    @property
+    def codecs(self) -> dict[str, Codec]:
+        """The code of each column that is encoded, by name."""
+        return {codec.name: codec for codec in self._codecs}
 
     def problems(self, frame: pl.DataFrame) -> list[Problem]:
         """Return the rows that :meth:`encode` refuses, and why, column by column."""
@@ -259,12 +259,26 @@ class TableEncoder:
         for codec, place in self._numbers():
             codec.confine(matrix[:, place])
 
+    def reach(self, means: Floats) -> None:
+        """Let the ranges of numbers reach the means of groups, (g, d), in natural units."""
+        for codec, place in self._numbers():
+            codec.reach(means[:, place])
+
     def rescale(self, variances: Floats) -> TableEncoder:
         """Take the scales from the variances of the dimensions, (d,), in natural units."""
         for codec, place in zip(self._codecs, self.slices_.values()):
             codec.rescale(variances[place])
         self._collect()
         return self
+
+    def grid(self, matrix: Floats) -> dict[str, float]:
+        """Return the last decimal of each dimension that has one, from encoded records."""
+        found = {
+            codec.name: decimals_of(matrix[:, place.start], pl.Float64)
+            for codec, place in self._numbers()
+            if codec.kind is Kind.DECIMAL
+        }
+        return {name: 10.0**-places for name, places in found.items() if places is not None}
 
     def _numbers(self) -> Iterator[tuple[NumberCodec, slice]]:
         for codec, place in zip(self._codecs, self.slices_.values()):

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._shape.columns import NumberColumn, looks_coded
+from tulle._shape.quantiles import count_exceptions, draw_threshold
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -34,7 +35,7 @@ from tulle.table._drawing import (
     round_keeping_means,
 )
 from tulle.table._frames import filled, is_missing, with_nulls
-from tulle.table._rare import Crowd, safe_bounds
+from tulle.table._rare import Crowd, Tails, safe_bounds
 from tulle.table._states import FIRST, NAN, NULL, PRESENT, UNREAD, States, Writing, writing_of
 from tulle.table.schema import Column, Kind
 
@@ -95,6 +96,21 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
     return None
 
 
+def common_decimals(values: Floats, people: Floats, few: float, dtype: Any) -> int | None:
+    """Return the decimals that suffice for all values but those of fewer than ``few`` people.
+
+    None for floats as they come. If it took all values, the one person with a finer number would
+    show in every row of a release.
+    """
+    single = dtype == pl.Float32
+    for decimals in range(6 if single else 13):
+        rounded = np.round(values, decimals)
+        same = (rounded.astype(np.float32) == values) if single else (rounded == values)
+        if people[~same].sum() < few:
+            return decimals_of(values[same], dtype)
+    return decimals_of(values, dtype)
+
+
 def only_two(present: Floats) -> tuple[float, float] | None:
     """Return the smallest and the largest value, if these two are all that there are."""
     low, high = float(present.min(initial=np.inf)), float(present.max(initial=-np.inf))
@@ -108,6 +124,7 @@ def present_of(block: Floats) -> Floats:
     return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
 
 
+_ROUNDING = 1e-9
 _MISSING = (NULL, NAN, UNREAD)
 _STATE = -1e300  # times a state: where it lies among the numbers, beyond all of them
 
@@ -142,8 +159,8 @@ class NumberCodec:
     too_few: tuple[int, int] = (0, 0)  # states of too few people, and the records in them
     keep_rare: bool = False
     least: int = 1  # people that a bound rests on
-    # of later records below and above the range: how many there are, and their sum
-    beyond: tuple[int, float, int, float] = (0, 0.0, 0, 0.0)
+    tails: Tails | None = None  # later records beyond the range
+    steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
 
     @classmethod
     def fit(
@@ -264,8 +281,12 @@ class NumberCodec:
         refuse(problems)
         present = states == PRESENT
         decimals: int | None = 0
+        few = count_exceptions(draw_threshold(k, rng), float(weights.sum()))
+        if self.kind is Kind.DATETIME:
+            self.steps = self._common_steps(values[present], weights[present], few)
+            values = (values - self.steps[1]) / self.steps[0]
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
-            found = decimals_of(values[present], self.dtype)
+            found = common_decimals(values[present], weights[present], few, series.dtype)
             decimals = self.decimals if found is None else found
         coded = self.kind is Kind.INTEGER and looks_coded(values[present], k)
         # null is NaN; where there is no null, NaN of floats is
@@ -288,6 +309,7 @@ class NumberCodec:
         special = values <= _STATE
         states = np.where(special, np.rint(values / _STATE), PRESENT).astype(np.int8)
         states[np.isnan(values)] = self._absent
+        values = values * self.steps[0] + self.steps[1]
         low, high = self.public or (-np.inf, np.inf)
         return self._typed(np.clip(np.where(states == PRESENT, values, 0.0), low, high), states)
 
@@ -303,6 +325,7 @@ class NumberCodec:
         self.pair = only_two(present) if self.public is None else None
         if self.public is None and len(present):
             self.low, self.high = float(present.min()), float(present.max())
+            self.tails = None
             if self.least > 1:
                 crowd = Crowd(self.least, np.ones(len(present)))
                 self._fit_bounds(present, crowd, np.ones(len(present), dtype=bool))
@@ -310,7 +333,7 @@ class NumberCodec:
     def widen(self, block: Floats) -> None:
         """Let the range grow by the values of more records.
 
-        It grows as soon as ``least`` of them lie beyond it, as far as their mean.
+        It grows to where at least ``least`` of them lie beyond it.
         """
         present = present_of(block)
         if self.public is None and len(present):
@@ -319,21 +342,23 @@ class NumberCodec:
                 self.low = min(known[0], float(present.min()))
                 self.high = max(known[1], float(present.max()))
             else:
-                self._widen_by_means(present)
+                beyond = self.tails or Tails.of(self.low, self.high)
+                self.tails = beyond.with_values(present)
+                self.low, self.high = self.tails.bounds(self.least)
         if self.pair is not None and not np.isin(present, self.pair).all():
             self.pair = None
         self.observed += len(present)
 
-    def _widen_by_means(self, present: Floats) -> None:
-        below, above = present[present < self.low], present[present > self.high]
-        fewer, low, more, high = self.beyond
-        fewer, low = fewer + len(below), low + float(below.sum())
-        more, high = more + len(above), high + float(above.sum())
-        if fewer >= self.least:
-            self.low, fewer, low = min(self.low, low / fewer), 0, 0.0
-        if more >= self.least:
-            self.high, more, high = max(self.high, high / more), 0, 0.0
-        self.beyond = fewer, low, more, high
+    def reach(self, means: Floats) -> None:
+        """Let the range reach the means of whole groups, which rest on enough people."""
+        whole = means[means[:, 1:].sum(axis=1) < _ROUNDING, 0]
+        if self.public is not None or self.pair is not None or not len(whole):
+            return
+        places = self.decimals if self.kind is Kind.DECIMAL else 0
+        unit = 1.0 if places is None else 10.0**places
+        down, up = (np.positive, np.positive) if places is None else (np.floor, np.ceil)
+        self.low = min(self.low, float(down(whole.min() * unit)) / unit)
+        self.high = max(self.high, float(up(whole.max() * unit)) / unit)
 
     # -- from values to numbers ----------------------------------------------------------------
 
@@ -432,6 +457,21 @@ class NumberCodec:
         rest = ticks % self.tick - self.origin % self.tick
         return np.asarray(whole, dtype=np.float64) + rest / self.tick
 
+    def _common_steps(self, ticks: Floats, people: Floats, few: float) -> tuple[int, int]:
+        """Return the coarsest steps, and where they begin, that suffice for all but a few people.
+
+        If it took all, the one person with a time of the day would show in every row of a release.
+        """
+        for size in tick_sizes(self.dtype):
+            apart = size // self.tick
+            if apart <= 1:
+                break
+            places, where = np.unique(ticks % apart, return_inverse=True)
+            held = np.bincount(where, weights=people, minlength=1)
+            if len(places) and people.sum() - held.max() < few:
+                return apart, int(places[held.argmax()])
+        return 1, 0
+
     # -- learning ------------------------------------------------------------------------------
 
     def _fit_scales(self, present: Floats, states: States) -> None:
@@ -524,14 +564,17 @@ class NumberCodec:
         refuse_other_type(self.name, [codec.dtype for codec in observed])
         special = [() if codec.writing is None else codec.writing.special for codec in observed]
         if any(values != special[0] for values in special):
-            raise DataError(f"column '{self.name}' has other special values in the two tables")
+            raise DataError(
+                f"column '{self.name}' has different special values in the two tables: fit both "
+                "with the same policy"
+            )
         joined = replace(
             self,
             dtype=observed[0].dtype,
             writing=observed[0].writing,
             unread=self.unread + other.unread,
             least=max(self.least, other.least),
-            beyond=(0, 0.0, 0, 0.0),
+            tails=None,
             too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
             extra=sorted({*self.extra, *other.extra}),
             observed=self.observed + other.observed,

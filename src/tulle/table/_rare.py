@@ -18,6 +18,7 @@ from tulle._shape.quantiles import draw_threshold
 from tulle._types import Flags, Floats, Ints
 
 _SLACK = 1e-9  # people are sums of fractions
+_STRETCHES, _FINENESS = 240, 4  # beyond bounds: four stretches to each doubling of the distance
 _LEFT = -2  # the code of a category that nothing takes in
 _PARTS = 50  # of the middle half of the values: how coarse bounds are
 _STEPS = (1.0, 2.0, 5.0, 10.0)
@@ -145,10 +146,12 @@ def _rest(
 ) -> int:
     """Return where categories go that nothing else takes in."""
     people = float(held[left].sum())
-    if not nameless and (people >= enough or not merging.size):
+    if not nameless and people >= enough:
         return merging.size
-    if people + absent >= enough or not merging.size:
+    if people + absent >= enough or (nameless and not merging.size):
         return -1
+    if not merging.size:
+        return 0  # the rest is all there is
     inside = new[:-1] >= 0
     totals = np.bincount(new[:-1][inside], weights=held[inside], minlength=merging.size)
     return int(totals.argmax())
@@ -255,6 +258,46 @@ def _bound(values: Floats, weights: Floats, k: int, step: float, origin: float) 
     middle = float(tail[len(tail) // 4 : len(tail) - len(tail) // 4].mean())
     rounded = math.floor((middle + origin) / step) * step - origin
     return rounded if math.isfinite(rounded) else middle
+
+
+@dataclass(frozen=True)
+class Tails:
+    """How many later values lie beyond bounds, in stretches that grow with the distance.
+
+    Bounds follow a stream by these counts, whatever the order and the batches of its records.
+    """
+
+    low: float
+    high: float
+    step: float
+    counts: Ints  # (2, _STRETCHES), below and above
+
+    @classmethod
+    def of(cls, low: float, high: float) -> Tails:
+        """Return the tails of bounds that no value lies beyond yet."""
+        width = high - low
+        step = width / _PARTS if 0 < width < math.inf else max(abs(low), 1.0) / _PARTS
+        return cls(low, high, step, np.zeros((2, _STRETCHES), dtype=np.int64))
+
+    def with_values(self, values: Floats) -> Tails:
+        """Return the tails with more values."""
+        counts = self.counts.copy()
+        for side, away in enumerate((self.low - values, values - self.high)):
+            with np.errstate(over="ignore"):
+                far = _FINENESS * np.log2(1 + away[away > 0] / self.step)
+            counts[side] += np.bincount(
+                np.minimum(far, _STRETCHES - 1).astype(np.int64), minlength=_STRETCHES
+            )
+        return replace(self, counts=counts)
+
+    def bounds(self, k: int) -> tuple[float, float]:
+        """Return the bounds, moved outwards to where at least ``k`` values lie beyond them."""
+        ends = []
+        for counts in self.counts:
+            enough = np.flatnonzero(counts[::-1].cumsum()[::-1] >= k)
+            place = int(enough[-1]) if len(enough) else 0
+            ends.append(self.step * (2.0 ** (place / _FINENESS) - 1))
+        return self.low - ends[0], self.high + ends[1]
 
 
 def _step(values: Floats) -> float:

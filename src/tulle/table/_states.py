@@ -126,7 +126,7 @@ def writing_of(series: pl.Series, column: Column) -> Writing | None:
     if 2 * unread > present:
         raise DataError(
             f"column '{column.name}' is declared {column.kind}, but {unread} of {present} values "
-            "cannot be read so: correct the kind or the format in the policy"
+            "cannot be read that way: correct the kind or the format in the policy"
         )
     return Writing(dtype, inner, special, _special_texts(texts, states, written), forms, years)
 

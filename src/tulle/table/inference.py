@@ -161,7 +161,7 @@ def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
     >>> is_class(pl.Series([0, 1, 1, 0])), is_class(pl.Series([30_000, 41_500, 52_250]))
     (True, False)
     """
-    if kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT):
+    if kind in (Kind.CATEGORY, Kind.ORDERED, Kind.BOOLEAN, Kind.TEXT):
         return True
     present = series.drop_nulls()
     if present.dtype.is_float():
@@ -200,6 +200,8 @@ def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
         found = next(f for rule in _RULES if (f := rule(look, kind)) is not None)
         if own is not None and own is not look and _is_kept(found):
             found = _tells_apart(own, kind) or found
+    if found.role is Role.LEVEL:
+        kind, why_kind = Kind.INTEGER, ""
     reasons = [found.reason, why_kind, *(_reading(look, kind) if _is_kept(found) else [])]
     if found.role in (Role.IDENTIFIER, Role.PERSON) and look.numbers is None:
         kind, reasons = Kind.TEXT, [found.reason]

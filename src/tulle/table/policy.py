@@ -13,10 +13,17 @@ every command reads it. It holds no value of the data but special ones that many
 
     [condense]
     k = 10
+
+    [rules]                # between columns; without this section they are looked for
+    order = "admitted <= discharged"
+
+    [context]              # for reports; a field that is empty is shown as empty
+    recipient = "the cancer registry, under contract 2026-14"
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import re
@@ -32,7 +39,18 @@ from tulle.errors import PolicyError, nearest_name
 from tulle.table.schema import WEIGHTS, Column, Kind, Role, contradiction
 
 # commands whose parameters a policy may keep
-COMMANDS = ("condense", "tune", "stream", "hide", "sketch", "sites", "audit")
+COMMANDS = ("condense", "explore", "tune", "stream", "hide", "sketch", "sites", "audit")
+# what a report says of the situation in which data are released, and what it asks
+CONTEXT: Mapping[str, str] = MappingProxyType(
+    {
+        "recipient": "Who receives it",
+        "purpose": "What it is for",
+        "knowledge": "What recipients may know already",
+        "safeguards": "What binds them (contract, secure room, no copies)",
+        "until": "Until when this assessment holds",
+        "decided_by": "Who decides",
+    }
+)
 _ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
 _ENTRIES = (
     "kind",
@@ -44,8 +62,13 @@ _ENTRIES = (
     "format",
     "keep_rare",
     "hierarchy",
+    "diversity",
+    "closeness",
     "reason",
 )
+_LONGEST = 4 << 20  # characters: 10,000 columns take half of it
+_MOST_DOTS = 100  # in a line
+_SECTIONS = ("columns", "rules", "context", *COMMANDS)
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -60,6 +83,14 @@ class Policy:
         What is known of each column; empty if roles are to be inferred.
     parameters : mapping
         For each command (``"condense"``, ...) its options by name.
+    rules : tuple of str, optional
+        Rules between columns, such as ``"admitted <= discharged"``; None if nothing is said of
+        them, and they are looked for.
+    rule_reasons : mapping
+        Why ``tulle inspect`` proposes a rule.
+    context : mapping
+        Who receives a release, what for, and who decides: words for reports, by the names
+        ``recipient``, ``purpose``, ``knowledge``, ``safeguards``, ``until`` and ``decided_by``.
 
     Examples
     --------
@@ -73,6 +104,9 @@ class Policy:
     parameters: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    rules: tuple[str, ...] | None = None
+    rule_reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    context: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def named(self, *roles: Role) -> list[str]:
         """Return the names of the columns that have one of these roles.
@@ -196,13 +230,17 @@ def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None
 
 def parse_policy(text: str) -> Policy:
     """Parse a policy from TOML."""
+    _refuse_nested(text)
     try:
         entries = tomllib.loads(text)
+    except RecursionError:
+        raise PolicyError("not valid TOML: nested too deeply") from None
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
+    rules = _rules(entries.pop("rules")) if "rules" in entries else None
     for name, value in entries.items():
-        if name not in ("columns", *COMMANDS):
-            raise PolicyError(f"no section [{name}]: {nearest_name(name, ['columns', *COMMANDS])}")
+        if name not in _SECTIONS:
+            raise PolicyError(f"no section [{name}]: {nearest_name(name, _SECTIONS)}")
         if not isinstance(value, dict):
             raise PolicyError(f"'{name}' must be a section: [{name}]")
     columns = tuple(_column(name, entry) for name, entry in entries.pop("columns", {}).items())
@@ -210,7 +248,47 @@ def parse_policy(text: str) -> Policy:
         having = [f"'{column.name}'" for column in columns if column.role is role]
         if len(having) > 1:
             raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
-    return Policy(columns, MappingProxyType(entries))
+    context = _context(entries.pop("context", {}))
+    return Policy(columns, MappingProxyType(entries), rules, context=MappingProxyType(context))
+
+
+def _rules(entry: Any) -> tuple[str, ...]:
+    """Return the rules of a section: under any names, each a text or a list of texts."""
+    named = entry if isinstance(entry, dict) else {"rules": entry}
+    rules: list[str] = []
+    for name, value in named.items():
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts):
+            raise PolicyError(f"'{name}' in [rules] must be a text such as \"a <= b\", or several")
+        rules += texts
+    return tuple(rules)
+
+
+def _refuse_nested(text: str) -> None:
+    """Raise for what takes a TOML parser hours or gigabytes: keys of thousands of dotted parts."""
+    if len(text) > _LONGEST:
+        raise PolicyError(f"longer than {_LONGEST >> 20} MiB: a policy is a short file")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > _MOST_DOTS and not _is_comment(line):
+            raise PolicyError(
+                f"line {number}: more than {_MOST_DOTS} dots: split it, or quote less"
+            )
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+def _context(entries: Mapping[str, Any]) -> dict[str, str]:
+    """Return the words of the section [context]; a date may be written as TOML writes it."""
+    found = {}
+    for name, value in entries.items():
+        if name not in CONTEXT:
+            raise PolicyError(f"[context] has no field '{name}': {nearest_name(name, CONTEXT)}")
+        if not isinstance(value, str | datetime.date):
+            raise PolicyError(f"the field '{name}' of [context] must be a text in quotes")
+        found[name] = str(value).strip()
+    return found
 
 
 def _column(name: str, entry: Any) -> Column:
@@ -239,6 +317,8 @@ def _column(name: str, entry: Any) -> Column:
         format=_text(name, entry, "format"),
         keep_rare=_flag(name, entry, "keep_rare"),
         hierarchy=_hierarchy(name, entry.get("hierarchy")),
+        diversity=entry.get("diversity"),
+        closeness=entry.get("closeness"),
     )
     wrong = contradiction(column)
     if wrong:
@@ -357,8 +437,16 @@ _HEAD = """\
 # keep_rare = true             release values held by fewer than k people as they are
 # hierarchy = [3, 1]           rare codes are merged into their first 3 letters, then 1; or
 #                              {{Chur = "Graubünden"}}: into a more general value
+# diversity = 3                of a sensitive column: different values that each group must hold
+# closeness = 0.2              of a sensitive column: how far a group's values may lie from all
 # weight = 2                   the column counts twice when records are compared
 """
+
+_RULES_HEAD = """\
+# Rules between columns that a release keeps: delete what holds by chance, add what you know, as
+# "admitted <= discharged", "total = a + b", "industry -> sector", "income is missing if age < 15"
+# or "never sex = 'm' and births > 0". An empty list keeps none; without this section they are
+# looked for."""
 
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
@@ -374,12 +462,28 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
             if getattr(column, option) != getattr(plain, option)
         ]
         parts.append("\n".join(lines) + "\n")
+    if policy.context:
+        lines = ["[context]", "# printed on page one of every report; what is empty is shown so"]
+        for name, question in CONTEXT.items():
+            lines.append(f"{name} = {_value(policy.context.get(name, ''))}  # {question.lower()}")
+        parts.append("\n".join(lines) + "\n")
     for command, options in policy.parameters.items():
         lines = [f"[{_key(command)}]"]
         given = {name: value for name, value in options.items() if value is not None}
         lines += [f"{_key(name)} = {_value(value)}" for name, value in given.items()]
         parts.append("\n".join(lines) + "\n")
+    if policy.rules is not None:
+        parts.append(_rules_section(policy.rules, policy.rule_reasons))
     return "\n".join(parts)
+
+
+def _rules_section(rules: Iterable[str], reasons: Mapping[str, str]) -> str:
+    lines = [_RULES_HEAD, "[rules]", "between = ["]
+    for rule in rules:
+        if rule in reasons:
+            lines.append(f"  # {_one_line(reasons[rule])}")
+        lines.append(f"  {_value(rule)},")
+    return "\n".join([*lines, "]"]) + "\n"
 
 
 def write_policy(

@@ -111,6 +111,12 @@ class Column:
     hierarchy : mapping of str to str, or sequence of int, optional
         Where rare categories go first: each value with a more general one, or the lengths of the
         beginnings of codes that are more general (``(3, 1)``: Q90.9, Q90, Q).
+    diversity : int, optional
+        How many different values of a sensitive column every group of people must hold, so that
+        knowing somebody's group does not reveal theirs (l-diversity).
+    closeness : float, optional
+        How far the distribution of a sensitive column in a group may lie from the table's, from 0
+        (equal) to 1: the earth mover's distance of t-closeness.
 
     Examples
     --------
@@ -132,6 +138,8 @@ class Column:
     format: str = ""
     keep_rare: bool = False
     hierarchy: Mapping[str, str] | tuple[int, ...] | None = field(default=None, hash=False)
+    diversity: int | None = None
+    closeness: float | None = None
 
     @property
     def special(self) -> tuple[str | float, ...]:
@@ -407,6 +415,19 @@ def contradiction(column: Column) -> str:
         return f"has a format, but its kind is {kind}, neither a number nor a date"
     if column.hierarchy is not None and kind is not Kind.CATEGORY:
         return f"has a hierarchy, but its kind is {kind}, not a category"
+    return _wrong_demand(column)
+
+
+def _wrong_demand(column: Column) -> str:
+    values, distance = column.diversity, column.closeness
+    if values is None and distance is None:
+        return ""
+    if column.role is not Role.SENSITIVE:
+        return f"has a demand that only a sensitive column can have, but its role is {column.role}"
+    if values is not None and (type(values) is not int or values < 2):
+        return "has a diversity that is not a whole number of at least 2"
+    if distance is not None and not (type(distance) in (int, float) and 0 < distance < 1):
+        return "has a closeness that is not a number between 0 and 1"
     return ""
 
 

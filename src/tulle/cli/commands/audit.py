@@ -16,6 +16,19 @@ _GATE = options.Share()
 @click.argument("original")
 @click.argument("release")
 @click.option("--control", metavar="FILE", help="Records held out of the release.")
+@click.option(
+    "--earlier", metavar="FILE", help="Another release of much the same people, made before."
+)
+@click.option(
+    "--worst-case",
+    is_flag=True,
+    help="Also make some hundred releases with and without one person, and tell them apart. Slow.",
+)
+@click.option(
+    "--known",
+    metavar="FILE",
+    help="A register that an intruder may hold; its people are looked up in the release.",
+)
 @options.policy
 @click.option("--target", metavar="COLUMN", help="The column that a miner wants to predict.")
 @click.option(
@@ -55,9 +68,31 @@ _GATE = options.Share()
     "--max-singling-out", type=_GATE, help="Fail if the risk of singling out exceeds this."
 )
 @click.option(
+    "--max-reconstruction",
+    type=_GATE,
+    help="Fail if the risk that people's numbers are recovered exceeds this.",
+)
+@click.option(
+    "--max-homogeneity",
+    type=_GATE,
+    help="Fail if the risk of groups that share a secret exceeds this.",
+)
+@click.option(
+    "--max-earlier", type=_GATE, help="Fail if the risk of both releases together exceeds this."
+)
+@click.option(
+    "--max-worst-case", type=_GATE, help="Fail if the risk of the worst case exceeds this."
+)
+@click.option(
     "--min-accuracy-ratio",
     type=float,
     help="Fail if the score ratio (trained on release / on original) is below this.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(["5", "12", "20"]),
+    callback=lambda ctx, param, value: value and int(value),
+    help="Fail if a group of the release is smaller than this customary size.",
 )
 @options.seed_of_attacks
 @options.force
@@ -69,7 +104,7 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
     than by guessing if there is none. The exit code is 1 if a gate fails, or if RELEASE does not
     match its manifest; the report is written in any case.
     """
-    from tulle._commands.audit import attack_rows, audit_files, check_outcome
+    from tulle._commands.audit import attack_rows, audit_files, check_outcome, preset_notes
 
     if public and arguments["report"] is None:
         raise click.UsageError("--public applies to the report: pass -o FILE as well.")
@@ -81,13 +116,17 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
             command=output.command_line(),
             **arguments,
         )
-    verdict = found.verdict
-    report = arguments["report"]
+    verdict, report = found.verdict, arguments["report"]
     output.show(
-        {"verdict": verdict["level"], "meaning": verdict["text"], **found.result["metrics"]},
+        found.result["metrics"],
         title="Audit",
         as_json=as_json,
         tables={"attacks": attack_rows(found), "gates": found.result["gates"]},
-        notes=[*verdict["reasons"], *([f"Report: {report}"] if report else [])],
+        verdict=verdict,
+        notes=[
+            *(f"- {text}" for text in verdict["privacy"]["details"] + verdict["use"]["details"]),
+            *preset_notes(arguments["preset"]),
+            *([f"Report: {report}"] if report else []),
+        ],
     )
     check_outcome(found)

@@ -13,9 +13,11 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.releasing
+@options.holdout
 @click.option(
-    "--control", type=options.FILE, metavar="FILE", help="For --report: records held out of INPUT."
+    "--control", type=options.FILE, metavar="FILE", help="People held out of INPUT (tulle split)."
 )
+@options.audit
 @click.option(
     "--k",
     "-k",
@@ -55,6 +57,12 @@ from tulle.cli import _output as output
     help="What to do with records whose level no group can meet.",
 )
 @click.option(
+    "--accept-broken-rules",
+    is_flag=True,
+    default=None,
+    help="Release even if a rule of the policy cannot be kept everywhere.",
+)
+@click.option(
     "--memory",
     metavar="SIZE",
     help="Memory to use, such as 500MB or 2GB: a larger table is condensed in parts, into the "
@@ -63,17 +71,19 @@ from tulle.cli import _output as output
 def command(as_json: bool, source: str, **arguments: Any) -> None:
     """Make a look-alike table from groups of at least k records.
 
-    Identifiers are dropped. Every other column keeps its type, range and domain. A manifest is
-    written next to the release; --report also audits it.
+    Identifiers are dropped. Every other column keeps its type, range and domain. The release is
+    attacked before it is written, with a manifest next to it: where the verdict on privacy is bad,
+    nothing is written and the exit code is 1. --report writes the whole audit.
     """
     from tulle._commands.condense import condense
 
-    with output.working():
+    with output.working(as_json):
         made = condense(source, command=output.command_line(), **arguments)
     output.show(
         {**made.summary, "notes": made.notes},
         title="Condensed",
         as_json=as_json,
         tables={"levels": made.levels, "left_out": made.left_out},
+        verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

@@ -21,7 +21,9 @@ from tulle.cli import _output as output
 )
 @click.option("--min-confidence", metavar="SHARE", help="Minimum confidence: 60% or 0.6.")
 @click.option(
-    "--margin", type=options.Share(), help="Stay below (1 - margin) times the thresholds."
+    "--margin",
+    metavar="SHARE",
+    help="Stay below (1 - margin) times the thresholds: a share, or random per rule.  [random]",
 )
 @click.option("--disclosure", metavar="SHARE", help="psi: share of each rule's baskets to keep.")
 @click.option("--method", type=click.Choice(HIDING_METHODS), help="Hiding method.  [best]")
@@ -46,12 +48,13 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     """
     from tulle._commands.hide import hide
 
-    with output.working():
+    with output.working(as_json):
         made = hide(source, command=output.command_line(), **arguments)
     output.show(
         made.summary,
         title="Hidden",
         as_json=as_json,
         tables={"rules": made.rules},
+        verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

@@ -53,7 +53,10 @@ from tulle.cli import _output as output
 )
 @options.policy
 @options.report
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the attacks in the report.")
+@options.accept_risk
+@options.audit
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the attacks.")
+@options.sign_key
 @options.force
 @options.as_json
 def command(as_json: bool, source: str, **arguments: Any) -> None:
@@ -61,16 +64,18 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
 
     INPUT: documents (.txt lines; .jsonl, .csv, .parquet with --text FIELD) or baskets (.dat, one
     basket per line). Words are lower-case runs of two or more letters or digits. OUTPUT: .parquet
-    or .npz, with a manifest next to it. The miner needs no key.
+    or .npz, with a manifest next to it. The miner needs no key. The sketches are attacked before
+    they are written: where the verdict on privacy is bad, nothing is written (exit code 1).
     """
     from tulle._commands.sketch import sketch
 
-    with output.working():
+    with output.working(as_json):
         made = sketch(source, command=output.command_line(), **arguments)
     output.show(
         made.summary,
         title="Sketches",
         as_json=as_json,
         tables={"components": made.components},
+        verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

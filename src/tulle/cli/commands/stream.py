@@ -82,7 +82,9 @@ from tulle.cli import _output as output
 )
 @options.policy
 @options.report
+@options.accept_risk
 @options.seed
+@options.sign_key
 @options.force
 @options.as_json
 def command(source: str, key: str | None, as_json: bool, **given: Any) -> None:
@@ -96,12 +98,13 @@ def command(source: str, key: str | None, as_json: bool, **given: Any) -> None:
     from tulle.keys import SecretKey
 
     opened = None if key is None else SecretKey.load(key)
-    with output.working():
+    with output.working(as_json):
         done = stream(source, key=opened, command=output.command_line(), **given)
     output.show(
         done.summary,
         title="Stream",
         as_json=as_json,
         tables={"releases": done.snapshots},
+        verdict=done.verdict,
         notes=done.notes,
     )

@@ -34,14 +34,24 @@ from tulle.cli import _output as output
 @click.option("--max-group", type=int, help="Largest size to try.")
 @click.option("--max-risk", type=options.Share(), help="Exclude sizes with a higher linkage risk.")
 @click.option("--min-accuracy-ratio", type=float, help="Exclude sizes that keep less utility.")
+@click.option(
+    "--scoring",
+    metavar="NAME",
+    help="A scorer of scikit-learn; accuracy is the paper's.  [balanced_accuracy, or r2]",
+)
+@options.holdout
+@options.accept_risk
 @options.seed
 @options.force
 @options.as_json
 def command(source: str, as_json: bool, **arguments: Any) -> None:
-    """Find the group size with the most privacy at little cost in accuracy."""
+    """Find the group size by the papers' rule: the most privacy that costs little utility.
+
+    It needs a target and measures linkage only; tulle explore looks at all attacks.
+    """
     from tulle._commands.tune import tune
 
-    with output.working():
+    with output.working(as_json):
         made = tune(source, command=output.command_line(), **arguments)
     release, report = arguments["output"], arguments["report"]
     files = output.where_to_look(release, report) if release else []
@@ -50,5 +60,6 @@ def command(source: str, as_json: bool, **arguments: Any) -> None:
         title="Group size",
         as_json=as_json,
         tables={"sizes": made.results, "classes": made.class_results},
+        verdict=made.verdict,
         notes=[made.reason, *(files or ([f"report    {report}"] if report else []))],
     )

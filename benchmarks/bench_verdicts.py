@@ -1,0 +1,133 @@
+"""Verdicts on releases of which everybody knows what they are: bad, fair and good.
+
+Each table gives its people, a control, and other people of the same kind. The releases are made in
+a way that settles what a verdict has to say: a copy, a part of the copy and a resample hold real
+records; other people are as useful as data can be and tell nothing about those in the data; columns
+that are shuffled each on its own are private and useless. What condensation makes lies in between,
+and nothing but the size of groups is known of it beforehand: tiny groups must not be called good.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.results import data_folder, write_table
+from tulle import Condenser, audit
+
+SEED = 0
+TABLES = {  # and the target, if there is one
+    "adult_train": "class",
+    "magic": None,
+    "waveform_noise": None,
+    "abalone": None,
+    "german_symbolic": None,
+    "wdbc": None,
+}
+MOST = 9000
+
+Release = Callable[[pl.DataFrame, pl.DataFrame, np.random.Generator], pl.DataFrame]
+
+
+def noisy(people: pl.DataFrame, _: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
+    """A thousandth of a standard deviation on every number."""
+    numeric = [name for name, dtype in people.schema.items() if dtype.is_numeric()]
+    return people.with_columns(
+        pl.col(name) + pl.Series(rng.normal(0, 0.001, people.height)) * pl.col(name).std()
+        for name in numeric
+    )
+
+
+def shuffled(people: pl.DataFrame, _: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
+    return pl.DataFrame([series.gather(rng.permutation(len(series))) for series in people])
+
+
+def taken(people: pl.DataFrame, rng: np.random.Generator, share: float, again: bool) -> Any:
+    count = round(share * people.height)
+    return people[rng.choice(people.height, count, replace=again).tolist()]
+
+
+def groups(k: int) -> Release:
+    def release(people: pl.DataFrame, _: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made: pl.DataFrame = Condenser(k, random_state=rng).fit_resample(people)
+        return made
+
+    return release
+
+
+RELEASES: dict[str, tuple[Release, str, str]] = {  # release, allowed for privacy, for use
+    "copy": (lambda p, o, rng: p, "bad", "good"),
+    "half of the records": (lambda p, o, rng: taken(p, rng, 0.5, False), "bad", "good caution"),
+    "resample": (lambda p, o, rng: taken(p, rng, 1, True), "bad", "good caution"),
+    "noise of 0.001": (noisy, "bad", "good caution"),
+    "groups of 2": (groups(2), "bad caution undecided", "good caution"),
+    "groups of 5": (groups(5), "bad caution undecided good", "good caution"),
+    "groups of 20": (groups(20), "caution undecided good", "good caution"),
+    "groups of 100": (groups(100), "caution undecided good", "good caution bad"),
+    "other people": (lambda p, o, rng: o, "good undecided", "good caution"),
+    "columns shuffled": (shuffled, "good undecided", "bad"),
+}
+
+
+def parts(name: str, quick: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """People, control and other people: two, one and two fifths of a table."""
+    table = pl.read_csv(data_folder() / "tables" / f"{name}.csv.gz", null_values="?")
+    most = min(table.height, 1500 if quick else MOST)
+    table = table.sample(most, seed=SEED, shuffle=True)
+    cut = 2 * most // 5
+    return table[:cut], table[2 * cut :], table[cut : 2 * cut]
+
+
+def main(quick: bool) -> None:
+    rows = []
+    for name, target in TABLES.items():
+        people, control, others = parts(name, quick)
+        for what, (make, privacy, use) in RELEASES.items():
+            release = make(people, others, np.random.default_rng(SEED))
+            found = audit(people, release, control=control, target=target, random_state=SEED)
+            if what.startswith("groups of "):
+                found = found.extended(smallest_group=int(what.split()[-1]))
+            verdict = found.verdict
+            levels = verdict["privacy"]["level"], verdict["use"]["level"]
+            fits = levels[0] in privacy.split() and levels[1] in use.split()
+            worst = max(found.result["attacks"].values(), key=lambda attack: attack["risk"])
+            rows.append(
+                [
+                    f"{name} ({people.height:,} + {control.height:,})",
+                    what,
+                    *levels,
+                    f"{worst['name']} {worst['risk']:.3f}",
+                    "yes" if fits else "**no**",
+                ]
+            )
+    wrong = sum(row[-1] != "yes" for row in rows)
+    write_table(
+        "verdicts",
+        "Verdicts on releases that are known to be bad, fair and good",
+        [
+            "table (people + control)",
+            "release",
+            "privacy",
+            "use",
+            "largest excess",
+            "as it must be",
+        ],
+        rows,
+        notes=f"{len(rows) - wrong} of {len(rows)} are as they must be. A copy, half of it, a "
+        "resample and a thousandth of noise must be bad; other people and shuffled columns must "
+        "not be bad or notable; shuffled columns must be useless. 'undecided' is right where the "
+        "control is too small to rule a leak out.",
+        seed=SEED,
+        quick=quick,
+    )
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

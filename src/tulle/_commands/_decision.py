@@ -1,0 +1,88 @@
+"""Whether a release is written: the verdict, and who takes the risk of a bad one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tulle._commands._sources import writing_beside
+from tulle.errors import ParameterError, PrivacyError
+from tulle.table.policy import load_policy
+
+if TYPE_CHECKING:
+    from tulle._report.model import Judgement, Verdict
+    from tulle._types import FilePath
+    from tulle.auditing import Audit
+    from tulle.releases import Manifest
+
+UNAUDITED = "run this again without --no-audit"
+_LONGEST = 1000  # letters of a reason: it goes into the manifest
+
+
+class Refused(PrivacyError):
+    """Raised where the verdict on privacy is bad and nobody took the risk."""
+
+    def __init__(self, verdict: Verdict, outcome: str = "nothing was written") -> None:
+        super().__init__(
+            f"the verdict on privacy is 'bad': {outcome}. {verdict['privacy']['reason']} To go "
+            "on all the same, and to keep the reason in the manifest: --accept-risk REASON"
+        )
+        self.verdict = verdict
+
+
+def check_accepted(reason: str | None) -> str:
+    """Return the reason for which a risk is taken, empty without one; it must say something."""
+    if reason is None:
+        return ""
+    words = " ".join(reason.split())
+    if not words:
+        raise ParameterError(
+            "--accept-risk needs a reason: who accepts which risk, and why. It goes into the "
+            "manifest"
+        )
+    if len(words) > _LONGEST:
+        raise ParameterError(
+            f"--accept-risk takes at most {_LONGEST} letters, got {len(words)}: refer to a document"
+        )
+    return words
+
+
+def context_of(policy: FilePath | None) -> dict[str, str]:
+    """Return what the policy says of the situation in which data are released."""
+    return {} if policy is None else dict(load_policy(policy).context)
+
+
+def decided(found: Audit, accepted: str) -> Verdict:
+    """Return the verdict of an audit, or raise if it is bad and the risk is not accepted."""
+    verdict = found.verdict
+    if verdict["privacy"]["level"] == "bad" and not accepted:
+        raise Refused(verdict)
+    return verdict
+
+
+def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
+    """Return the manifest with the verdict that its readers may know, and the accepted risk."""
+    return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted)
+
+
+def save_beside(found: Audit, report: FilePath | None, outcome: str, force: bool) -> None:
+    """Write the report, if one is asked for; an error says what became of the release."""
+    if report is not None:
+        with writing_beside(outcome, report):
+            found.save(report, force=force)
+
+
+def public_verdict(found: Audit) -> dict[str, Any]:
+    """Return the verdict in figures that nobody is behind alone; levels only for a tiny table."""
+    from tulle._report.editions import edition_of
+
+    try:
+        verdict: Mapping[str, Any] = edition_of(found.result, "public")["verdict"]
+    except PrivacyError:
+        return {about: {"level": judged["level"]} for about, judged in found.verdict.items()}  # type: ignore[index]
+    return {about: _told(judged) for about, judged in verdict.items()}
+
+
+def _told(judged: Judgement) -> dict[str, str]:
+    return {"level": judged["level"], "reason": judged["reason"], "next": judged["next"]}

@@ -1,0 +1,121 @@
+"""``tulle split``: a table in, its members and a control out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tulle._commands._columns import column_of
+from tulle._commands._options import Options
+from tulle._commands._sources import check_files
+from tulle.errors import DataError
+from tulle.io._formats import display_name, format_of
+from tulle.table.policy import load_policy
+from tulle.table.schema import Column, Role
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._types import FilePath
+    from tulle.table.split import Rows
+
+
+class Divided(NamedTuple):
+    """What is to be said of the two files."""
+
+    summary: dict[str, Any]
+    notes: list[str]
+
+
+def split_file(
+    source: FilePath,
+    output: FilePath,
+    *,
+    control: FilePath,
+    share: float = 0.1,
+    policy: FilePath | None = None,
+    person: str | None = None,
+    target: str | None = None,
+    seed: int | None = None,
+    force: bool = False,
+) -> Divided:
+    """Write the members and the control of a table, each in the format that its name says."""
+    for file in (source, output, control):
+        format_of(file)
+    reads = {"INPUT": source, "--policy": policy}
+    check_files(reads, writes={"--output": output, "--control": control}, force=force)
+
+    from tulle.io.read import read_table
+    from tulle.io.write import write_table
+    from tulle.table.split import split_rows
+
+    table = read_table(source)
+    if table.height == 0:
+        raise DataError(f"{display_name(source)} has no records: there is nothing to split")
+    columns = known_columns(table, policy)
+    person = person or _name(columns, Role.PERSON)
+    target = target or (_name(columns, Role.TARGET) if policy is not None else None)
+    rows = split_rows(table, share, person=person, target=target, random_state=seed)
+    write_table(table[rows.members], output, force=force)
+    write_table(table[rows.control], control, force=force)
+    notes = [
+        *_unread(table, output),
+        "Release the members only; keep the control as carefully as the data. "
+        f"Next: tulle condense {display_name(output)} -o RELEASE --control {display_name(control)}",
+    ]
+    return Divided(summary_of(rows, person, target), notes)
+
+
+def drawn_apart(
+    table: pl.DataFrame,
+    columns: list[Column],
+    options: Options,
+    share: float | str | None,
+    seed: int | None,
+) -> Rows | None:
+    """Return which rows a command keeps out of its release, if a share of them is asked for."""
+    if share is None:
+        return None
+    from tulle._random import as_generator, spawn
+    from tulle.table.split import split_rows
+
+    # a generator of its own: with the same seed, the members are condensed as they were before
+    rng = spawn(as_generator(seed), 1)[0]
+    person, target = _name(columns, Role.PERSON), _name(columns, Role.TARGET)
+    with options.naming(share=options.word("holdout")):
+        return split_rows(table, share, person=person, target=target, random_state=rng)
+
+
+def known_columns(table: pl.DataFrame, policy: FilePath | None) -> list[Column]:
+    """Return the columns that the policy describes, else guesses."""
+    from tulle.table.inference import infer_columns
+
+    declared = [] if policy is None else load_policy(policy, table.columns).resolve(table.columns)
+    return declared or infer_columns(table)
+
+
+def summary_of(rows: Rows, person: str | None, target: str | None) -> dict[str, Any]:
+    """Return how many rows and people are in each part, and by what they were drawn."""
+    summary: dict[str, Any] = {"members": len(rows.members), "control": len(rows.control)}
+    if person is not None:
+        summary |= {"people": rows.people, "people_in_the_control": rows.controls}
+    return summary | {"person": person, "target": target}
+
+
+def _name(columns: list[Column], role: Role) -> str | None:
+    found = column_of(columns, role)
+    return None if found is None else found.name
+
+
+def _unread(table: pl.DataFrame, output: FilePath) -> list[str]:
+    """Say which columns a file without types gives back in another type: the rest decided it."""
+    from tulle.io.read import read_schema
+
+    found = read_schema(output)
+    other = [name for name in table.columns if found[name] != table.schema[name]]
+    if not other:
+        return []
+    shown = ", ".join(f"'{name}'" for name in other[:5]) + (", ..." if other[5:] else "")
+    return [
+        f"{len(other)} columns of {display_name(output)} read as another type than in the whole "
+        f"table ({shown}): state their kinds in a policy, or write Parquet"
+    ]

@@ -1,0 +1,362 @@
+"""Who is at risk: people who stand alone or apart, subgroups, columns and values.
+
+The figures of an attack are means over people. Here the same is asked of those who stand apart, of
+each category of at least ``k`` people, and of single values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tulle._attacks.linkage import is_own
+from tulle._attacks.nearest import between, nearest, spacing
+from tulle._attacks.records import Records, chosen
+from tulle._attacks.result import AttackResult
+from tulle._metrics.cells import Cells, joined
+from tulle._metrics.subgroups import subgroups
+from tulle._metrics.uniques import (
+    disco,
+    replicated_uniques,
+    unique_matches,
+    unique_matches_of_strangers,
+)
+from tulle._report.model import Block, Section, Table
+from tulle._types import Flags, Floats, Ints
+from tulle.auditing._fitness import exact_keys
+from tulle.auditing._tables import Aligned, alike, opened
+from tulle.errors import DataError
+
+_POOL = 3  # times the attempts: among so many the tenth that stands apart is looked for
+_APART = 0.9  # quantile of the distance to the nearest other person
+_WORST = 3  # columns whose values are looked at
+_MOST_ROWS = 20
+_LEAST = 20  # strangers without whom nothing is compared
+
+
+# People who stand alone, under the names that others use.
+
+
+def uniques(tables: Aligned, cells: Cells, secrets: Sequence[str], known: Sequence[str]
+            ) -> dict[str, float]:  # fmt: skip
+    """Compute unique exact matches, replicated uniques and DiSCO, beside the control's."""
+    rows = exact_keys(tables, tables.columns)
+    found = {"unique_matches": unique_matches(rows[0], rows[1])}
+    if len(rows) > 2:
+        found["unique_matches_control"] = unique_matches_of_strangers(rows[2], rows[0], rows[1])
+    keys = exact_keys(tables, known or tables.columns)
+    found["replicated_uniques"] = replicated_uniques(keys[0], keys[1])
+    shares = {name: _disclosed(cells, name, known or tables.columns) for name in secrets}
+    if shares:
+        worst = max(shares.values(), key=lambda both: both[0])
+        found["disco"] = worst[0]
+        if len(worst) > 1:
+            found["disco_control"] = worst[1]
+    return found
+
+
+def _disclosed(cells: Cells, secret: str, known: Sequence[str]) -> list[float]:
+    """DiSCO of people in the data and, if there are any, of strangers."""
+    target = cells.names.index(secret)
+    columns = [i for i, name in enumerate(cells.names) if name in known and i != target]
+    keys = joined(cells.tables, cells.sizes, columns)
+    answers = [table[:, target].astype(np.int64) for table in cells.tables]
+    people = [0, *range(2, len(keys))]
+    return [disco(keys[i], answers[i], keys[1], answers[1]) for i in people]
+
+
+# Attacks that join tables: two halves of the columns, and a register.
+
+
+def linkability(
+    original: Records,
+    release: Records,
+    rng: np.random.Generator,
+    *,
+    control: Records | None = None,
+    attempts: int = 1000,
+) -> AttackResult | None:
+    """Join what two people know of different columns through the release.
+
+    None if there are fewer than two columns.
+    """
+    halves = original.columns[::2], original.columns[1::2]
+    if not halves[1]:
+        return None
+    people = original.take(chosen(len(original), attempts, rng))
+    outside = None if control is None else control.take(chosen(len(control), attempts, rng))
+    return AttackResult(
+        "linkability",
+        len(people),
+        int(_joins(people, release, halves).sum()),
+        int(_joins(people, release.scrambled(rng), halves).sum()),
+        None if outside is None else int(_joins(outside, release, halves).sum()),
+        None if outside is None else len(outside),
+        story="Two who hold different columns of the same people, every second column each, join "
+        "them through the release. Right if the released record that is nearest in the one half "
+        "is nearest in the other half too.",
+    )
+
+
+def _joins(people: Records, release: Records, halves: Sequence[Sequence[str]]) -> Flags:
+    rows = [nearest(people.only(h), release.only(h)).rows[:, 0] for h in halves]
+    return np.asarray(rows[0] == rows[1])
+
+
+class Register(NamedTuple):
+    """Which people are in an outside table, by the columns that it shares."""
+
+    columns: tuple[str, ...]
+    rows: int
+    original: Ints
+    control: Ints | None
+
+
+def in_register(tables: Aligned, register: Any) -> Register:
+    """Find the people whose values of the shared columns stand once in an outside table."""
+    frame = opened("register", register)
+    shared = tuple(name for name in tables.columns if name in frame.columns)
+    if not shared:
+        raise DataError(
+            f"the register shares none of the {len(tables.columns)} columns that are compared: "
+            "give its columns the names that they have in the original"
+        )
+    listed = pl.DataFrame({name: alike(tables.kinds[name], [frame[name]])[0] for name in shared})
+    once = listed.filter(listed.is_unique())
+    rows = [_rows_in(table.select(shared), once) for table in tables.frames[::2]]
+    return Register(shared, frame.height, rows[0], rows[1] if len(rows) > 1 else None)
+
+
+def _rows_in(table: pl.DataFrame, once: pl.DataFrame) -> Ints:
+    numbered = table.with_row_index("tulle row")
+    found = numbered.join(once, on=once.columns, how="semi", nulls_equal=True)
+    return found["tulle row"].to_numpy().astype(np.int64)
+
+
+def linkage_known(
+    original: Records,
+    release: Records,
+    rng: np.random.Generator,
+    *,
+    register: Register,
+    control: Records | None = None,
+    attempts: int = 1000,
+) -> AttackResult | None:
+    """Look up the people of a register in the release; None if nobody is in it."""
+    if not len(register.original):
+        return None
+    rows = register.original[chosen(len(register.original), attempts, rng)]
+    people, apart = original.take(rows), spacing(rows, original)
+    strange: int | None = None
+    strangers = 0
+    if control is not None and register.control is not None and len(register.control):
+        some = register.control[chosen(len(register.control), attempts, rng)]
+        outside, strangers = control.take(some), len(some)
+        far = nearest(outside, original).distances[:, 0]
+        strange = int(_own(outside, release, register.columns, far).sum())
+    shuffled = release.scrambled(rng)
+    return AttackResult(
+        "linkage_known",
+        len(people),
+        int(_own(people, release, register.columns, apart).sum()),
+        int(_own(people, shuffled, register.columns, apart).sum()),
+        strange,
+        strangers or None,
+        story=f"Somebody with a register that holds {', '.join(register.columns)} looks up the "
+        "released record that is nearest to each of its entries. Right if that record is plainly "
+        "the person's own, over all columns.",
+        details={"entries of the register": register.rows,
+                 "people found in it": len(register.original)},
+    )  # fmt: skip
+
+
+def _own(people: Records, release: Records, columns: Sequence[str], apart: Floats) -> Flags:
+    links = nearest(people.only(columns), release.only(columns)).rows[:, 0]
+    return is_own(between(people, release.take(links)), apart)
+
+
+# Risk by subgroup, of those who stand apart, and by value.
+
+
+class Outcome(NamedTuple):
+    """People in the data or outside, and whether the release comes nearer than anybody else."""
+
+    rows: Ints
+    apart: Floats  # to the nearest other person in the data
+    nearer: Flags
+
+
+def section_of_people(
+    tables: Aligned,
+    cells: Cells,
+    carriers: Sequence[str],
+    k: int,
+    rng: np.random.Generator,
+    attempts: int,
+) -> tuple[list[Section], dict[str, float]]:
+    """Show who is at risk beyond strangers; ``carriers`` are the columns inferred best.
+
+    Without a control nothing can be compared, and there is no section.
+    """
+    if tables.control is None or len(tables.control) < max(_LEAST, k):
+        return [], {}
+    inside = _outcome(tables.original, tables, rng, _POOL * attempts, member=True)
+    outside = _outcome(tables.control, tables, rng, _POOL * attempts, member=False)
+    limit = float(np.quantile(inside.apart, _APART))
+    far = (inside.apart >= limit) & (inside.apart > 0), outside.apart >= limit
+    results = [
+        _compared("everybody", inside.nearer, outside.nearer),
+        _compared("the tenth that stands most apart", inside.nearer[far[0]],
+                  outside.nearer[far[1]]),
+    ]  # fmt: skip
+    tried = [
+        _compared(label, inside.nearer[rows[0]], outside.nearer[rows[1]])
+        for label, rows in _grouped(tables, cells, k, inside.rows, outside.rows)
+    ]
+    groups = sorted((one for one in tried if one), key=lambda one: -one.risk)[:_MOST_ROWS]
+    values = [
+        result
+        for column in carriers[:_WORST]
+        for result in _values(tables, cells, column, k, rng, attempts)
+    ]
+    values = sorted(values, key=lambda one: -one.risk)[:_MOST_ROWS]
+    known = [one for one in results if one]
+    metrics = {"nearer_excess": known[0].risk} if known else {}
+    if len(known) > 1:
+        metrics["nearer_excess_apart"] = known[1].risk
+    return [_section(known, groups, values, k)], metrics
+
+
+def _outcome(
+    records: Records, tables: Aligned, rng: np.random.Generator, most: int, *, member: bool
+) -> Outcome:
+    rows = chosen(len(records), most, rng)
+    people = records.take(rows)
+    apart = spacing(rows, records) if member else nearest(people, tables.original).distances[:, 0]
+    distances = nearest(people, tables.release).distances[:, 0]
+    return Outcome(rows, apart, distances < apart)
+
+
+def _grouped(
+    tables: Aligned, cells: Cells, k: int, inside: Ints, outside: Ints
+) -> list[tuple[str, tuple[Flags, Flags]]]:
+    """List the categories that at least ``k`` people have, among those who were tried."""
+    words = [i for i, name in enumerate(cells.names) if name in tables.domains]
+    found = []
+    for group in subgroups(cells, words, k, 60):
+        name = cells.names[group.column]
+        value = tables.domains[name][group.cell] if group.cell else "(missing)"
+        rows = (
+            cells.tables[0][inside, group.column] == group.cell,
+            cells.tables[2][outside, group.column] == group.cell,
+        )
+        if min(int(some.sum()) for some in rows) >= k:
+            found.append((f"{name}: {value}", rows))
+    return found
+
+
+def _values(
+    tables: Aligned,
+    cells: Cells,
+    column: str,
+    k: int,
+    rng: np.random.Generator,
+    attempts: int,
+) -> list[AttackResult]:
+    """Which values of a column are read off the nearest released record, by their holders."""
+    if column not in tables.domains or tables.control is None:
+        return []
+    place = cells.names.index(column)
+    others = [name for name in tables.columns if name != column]
+    hits, held = [], []
+    for which, records in ((0, tables.original), (2, tables.control)):
+        rows = chosen(len(records), attempts, rng)
+        near = nearest(records.take(rows).only(others), tables.release.only(others)).rows[:, 0]
+        mine = cells.tables[which][rows, place]
+        hits.append(cells.tables[1][near, place] == mine)
+        held.append(mine)
+    found = []
+    for value in np.unique(held[0]):
+        own = [codes == value for codes in held]
+        if min(int(some.sum()) for some in own) >= k:
+            word = tables.domains[column][int(value)] if value else "(missing)"
+            made = _compared(f"{column}: {word}", hits[0][own[0]], hits[1][own[1]])
+            found += [made] if made else []
+    return found
+
+
+def _compared(name: str, inside: Flags, outside: Flags) -> AttackResult | None:
+    if not len(inside) or not len(outside):
+        return None
+    return AttackResult(name, len(inside), int(inside.sum()), 0, int(outside.sum()), len(outside))
+
+
+def _section(
+    people: list[AttackResult], groups: list[AttackResult], values: list[AttackResult], k: int
+) -> Section:
+    nearer = (
+        "Nearer: a released record is nearer to the person than any other person in the data is. "
+        "The excess over people who were kept out is what the release remembers."
+    )
+    blocks: list[Block] = [_table(people, title=nearer)]
+    for title, rows, meaning in (
+        (
+            "Risk by subgroup",
+            groups,
+            f"Each category of at least {k} people among those tried; the bar is how often a "
+            "released record is nearer than any other person, the mark the same for people who "
+            "were kept out.",
+        ),
+        (
+            "Which values carry the risk",
+            values,
+            f"Of the columns that are inferred best: how often a value that at least {k} people "
+            "have is read off the nearest released record, and for people who were kept out.",
+        ),
+    ):
+        if rows:
+            blocks.append(
+                {
+                    "type": "chart",
+                    "chart": "ranking",
+                    "title": title,
+                    "help": meaning,
+                    "rows": [_ranked(row) for row in rows],
+                }
+            )
+            blocks.append(_table(rows, folded=f"{title}, with intervals"))
+    return {
+        "id": "people",
+        "title": "Who is at risk",
+        "text": "Means hide people: the same for those who stand apart, for subgroups and values.",
+        "part": "identifiability",
+        "owner_only": True,
+        "blocks": blocks,
+    }
+
+
+def _ranked(row: AttackResult) -> dict[str, Any]:
+    count = min(row.attempts, row.control_attempts or 0)
+    return {"label": row.name, "value": row.rate, "mark": row.control, "count": count}
+
+
+def _table(rows: list[AttackResult], *, title: str = "", folded: str = "") -> Table:
+    return {
+        "type": "table",
+        "title": title,
+        "folded": folded,
+        "columns": [
+            *("who", "people", "rate", "kept out", "their rate", "excess", "at least", "at most"),
+        ],
+        "counts": ["people", "kept out"],
+        "rows": [
+            [
+                *(row.name, row.attempts, row.rate, row.control_attempts, row.control, row.risk),
+                *row.risk_interval,
+            ]
+            for row in rows
+        ],
+    }

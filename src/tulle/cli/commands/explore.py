@@ -1,0 +1,102 @@
+"""``tulle explore``: which release?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle._choices import SYNTHESES
+from tulle.cli import _options as options
+from tulle.cli import _output as output
+
+_GATE = options.Share()
+
+
+class _Listed(click.ParamType):
+    """Words or numbers with commas between them."""
+
+    def __init__(self, kind: click.ParamType, name: str) -> None:
+        self.kind, self.name = kind, name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[Any]:
+        return [self.kind.convert(part.strip(), param, ctx) for part in str(value).split(",")]
+
+
+@click.command()
+@options.source
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=options.FILE,
+    metavar="FOLDER",
+    help="Where points and page go. A run that was stopped goes on from there.",
+)
+@click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
+@options.policy
+@click.option(
+    "--holdout",
+    type=options.Share(),
+    metavar="SHARE",
+    help="Share of the people to keep out, as the control.  [10%, up to 30% of a small table]",
+)
+@click.option(
+    "--control", type=options.FILE, metavar="FILE", help="People kept out of INPUT (tulle split)."
+)
+@click.option(
+    "--k",
+    "-k",
+    type=_Listed(click.IntRange(2), "sizes"),
+    metavar="K,K,...",
+    help="Group sizes.  [3,5,10,20,50,100]",
+)
+@click.option(
+    "--synthesis",
+    type=_Listed(click.Choice(SYNTHESES), "methods"),
+    metavar="NAME,...",
+    help=f"How records are drawn: {', '.join(SYNTHESES)}.  [shape,uniform]",
+)
+@click.option(
+    "--scoring",
+    metavar="NAME",
+    help="A scorer of scikit-learn for the target.  [roc_auc, balanced_accuracy or r2]",
+)
+@click.option("--attempts", type=click.IntRange(1), help="People each attack is tried on.")
+@click.option("--quick", is_flag=True, help="The quick round on a sample only.")
+@click.option("--max-linkage", type=_GATE, help="No release where linkage has a higher risk.")
+@click.option("--max-copies", type=_GATE, help="No release with more people's records in it.")
+@click.option("--max-inference", type=_GATE, help="No release where inference has a higher risk.")
+@click.option("--max-membership", type=_GATE, help="No release where membership shows more.")
+@click.option("--max-singling-out", type=_GATE, help="No release that singles out more people.")
+@click.option("--max-reconstruction", type=_GATE, help="No release that gives more values away.")
+@click.option("--max-homogeneity", type=_GATE, help="No release where more people share a secret.")
+@click.option("--min-accuracy-ratio", type=float, help="No release that keeps less of the score.")
+@options.seed_of_attacks
+@options.as_json
+def command(source: str, as_json: bool, **arguments: Any) -> None:
+    """Attack and use releases of many k, and name the smallest k that passes all gates.
+
+    First a sample in seconds, then the whole table. Each point is kept in FOLDER as soon as it is
+    there; explore.html shows the frontier. It makes no release: tulle condense does. (tulle tune
+    is the papers' search, by accuracy and linkage alone.) Exit code 1 if gates are given and no k
+    passes them.
+    """
+    from tulle._commands.explore import check_gated, explore_file, shown_rows
+
+    with output.working(as_json):
+        found = explore_file(source, command=output.command_line(), **arguments)
+    if as_json:
+        output.show(found.to_dict(), title="Explored", as_json=True)
+    else:
+        output.show(
+            {"chosen_k": found.k, "privacy": found.choice.level},
+            title="Explored",
+            tables={"releases": shown_rows(found)},
+            notes=[
+                found.choice.reason,
+                found.choice.next,
+                f"page  {arguments['output']}/explore.html",
+            ],
+        )
+    check_gated(found)

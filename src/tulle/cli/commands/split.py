@@ -1,0 +1,57 @@
+"""``tulle split``: keep some people apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle.cli import _options as options
+from tulle.cli import _output as output
+
+
+@click.command()
+@options.source
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=options.FILE,
+    metavar="MEMBERS",
+    help="Where the people go who may be released: a file, or URI#table.",
+)
+@click.option(
+    "--control",
+    required=True,
+    type=options.FILE,
+    metavar="CONTROL",
+    help="Where the people go who are kept out.",
+)
+@click.option(
+    "--share", type=options.Share(), default="10%", help="The share of the control.  [10%]"
+)
+@options.policy
+@click.option(
+    "--person", metavar="COLUMN", help="Whose rows stay together.  [the policy's, or a guess]"
+)
+@click.option("--target", metavar="COLUMN", help="Equally frequent in both parts.  [the policy's]")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=None,
+    help="Repeat a split exactly. Default: the operating system's randomness.",
+)
+@options.force
+@options.as_json
+def command(source: str, as_json: bool, **arguments: Any) -> None:
+    """Keep a tenth of the people apart, as a control.
+
+    An audit compares what a release gives away about its members with what it gives away about
+    people who were never in it. The rows of a person are never separated. --holdout on
+    condense and tune does the same without files.
+    """
+    from tulle._commands.split import split_file
+
+    with output.working():
+        made = split_file(source, **arguments)
+    output.show(made.summary, title="Split", as_json=as_json, notes=made.notes)

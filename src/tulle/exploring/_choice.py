@@ -1,0 +1,129 @@
+"""Which point to take: the smallest k that passes, what it compares to, what to change if none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tulle._report.verdict import grave_from
+from tulle.exploring._points import Point
+
+_CLEAR = 0.5  # of what would be grave: an excess below that leaves room for chance
+
+
+class Choice(NamedTuple):
+    """The point that is named, if one passes, and the sentences that say so."""
+
+    point: Point | None
+    level: str  # good, caution, undecided or bad
+    reason: str
+    next: str
+
+
+class Scale(NamedTuple):
+    """What share of the records themselves a point is as useful and as risky as."""
+
+    useful: float | None
+    risky: float | None
+
+
+def latest(points: Sequence[Point]) -> list[Point]:
+    """Return the points of the last round that has releases."""
+    whole = [point for point in points if point.spec.round == "whole"]
+    return whole if any(point.spec.is_release for point in whole) else list(points)
+
+
+def choose(points: Sequence[Point]) -> Choice:
+    """Name the release with the smallest k that passes; of one k, the most useful.
+
+    A release whose verdict is good goes before one with a reservation (caution, or not decided).
+    With a reservation no attack may reach what would be grave, and those that stay well below go
+    first.
+    """
+    releases = [p for p in points if p.spec.is_release and p.verdict is not None]
+    if not releases:
+        errors = [point.error for point in points if point.error]
+        why = errors[0] if errors else "no release was measured"
+        return Choice(None, "undecided", f"Nothing can be named: {why}.", "Change that first.")
+    passing = [(doubt, p) for p in releases for doubt in [_doubt(p)] if doubt is not None]
+    if passing:
+        _, best = min(passing, key=lambda e: (e[0], e[1].spec.k or 0, -(e[1].utility or 0.0)))
+        return Choice(best, best.level, _said(best, releases), _command(best))
+    return _none(releases)
+
+
+def _none(releases: Sequence[Point]) -> Choice:
+    """Say that no release passes: why the safest does not, and what to change."""
+    safest = min(releases, key=lambda p: (p.risk or 0.0, -(p.spec.k or 0)))
+    judged = safest.verdict["privacy"] if safest.verdict else None
+    after = judged["next"] if judged else ""
+    why = f" {judged['reason']}" if judged else ""
+    if any(point.level == "undecided" for point in releases):
+        reason = (
+            f"No k can be named: too few people were kept apart to decide. The safest release, "
+            f"{safest.spec.label}, is open.{why}"
+        )
+        return Choice(None, "undecided", reason, f"Keep more people apart (--holdout 30%). {after}")
+    largest = max(point.spec.k or 0 for point in releases)
+    reason = f"No k passes: the safest release, {safest.spec.label}, still fails.{why}"
+    return Choice(None, "bad", reason, f"Try a larger k than {largest}. {after}")
+
+
+def _doubt(point: Point) -> int | None:
+    """Return 0 for a good verdict, 1 for a reservation with room to spare, 2 for others that pass.
+
+    None if it does not pass.
+    """
+    if point.level == "good":
+        return 0
+    if point.level not in ("caution", "undecided"):
+        return None
+    shares = [one["risk"] / grave_from(name, one) for name, one in point.attacks.items()]
+    worst = max(shares, default=0.0)
+    return None if worst >= 1 else int(worst >= _CLEAR) + 1
+
+
+def _said(best: Point, releases: Sequence[Point]) -> str:
+    smaller = [p for p in releases if (p.spec.k or 0) < (best.spec.k or 0)]
+    why = "" if smaller else " It is the smallest k that was tried."
+    said = f"{best.spec.label} is the smallest k that passes all gates.{why}"
+    if best.level == "good" or best.verdict is None:
+        return said
+    return f"{said} With a reservation: {best.verdict['privacy']['reason']}"
+
+
+def _command(best: Point) -> str:
+    words = [f"tulle condense TABLE -o RELEASE --k {best.spec.k} --holdout 10%"]
+    words += [f"--synthesis {best.spec.method}"] if best.spec.method != "shape" else []
+    words += ["--target COLUMN"] if best.spec.by_class else []
+    return f"Make the release with: {' '.join(words)}"
+
+
+def scaled(point: Point, points: Sequence[Point]) -> Scale:
+    """Compare a point with subsamples of the same round: as useful, and as risky, as which?"""
+    references = [
+        (p.spec.share or 1.0, p)
+        for p in points
+        if p.spec.round == point.spec.round
+        and (p.spec.share is not None or p.spec.method == "copy")
+        and p.risk is not None
+        and p.utility is not None
+    ]
+    references.sort(key=lambda pair: pair[0])
+    if len(references) < 2 or point.risk is None or point.utility is None:
+        return Scale(None, None)
+    shares = [share for share, _ in references]
+    useful = np.maximum.accumulate([p.utility or 0.0 for _, p in references])
+    risky = np.maximum.accumulate([p.risk or 0.0 for _, p in references])
+    return Scale(
+        _share(point.utility, np.asarray(useful), shares),
+        _share(point.risk, np.asarray(risky), shares),
+    )
+
+
+def _share(value: float, rising: np.ndarray, shares: Sequence[float]) -> float:
+    """Interpolate between shares on a logarithmic scale; below the smallest it is that one."""
+    place = float(np.interp(value, rising, np.log(shares)))
+    return float(np.exp(place))

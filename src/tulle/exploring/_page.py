@@ -1,0 +1,207 @@
+"""The page of an exploration: the frontier, the curves over k, and each point with its attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tulle._report.model import Block, Result, Section
+from tulle._report.words import attack_label
+from tulle.exploring._points import Point
+
+if TYPE_CHECKING:
+    from tulle.exploring.explore import Exploration
+
+_SCORES = {
+    "columns": "what each column gains from the others over guessing, on average",
+    "roc_auc": "area under the ROC curve for the target",
+    "balanced_accuracy": "balanced accuracy for the target",
+    "r2": "R2 for the target",
+}
+_MEASURES = {  # the curves over k
+    "risk": "risk: worst excess over the control",
+    "utility": "utility",
+    "k_marginal": "k-marginal score",
+    "distinguishability": "distinguishability (AUC)",
+}
+LIMITS = [
+    "The risk is the worst of the attacks that were tried, on average over people. It is no "
+    "probability that somebody is recognised, and a failed attack is no evidence of safety.",
+    "The named k was found with one control. Check the release that you send with people who were "
+    "not used here: tulle audit ORIGINAL RELEASE --control FRESH.",
+    "Subsamples and the records themselves are shown for their scale only: they are people's own "
+    "records.",
+]
+
+
+def page_of(found: Exploration) -> Result:
+    """Return the page as a report."""
+    choice, points = found.choice, found.latest
+    shown = [point for point in points if point.risk is not None and point.utility is not None]
+    quick = all(point.spec.round == "quick" for point in points)
+    records = points[0].records if points else 0
+    on = f"on a sample of {records:,} records" if quick else f"on {records:,} records"
+    level: Any = choice.level
+    use = choice.point.verdict["use"] if choice.point and choice.point.verdict else None
+    return {
+        "title": found.title,
+        "summary": f"{sum(p.spec.is_release for p in points)} releases {on}. {choice.reason}",
+        "verdict": {
+            "privacy": {
+                "level": level,
+                "reason": choice.reason,
+                "next": choice.next,
+                "details": [],
+            },
+            **({"use": use} if use else {}),
+        },
+        "k": choice.point.spec.k if choice.point else None,
+        "attacks": choice.point.attacks if choice.point else {},
+        "sections": [
+            _frontier(found, shown),
+            _table(found),
+            *(_details(found, point) for point in shown if point.spec.is_release),
+        ],
+        "limits": LIMITS,
+        "command": found.command,
+        "provenance": {
+            "points": len(found.points),
+            "seconds of computing": round(sum(point.seconds for point in found.points), 1),
+        },
+    }
+
+
+def _frontier(found: Exploration, shown: list[Point]) -> Section:
+    scoring = next((point.scoring for point in shown), "columns")
+    meaning = _SCORES.get(scoring, f"{scoring} for the target")
+    rows = frontier_rows(found, shown)
+    over = [
+        {"curve": point.spec.curve, "k": point.spec.k, "measure": words, "value": value}
+        for point in shown
+        if point.spec.is_release
+        for measure, words in _MEASURES.items()
+        for value in [_value(point, measure)]
+        if value is not None
+    ]
+    blocks: list[Block] = [
+        {
+            "type": "chart",
+            "chart": "frontier",
+            "title": "Risk and utility of each release: up and to the left is better",
+            "help": "Risk: the worst excess over people who were kept out among all attacks, with "
+            f"its 95 % interval. Utility: {meaning}. Grey: the records themselves, subsamples and "
+            "shuffled columns, for the scale. Click on a release for its attacks.",
+            "rows": rows,
+        }
+    ]
+    if over:
+        blocks.append(
+            {
+                "type": "chart",
+                "chart": "over_k",
+                "title": "Over k",
+                "help": "The same releases over the size of their groups.",
+                "rows": over,
+            }
+        )
+    return {"id": "frontier", "title": "The frontier", "blocks": blocks}
+
+
+def frontier_rows(found: Exploration, points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Return the rows of the picture of risk and utility."""
+    named = found.choice.point
+    return [
+        {
+            "label": point.spec.label,
+            "curve": point.spec.curve if point.spec.is_release else "",
+            "k": point.spec.k,
+            "risk": point.risk,
+            "low": max(0.0, point.risk_low or 0.0),
+            "high": point.risk_high,
+            "utility": point.utility,
+            "privacy": point.level if point.spec.is_release else None,
+            "chosen": point is named,
+            "link": f"#{anchor(point)}" if point.spec.is_release else "#points",
+        }
+        for point in points
+        if point.risk is not None and point.utility is not None
+    ]
+
+
+def _value(point: Point, measure: str) -> float | None:
+    if measure in ("risk", "utility"):
+        return point.risk if measure == "risk" else point.utility
+    name = "propensity_auc" if measure == "distinguishability" else measure
+    return point.metrics.get(name)
+
+
+def _table(found: Exploration) -> Section:
+    names = {
+        "release": "release",
+        "risk": "risk",
+        "worst_attack": "worst attack",
+        "utility": "utility",
+        "k_marginal": "k-marginal",
+        "distinguishability": "told apart (AUC)",
+        "as_useful_as": "as useful as",
+        "as_risky_as": "as risky as",
+        "privacy": "privacy",
+        "use": "use",
+        "error": "not possible",
+    }
+    rows = [
+        [
+            f"{row['release']} (named)" if row["chosen"] else row["release"],
+            *(_cell(name, row[name]) for name in list(names)[1:]),
+        ]
+        for row in found.rows()
+    ]
+    return {
+        "id": "points",
+        "title": "All points",
+        "text": "As useful as, as risky as: the share of the records themselves that a release of "
+        "plain records would hold.",
+        "blocks": [{"type": "table", "columns": list(names.values()), "rows": rows}],
+    }
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name in ("as_useful_as", "as_risky_as") and value is not None:
+        return f"{100 * value:.2g} %"
+    return attack_label(value) if name == "worst_attack" and value else value
+
+
+def _details(found: Exploration, point: Point) -> Section:
+    """One release: its verdict, and its attacks beside the control."""
+    scale = found.scale(point)
+    told = []
+    if scale.useful is not None and scale.risky is not None:
+        told.append(
+            f"As useful as {100 * scale.useful:.2g} % of the records, as risky as "
+            f"{100 * scale.risky:.2g} %."
+        )
+    if point.verdict is not None:
+        told += [point.verdict["privacy"]["reason"], point.verdict["use"]["reason"]]
+    attacks = sorted(point.attacks.items(), key=lambda pair: -pair[1]["risk"])
+    return {
+        "id": anchor(point),
+        "title": point.spec.label[:1].upper() + point.spec.label[1:],
+        "blocks": [
+            {"type": "list", "rows": told},
+            {
+                "type": "table",
+                "folded": f"Attacks on {point.spec.label}, beside the control",
+                "columns": ["attack", "rate", "control", "excess", "at least", "at most"],
+                "rows": [
+                    [attack_label(name), one["rate"], one["control"], one["risk"],
+                     one["risk_low"], one["risk_high"]]
+                    for name, one in attacks
+                ],
+            },
+        ],
+    }  # fmt: skip
+
+
+def anchor(point: Point) -> str:
+    """Return the place of a point on the page."""
+    return f"point-{point.id}"

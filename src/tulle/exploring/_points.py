@@ -1,0 +1,258 @@
+"""Points of the frontier: a release (or a reference that gives the scale), attacked and used."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from tulle._attacks.result import AttackFigures
+from tulle._report.model import Gate, Verdict
+from tulle.auditing._gates import gate_rows
+from tulle.auditing._tables import align
+from tulle.auditing.audit import Audit, audited
+from tulle.condense.class_condenser import ClassCondenser
+from tulle.condense.condenser import Condenser
+from tulle.errors import DataError, PrivacyError, TulleError
+from tulle.exploring._utility import utility
+from tulle.table.inference import is_class
+from tulle.table.schema import Column, Role
+
+SHARES = (0.01, 0.05, 0.1, 0.4)  # of the records, in subsamples that give the scale
+Round = Literal["quick", "whole"]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a point is about: a release with its method and k, or a reference."""
+
+    round: Round
+    method: str  # "shape", "uniform", ...; or "copy", "shuffled", "subsample"
+    by_class: bool = False
+    k: int | None = None  # of a release
+    share: float | None = None  # of a subsample
+
+    @property
+    def is_release(self) -> bool:
+        """Whether it is a release, and no reference."""
+        return self.k is not None
+
+    @property
+    def curve(self) -> str:
+        """The name of the curve that a release is on."""
+        return f"{self.method}, class by class" if self.by_class else self.method
+
+    @property
+    def label(self) -> str:
+        """What a person reads."""
+        if self.k is not None:
+            return f"k = {self.k}, {self.curve}"
+        if self.share is not None:
+            return f"{100 * self.share:g} % of the records"
+        return "the records themselves" if self.method == "copy" else "columns shuffled"
+
+
+@dataclass(frozen=True)
+class People:
+    """Who is in the data and who was kept out, and what is known of the columns."""
+
+    members: pl.DataFrame
+    control: pl.DataFrame
+    columns: tuple[Column, ...]
+
+    @property
+    def target(self) -> str | None:
+        """The column that a miner predicts."""
+        found = [c.name for c in self.columns if c.role is Role.TARGET]
+        return found[0] if found else None
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the target names classes."""
+        found = [c for c in self.columns if c.role is Role.TARGET]
+        return bool(found) and is_class(self.members[found[0].name], found[0].kind)
+
+    def sample(self, members: int, control: int, rng: np.random.Generator) -> People:
+        """Draw some of both."""
+        parts = [
+            table if table.height <= most else table[np.sort(rng.permutation(table.height)[:most])]
+            for table, most in ((self.members, members), (self.control, control))
+        ]
+        return replace(self, members=parts[0], control=parts[1])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How points are measured: the same for all of a frontier."""
+
+    seed: int
+    scoring: str | None = None
+    attempts: int | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+    k: int = 10  # the least number of records behind an aggregate in pictures
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one release gives and costs, as plain words and numbers.
+
+    ``risk`` is the worst excess over the control among all attacks, ``risk_low`` and ``risk_high``
+    the ends of its 95 % interval. ``error`` says why there is no release.
+    """
+
+    id: str
+    spec: Spec
+    records: int
+    released: int = 0
+    risk: float | None = None
+    risk_low: float | None = None
+    risk_high: float | None = None
+    attack: str = ""
+    utility: float | None = None
+    scoring: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+    attacks: dict[str, AttackFigures] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    gates: list[Gate] = field(default_factory=list)
+    seconds: float = 0.0
+    error: str = ""
+    audit: dict[str, Any] | None = None  # of whole points, for a report of their own
+
+    @property
+    def level(self) -> str:
+        """The level of the verdict on privacy; bad if a gate fails, none without a release."""
+        if self.verdict is None:
+            return "none"
+        return self.verdict["privacy"]["level"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain words and numbers."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> Point:
+        """Return the point that :meth:`to_dict` described."""
+        return cls(**{**known, "spec": Spec(**known["spec"])})
+
+
+def planned(
+    round: Round, sizes: Sequence[int], curves: Sequence[tuple[str, bool]], records: int
+) -> Iterator[Spec]:
+    """List the points of a round: references first, then each curve over k."""
+    yield Spec(round, "copy")
+    yield Spec(round, "shuffled")
+    for share in SHARES:
+        if share * records >= 1:
+            yield Spec(round, "subsample", share=share)
+    for method, by_class in curves:
+        for k in sizes:
+            if k <= records:
+                yield Spec(round, method, by_class, k)
+
+
+def measured(name: str, spec: Spec, people: People, settings: Settings) -> Point:
+    """Make a release, attack it and use it."""
+    start = time.process_time()
+    made = Point(name, spec, people.members.height)
+    try:
+        release = _released(spec, people, settings.seed)
+    except (DataError, PrivacyError) as error:
+        return replace(made, error=str(error), seconds=time.process_time() - start)
+    quick = spec.round == "quick" or not spec.is_release
+    kept = [column for column in people.columns if column.name in release.columns]
+    if quick:  # the model that the axis needs will do
+        kept = [replace(c, role=Role.QUASI) if c.role is Role.TARGET else c for c in kept]
+    names = [column.name for column in kept]
+    tables = align(
+        people.members.select(names), release.select(names), people.control.select(names), kept
+    )
+    use = utility(tables, people.target, settings.scoring, np.random.default_rng(settings.seed))
+    found = audited(
+        tables,
+        settings.seed,
+        k=settings.k,
+        attempts=settings.attempts,
+        quick=quick,
+        title=f"Release with {spec.label}",
+    )
+    found = found.extended(gates=gate_rows(found.result, _limits(spec, settings)))
+    return replace(
+        made,
+        released=release.height,
+        **_worst(found.result["attacks"]),
+        utility=use.score,
+        scoring=use.scoring,
+        metrics=found.result["metrics"],
+        attacks=found.result["attacks"],
+        verdict=found.verdict,
+        gates=found.result["gates"],
+        seconds=time.process_time() - start,
+        audit=None if quick else dict(found.result),
+    )
+
+
+def _limits(spec: Spec, settings: Settings) -> dict[str, float]:
+    """Return the gates of a point: none for references, and what a quick audit measures."""
+    if not spec.is_release:
+        return {}
+    left_out = ("min_accuracy_ratio",) if spec.round == "quick" else ()
+    return {name: limit for name, limit in settings.limits.items() if name not in left_out}
+
+
+def _worst(attacks: Mapping[str, AttackFigures]) -> dict[str, Any]:
+    if not attacks:
+        return {}
+    name = max(attacks, key=lambda key: attacks[key]["risk"])
+    worst = attacks[name]
+    return {
+        "risk": worst["risk"],
+        "risk_low": worst["risk_low"],
+        "risk_high": worst["risk_high"],
+        "attack": name,
+    }
+
+
+def audit_of(point: Point) -> Audit:
+    """Return the audit of a whole point, for a report of its own."""
+    if point.audit is None:
+        raise TulleError(f"{point.spec.label} was measured quickly: there is no report of it")
+    return Audit(point.audit)  # type: ignore[arg-type]
+
+
+def _released(spec: Spec, people: People, seed: int) -> pl.DataFrame:
+    """Make the release, or the reference that stands in its place."""
+    members = people.members.select(
+        column.name for column in people.columns if column.role.released
+    )
+    rng = np.random.default_rng(seed)
+    if spec.method == "copy":
+        return members
+    if spec.method == "shuffled":
+        return members.select(
+            pl.col(name).gather(rng.permutation(members.height)) for name in members.columns
+        )
+    if spec.share is not None:
+        count = max(1, round(spec.share * members.height))
+        return members[np.sort(rng.permutation(members.height)[:count])]
+    return _condensed(spec, people, seed)
+
+
+def _condensed(spec: Spec, people: People, seed: int) -> pl.DataFrame:
+    by_class = people.target if spec.by_class else None
+    template = Condenser(
+        spec.k or 2,
+        synthesis=spec.method,
+        columns=[column for column in people.columns if column.name != by_class],
+        random_state=seed,
+    )
+    if by_class is None:
+        return template.fit_resample(people.members)
+    condenser = ClassCondenser(template, k=spec.k, random_state=seed)
+    columns, classes = condenser.fit_resample(
+        people.members.drop(by_class), people.members[by_class]
+    )
+    return columns.with_columns(pl.Series(by_class, classes))

@@ -1,0 +1,175 @@
+"""Fitness for use and who is at risk, in audits of tables of which the answer is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tulle import DataError, audit
+from tulle._attacks.nearest import nearest
+from tulle.auditing._fitness import celled
+from tulle.auditing._people import in_register, linkability, linkage_known
+from tulle.auditing._tables import align
+
+
+def people(rows: int, seed: int) -> pl.DataFrame:
+    """Towns in their states, hours with a heap, an end after the begin, an income of adults."""
+    rng = np.random.default_rng(seed)
+    town, age = rng.integers(0, 9, rows), rng.integers(1, 80, rows)
+    begin = rng.uniform(0, 100, rows).round(1)
+    pay = np.where(age < 15, np.nan, rng.normal(1000 + 20 * age, 100))
+    return pl.DataFrame(
+        {
+            "town": [f"t{t}" for t in town],
+            "state": [f"s{t // 3}" for t in town],
+            "hours": np.where(rng.random(rows) < 0.5, 40, rng.integers(1, 60, rows)),
+            "age": age,
+            "pay": pay,
+            "begin": begin,
+            "end": begin + rng.exponential(5, rows).round(1),
+        }
+    ).with_columns(pl.col("pay").fill_nan(None))
+
+
+def spoilt(table: pl.DataFrame) -> pl.DataFrame:
+    """Every column shuffled on its own, the heap smoothed away, a pile made of another value."""
+    rng = np.random.default_rng(9)
+    shuffled = pl.DataFrame([column.shuffle(seed=i) for i, column in enumerate(table)])
+    hours = rng.integers(1, 60, table.height)
+    hours[: table.height // 5] = 0
+    return shuffled.with_columns(pl.Series("hours", hours))
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    return people(1200, 0), people(1200, 1), people(300, 2)
+
+
+@pytest.fixture(scope="module")
+def good(tables: Any) -> dict[str, Any]:
+    return audit(*tables, random_state=0, attempts=200).to_dict()
+
+
+@pytest.fixture(scope="module")
+def bad(tables: Any) -> dict[str, Any]:
+    return audit(tables[0], spoilt(tables[0]), tables[2], random_state=0, attempts=200).to_dict()
+
+
+def test_fresh_people_are_fit_for_use(good: dict[str, Any]) -> None:
+    found = good["metrics"]
+    assert found["rules_broken"] == found["odd_values"] == found["heaps_piled"] == 0
+    assert found["heaps_kept"] > 0.9
+    assert found["k_marginal"] > 750
+    assert found["equivalent_subsample"] > 0.25
+    assert found["propensity_auc"] < 0.6
+    assert found["missing_patterns"] < 0.1
+    assert found["regression_kept"] > 0.8
+
+
+def test_a_spoilt_release_is_not(good: dict[str, Any], bad: dict[str, Any]) -> None:
+    better, worse = good["metrics"], bad["metrics"]
+    assert worse["rules_broken"] > 0.6
+    assert worse["rules_broken_control"] == 0
+    assert worse["heaps_kept_min"] < 0.1 < 0.8 < better["heaps_kept_min"]
+    assert worse["heaps_piled"] == pytest.approx(0.2, abs=0.02)
+    assert worse["k_marginal"] < better["k_marginal"] - 100
+    assert worse["equivalent_subsample"] < better["equivalent_subsample"]
+    assert worse["propensity_auc"] > 0.8
+    assert worse["unseen_pairs"] > 0.5
+    assert worse["regression_kept"] < better["regression_kept"]
+
+
+def test_the_worst_column_and_the_broken_relations_come_first(bad: dict[str, Any]) -> None:
+    blocks = next(s for s in bad["sections"] if s["id"] == "fitness")["blocks"]
+    columns = next(b for b in blocks if b["type"] == "table" and b["columns"][0] == "column")
+    scores = [row[1] for row in columns["rows"]]
+    assert scores == sorted(scores)
+    assert columns["rows"][0][0] == "hours"
+    laws = next(b for b in blocks if b["type"] == "table" and b["columns"][0] == "relation")
+    told = {row[0]: row[1] for row in laws["rows"]}
+    assert told["'state' follows from 'town'"] == pytest.approx(2 / 3, abs=0.06)
+    assert told["whether 'pay' is missing follows from 'age'"] > 0.2
+    assert told["'begin' is never larger than 'end'"] > 0.3
+
+
+def test_a_copy_is_matched_and_tells_who_is_at_risk(tables: Any) -> None:
+    found = audit(tables[0], tables[0], tables[2], random_state=0, attempts=200).to_dict()
+    metrics = found["metrics"]
+    assert metrics["unique_matches"] == metrics["equivalent_subsample"] == 1
+    assert metrics["unique_matches_control"] == 0
+    assert metrics["disco_control"] < 0.05
+    assert metrics["k_marginal"] == 1000
+    assert metrics["disco"] > 0.9
+    assert metrics["replicated_uniques"] > 0.99
+    assert metrics["nearer_excess"] == metrics["nearer_excess_apart"] > 0.4
+    rows = next(s for s in found["sections"] if s["id"] == "people")["blocks"][0]["rows"]
+    assert [row[0] for row in rows] == ["everybody", "the tenth that stands most apart"]
+    assert found["attacks"]["linkability"]["rate"] == 1
+
+
+def test_without_a_control_nobody_is_said_to_be_at_risk(tables: Any) -> None:
+    found = audit(tables[0], tables[1], random_state=0, attempts=50).to_dict()
+    assert not [s for s in found["sections"] if s["id"] == "people"]
+    assert "nearer_excess" not in found["metrics"]
+    assert "the original" in found["provenance"]["distinguishability"]
+
+
+def test_halves_are_joined_as_a_double_loop_joins_them(tables: Any) -> None:
+    aligned = align(tables[0], spoilt(tables[0]), tables[2], None)
+    result = linkability(
+        aligned.original,
+        aligned.release,
+        np.random.default_rng(0),
+        control=aligned.control,
+        attempts=5000,
+    )
+    halves = aligned.original.columns[::2], aligned.original.columns[1::2]
+    for records, count in (
+        (aligned.original, result.successes),
+        (aligned.control, result.control_successes),
+    ):
+        near = [nearest(records.only(h), aligned.release.only(h)).rows[:, 0] for h in halves]
+        assert count == sum(int(a) == int(b) for a, b in zip(*near))
+    one = align(tables[0].select("age"), tables[1].select("age"), None, None)
+    assert linkability(one.original, one.release, np.random.default_rng(0)) is None
+
+
+def test_a_register_finds_the_people_who_are_in_it(tables: Any) -> None:
+    members, control = tables[0], tables[2]
+    shared = ["town", "age", "begin", "pay"]
+    register = pl.concat([members.head(100), control.head(50)]).select(shared)
+    register = pl.concat([register, register.head(10)])  # two entries are no certain match
+    aligned = align(members, members, control, None)
+    found = in_register(aligned, register.with_columns(name=pl.lit("Jane")))
+    assert found.columns == ("town", "age", "pay", "begin")
+    assert found.rows == 160
+    assert found.original.tolist() == list(range(10, 100))
+    assert found.control.tolist() == list(range(50))
+    result = linkage_known(
+        aligned.original,
+        aligned.release,
+        np.random.default_rng(0),
+        register=found,
+        control=aligned.control,
+    )
+    assert (result.attempts, result.successes) == (90, 90)
+    assert (result.control_attempts, result.control_successes) == (50, 0)
+    audited = audit(members, members, control, known=register, random_state=0, attempts=50)
+    assert audited.to_dict()["attacks"]["linkage_known"]["rate"] == 1
+    strangers = register.with_columns(pl.col("age") + 500)
+    nobody = audit(members, members, control, known=strangers, random_state=0, attempts=50)
+    assert "linkage_known" not in nobody.to_dict()["attacks"]
+    with pytest.raises(DataError, match="7"):
+        audit(members, members, known=pl.DataFrame({"other": [1]}), random_state=0)
+
+
+def test_cells_of_words_numbers_and_gaps() -> None:
+    left = pl.DataFrame({"a": ["x", None, "y"], "n": [1.0, None, 2.0], "b": [True, False, None]})
+    cells = celled(align(left, left.reverse(), None, None))
+    assert cells.names == ("a", "n", "b")
+    assert cells.original.tolist() == [[1, 1, 2], [0, 0, 1], [2, 2, 0]]
+    assert (cells.release == cells.original[::-1]).all()
+    assert cells.sizes == (3, 3, 3)

@@ -268,6 +268,11 @@ class Tails:
     step: float
     counts: Ints  # (2, _STRETCHES), below and above
 
+    def __post_init__(self) -> None:
+        whole = np.shape(self.counts) == (2, _STRETCHES) and self.counts.dtype == np.int64
+        if not whole or not all(map(math.isfinite, (self.low, self.high))) or not self.step > 0:
+            raise ValueError("the tails of a column are damaged")
+
     @classmethod
     def of(cls, low: float, high: float) -> Tails:
         """Return the tails of bounds that no value lies beyond yet."""

@@ -61,7 +61,14 @@ def _column_blocks(found: Fitness, behind: Mapping[str, int]) -> list[Block]:
             "values of a kind that the original does not have. Gives away: what the AUC of a "
             "classifier that tells the release from people owes to the column.",
             "columns": [
-                *("column", "k-marginal", "heaps kept", "piled up", "odd", "missing more often"),
+                *(
+                    "column",
+                    "k-marginal (of 1)",
+                    "heaps kept",
+                    "piled up",
+                    "odd",
+                    "missing more often",
+                ),
                 "gives away",
             ],
             "rows": [
@@ -86,7 +93,7 @@ def _pair_block(found: Fitness, behind: Mapping[str, int]) -> Block:
     return {
         "type": "table",
         "folded": "The pairs of columns that suffered most",
-        "columns": ["first", "second", "k-marginal"],
+        "columns": ["first", "second", "k-marginal (of 1)"],
         "rows": [[pair.first, pair.second, pair.score / 1000] for pair in pairs],
         "behind": [min(behind[pair.first], behind[pair.second]) for pair in pairs],
     }
@@ -100,8 +107,8 @@ def _law_blocks(found: Fitness) -> list[Block]:
     said: Block = {
         "type": "list",
         "rows": [
-            f"{total} between columns hold for every original; "
-            f"{len(broken) or 'none'} of them broken in the release."
+            f"{total} between columns {'holds' if len(found.laws) == 1 else 'hold'} for every "
+            f"original; the release breaks {len(broken) or 'none'} of them."
         ],
     }
     rows = [

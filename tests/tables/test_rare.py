@@ -148,3 +148,11 @@ def test_bounds_follow_a_stream_in_batches_of_any_size(
     assert (low, high) == at_once
     assert low == -1.0 or (numbers <= low * (1 - 1e-9)).sum() >= k
     assert high == 1.0 or (numbers >= high * (1 - 1e-9)).sum() >= k
+
+
+def test_states_of_too_few_people_are_where_the_mean_is() -> None:
+    table = pl.DataFrame({"x": [1.0, 2.0, 3.0] * 5 + [9999.0, float("nan"), None]})
+    column = Column("x", Kind.DECIMAL, missing=(9999,))
+    encoder = TableEncoder([column]).fit(table, crowd=crowd(4, 18))
+    np.testing.assert_array_equal(encoder.encode(table)[-3:], [[2.0]] * 3)
+    assert encoder.merged() == {"x": (3, 3)}

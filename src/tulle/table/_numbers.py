@@ -36,7 +36,17 @@ from tulle.table._drawing import (
 )
 from tulle.table._frames import filled, is_missing, with_nulls
 from tulle.table._rare import Crowd, Tails, safe_bounds
-from tulle.table._states import FIRST, NAN, NULL, PRESENT, UNREAD, States, Writing, writing_of
+from tulle.table._states import (
+    FIRST,
+    NAN,
+    NULL,
+    PRESENT,
+    STATE,
+    UNREAD,
+    States,
+    Writing,
+    writing_of,
+)
 from tulle.table.schema import Column, Kind
 
 # What a column of numbers tells about itself: mean, spread, precision, unit of time.
@@ -126,7 +136,6 @@ def present_of(block: Floats) -> Floats:
 
 _ROUNDING = 1e-9
 _MISSING = (NULL, NAN, UNREAD)
-_STATE = -1e300  # times a state: where it lies among the numbers, beyond all of them
 
 
 @dataclass
@@ -250,8 +259,8 @@ class NumberCodec:
         if not self.extra and not self.too_few[0]:
             out[:, 0] = values
             return
-        states = self._known(states)
         out[:, 0] = np.where(states == PRESENT, values, self.fill)
+        states = self._known(states)
         for place, state in enumerate(self.extra, start=1):
             out[:, place] = states == state
 
@@ -293,12 +302,12 @@ class NumberCodec:
         special = [s for s in np.unique(states).tolist() if s > NULL and s != self._absent]
         values = np.where(present, values, np.nan)
         for state in special:
-            values[states == state] = _STATE * state
+            values[states == state] = STATE * state
         return NumberColumn(
             self.name,
             values,
             decimals,
-            tuple(_STATE * state for state in special),
+            tuple(STATE * state for state in special),
             coded,
             self.keep_rare,
         )
@@ -306,8 +315,8 @@ class NumberCodec:
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of the type of the fitted one from numbers, NaN where missing."""
         values = np.asarray(cells, dtype=np.float64)
-        special = values <= _STATE
-        states = np.where(special, np.rint(values / _STATE), PRESENT).astype(np.int8)
+        special = values <= STATE
+        states = np.where(special, np.rint(values / STATE), PRESENT).astype(np.int8)
         states[np.isnan(values)] = self._absent
         values = values * self.steps[0] + self.steps[1]
         low, high = self.public or (-np.inf, np.inf)
@@ -611,7 +620,12 @@ class NumberCodec:
     @classmethod
     def from_json(cls, entries: dict[str, Any]) -> Self:
         """Return the code that :meth:`to_json` wrote."""
-        return cls(**fields_from_json(entries))
+        codec = cls(**fields_from_json(entries))
+        if not isinstance(codec.tails, Tails | None) or not isinstance(
+            codec.writing, Writing | None
+        ):
+            raise TypeError("the parts of a code are of other types")
+        return codec
 
 
 def _zone(dtype: Any) -> str | None:

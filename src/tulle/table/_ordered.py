@@ -27,11 +27,11 @@ from tulle.table._codecs import (
 )
 from tulle.table._drawing import Grouped, choose_states
 from tulle.table._frames import filled, is_missing, with_nulls
+from tulle.table._numbers import decimals_of
 from tulle.table._rare import Crowd
-from tulle.table._states import plain_text
+from tulle.table._states import STATE, plain_text
 from tulle.table.schema import Column, Kind
 
-_STATE = -1e6  # times a state: where it lies among the ranks, beyond all of them
 _UNKNOWN = -1
 
 
@@ -160,31 +160,43 @@ class OrderedCodec:
     def plain(
         self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
     ) -> NumberColumn | CategoryColumn:
-        """Return the column as the synthesis of shapes takes it: ranks that are codes."""
+        """Return the column as the synthesis of shapes takes it.
+
+        Numbers of which none may be invented; words, and rare values that are kept, as categories.
+        """
         codes, problems = self._codes(series)
         refuse(problems)
-        steps, size = len(self.domain), len(self.domain) + len(self.special)
-        if self.keep_rare:
-            return CategoryColumn(
-                self.name, np.where(codes == size, -1, codes), size, keep_rare=True
-            )
-        values = codes.astype(np.float64)
-        values[codes == size] = np.nan
-        states = tuple(_STATE * (1 + place) for place in range(len(self.special)))
-        for place, state in enumerate(states):
-            values[codes == steps + place] = state
-        return NumberColumn(self.name, values, 0, states, coded=True)
+        size, numbers = len(self.domain) + len(self.special), self._numbers()
+        if numbers is None:
+            coded = np.where(codes == size, -1, codes)
+            return CategoryColumn(self.name, coded, size, keep_rare=self.keep_rare)
+        states = STATE * (1.0 + np.arange(len(self.special)))
+        values = np.concatenate([numbers, states, [np.nan]])[codes]
+        decimals = decimals_of(numbers, pl.Float64)
+        return NumberColumn(self.name, values, decimals, tuple(states.tolist()), coded=True)
 
     def restore(self, cells: Any) -> pl.Series:
-        """Return a column of known values from ranks, NaN where missing."""
-        steps, size = len(self.domain), len(self.domain) + len(self.special)
-        if self.keep_rare:
+        """Return a column of known values from what :meth:`plain` gives, the nearest if need be."""
+        steps, size, numbers = (
+            len(self.domain),
+            len(self.domain) + len(self.special),
+            self._numbers(),
+        )
+        if numbers is None:
             return self._values(np.where(np.asarray(cells) < 0, size, cells).astype(np.int64))
         values = np.asarray(cells, dtype=np.float64)
-        special = np.where(values <= _STATE, values / _STATE - 1 + steps, size)
-        inside = np.clip(np.nan_to_num(values), 0, max(steps - 1, 0))
-        known = (values > _STATE) & (steps > 0)
-        return self._values(np.rint(np.where(known, inside, special)).astype(np.int64))
+        codes = np.full(len(values), size, dtype=np.int64)
+        special, known = values <= STATE, (values > STATE) & (steps > 0)
+        codes[special] = steps + np.rint(values[special] / STATE - 1).astype(np.int64)
+        codes[known] = _nearest(numbers, values[known])
+        return self._values(codes)
+
+    def _numbers(self) -> Floats | None:
+        """Return the values as numbers; None if they are words, or kept however rare."""
+        if self.keep_rare or self.dtype in (pl.Enum, pl.Categorical):
+            return None
+        numbers = self.domain.cast(pl.Float64, strict=False)
+        return None if numbers.null_count() else np.asarray(numbers.to_numpy(), dtype=np.float64)
 
     def _codes(self, series: pl.Series) -> tuple[Ints, list[Problem]]:
         """Return the place of each value among values and special ones, and what is wrong."""
@@ -220,11 +232,7 @@ class OrderedCodec:
         """Return the place of the known value nearest to each; missing if none is known."""
         if not len(self.domain):
             return np.full(len(values), len(self.special), dtype=np.int64)
-        known, asked = _keys(self.domain, values)
-        after = np.clip(np.searchsorted(known, asked), 0, len(known) - 1)
-        before = np.maximum(after - 1, 0)
-        lower = np.abs(asked - known[before]) <= np.abs(known[after] - asked)
-        return np.where(lower, before, after)
+        return _nearest(*_keys(self.domain, values))
 
     def rescale(self, variances: Floats) -> None:
         """Take the scale from the variances of the dimensions."""
@@ -290,6 +298,14 @@ class OrderedCodec:
     def from_json(cls, entries: dict[str, Any]) -> Self:
         """Return the code that :meth:`to_json` wrote."""
         return cls(**fields_from_json(entries))
+
+
+def _nearest(known: Floats, asked: Floats) -> Ints:
+    """Return the place of the nearest of some ascending numbers."""
+    after = np.clip(np.searchsorted(known, asked), 0, len(known) - 1)
+    before = np.maximum(after - 1, 0)
+    lower = np.abs(asked - known[before]) <= np.abs(known[after] - asked)
+    return np.where(lower, before, after)
 
 
 def _sorted(values: pl.Series) -> pl.Series:

@@ -42,6 +42,10 @@ class Crowd:
         weights[kept] = weigh_people(inside, int(kept.sum()))
         return cls(k, weights, rng)
 
+    def with_more(self, people: int) -> Crowd:
+        """Return the crowd with so many more people, of one row each."""
+        return replace(self, weights=np.r_[self.weights, np.ones(people)])
+
     def enough(self) -> float:
         """Return how many people are enough, less what rounding may cost."""
         return draw_threshold(self.k, self.rng) - _SLACK
@@ -267,6 +271,11 @@ class Tails:
     high: float
     step: float
     counts: Ints  # (2, _STRETCHES), below and above
+
+    def __post_init__(self) -> None:
+        whole = np.shape(self.counts) == (2, _STRETCHES) and self.counts.dtype == np.int64
+        if not whole or not all(map(math.isfinite, (self.low, self.high))) or not self.step > 0:
+            raise ValueError("the tails of a column are damaged")
 
     @classmethod
     def of(cls, low: float, high: float) -> Tails:

@@ -23,6 +23,7 @@ from tulle.table.schema import Column, Kind
 
 # the states of a record; special values count on from FIRST
 PRESENT, NULL, NAN, UNREAD, FIRST = 0, 1, 2, 3, 4
+STATE = -1e300  # times a state: where it lies among numbers in a synthesis, beyond all of them
 _EXPONENT = r"^-?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"
 _CLOCK = "^[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?$"
 _TEXTS = (pl.String, pl.Categorical)

@@ -36,7 +36,6 @@ _MOST_CATEGORIES = 40  # values of a column that pairs are looked for in
 _MOST_SMALL_NUMBERS = 12  # different numbers of a column that is treated as categories
 _MOST_RULES = 60  # of each kind
 _EXPECTED_SHARE = 0.02  # of records that would break an order by chance
-_RARE_SHARE = 0.01  # of records in combinations that too few people hold
 _EXCEPTIONS = 0.01  # of the people who would have a combination by chance
 _FEW_LEFT = 5  # values that are left where most of a column's values do not occur
 _MOSTLY = 0.5  # share of records with the values that do not occur
@@ -442,9 +441,10 @@ class Search:
         for first, last in combinations(names, 2):
             if self._explains(first, last) or frozenset((first, last)) in self.bound:
                 continue
-            for text in self._never(first, last):
+            for text, rare in self._never(first, last):
                 found = self._proposal(text)
                 if found is not None and count < _MOST_RULES:
+                    found = replace(found, exceptions=found.exceptions + rare)
                     count += 1
                     yield found
 
@@ -455,8 +455,8 @@ class Search:
             return few and self.values.units[name] == 1.0
         return 2 <= self.table[name].n_unique() <= _MOST_CATEGORIES
 
-    def _never(self, first: str, last: str) -> list[str]:
-        """Return rules for combinations that do not occur."""
+    def _never(self, first: str, last: str) -> list[tuple[str, int]]:
+        """Return rules for combinations that do not occur, and how many others they exclude."""
         if not self._may_exclude(first, last):
             return []
         cells = self._cells(first, last)
@@ -465,8 +465,8 @@ class Search:
             return []
         total = float(cells["people"].sum())
         rare = float(cells.filter(pl.col("people") < self.k)["people"].sum())
-        if rare <= _RARE_SHARE * total:
-            return [f"known({quote(first)}, {quote(last)})"]
+        if rare <= (1 - _HOLDS) * total:
+            return [(f"known({quote(first)}, {quote(last)})", round(rare))]
         texts = []
         for one, other, a, b in ((first, last, "a", "b"), (last, first, "b", "a")):
             for (value,), part in sorted(cells.group_by(a), key=lambda pair: str(pair[0][0])):
@@ -481,7 +481,7 @@ class Search:
             texts.append(
                 f"never {_one_of(first, part['a'].sort().to_list())} and {_one_of(last, [value])}"
             )
-        return [text for text in texts if text.count('"') % 2 == 0]
+        return [(text, 0) for text in texts if text.count('"') % 2 == 0]
 
     def _may_exclude(self, first: str, last: str) -> bool:
         """Tell at little cost whether too few people have a combination that many should have."""

@@ -18,6 +18,7 @@ from tulle._charts import chart
 from tulle.exploring._page import frontier_rows
 
 SEED = 0
+LARGE = (3, 10, 30, 100)  # sizes for tables that take minutes
 
 
 class Task(NamedTuple):
@@ -28,6 +29,7 @@ class Task(NamedTuple):
     fresh: pl.DataFrame
     target: str | None
     methods: tuple[str, ...]
+    sizes: tuple[int, ...] = (3, 5, 10, 20, 50, 100)
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -40,10 +42,10 @@ def tasks(quick: bool) -> list[Task]:
              for y in (2019, 2018)]  # fmt: skip
     years[1] = years[1].select(years[0].columns)
     made = [
-        Task("abalone", *_parted("abalone"), "class", ("shape", "uniform")),
+        Task("abalone", *_parted("abalone"), "rings", ("shape", "uniform")),
         Task("german", *_parted("german_symbolic"), "class", ("shape", "uniform")),
-        Task("adult", *adult, "class", ("shape",)),
-        Task("national2019", *years, None, ("shape",)),
+        Task("national2019", *years, None, ("shape",), LARGE),
+        Task("adult", *adult, "class", ("shape",), LARGE),
     ]
     if quick:
         return [task._replace(people=task.people[:600], fresh=task.fresh[:300]) for task in made]
@@ -108,7 +110,7 @@ def main(quick: bool) -> None:
             task.people,
             target=task.target,
             methods=task.methods,
-            k=[5, 20] if quick else [3, 5, 10, 20, 50, 100],
+            k=[5, 20] if quick else task.sizes,
             random_state=SEED,
         )
         rows.append(row(task, found))

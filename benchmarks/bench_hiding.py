@@ -82,7 +82,8 @@ def _columns(file: str, share: float, seeds: Sequence[int], n_rules: int) -> dic
 
 
 def _run(baskets: Transactions, rules: Any, thresholds: Any, **options: Any) -> Any:
-    hider = RuleHider(rules, **thresholds, **options, random_state=0)
+    # without margins, as in the literature
+    hider = RuleHider(rules, **thresholds, margin=0, **options, random_state=0)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)

@@ -97,7 +97,7 @@ def _scenario_study(quick: bool) -> None:
                 print(f"{name} {scenario}: {error}")
                 continue
             for method in ("best", "swa", "iga", "algo2a"):
-                hider = RuleHider(rules, method=method, random_state=0, **limits)
+                hider = RuleHider(rules, method=method, margin=0, random_state=0, **limits)
                 hider.fit_transform(baskets)
                 points.append(
                     {

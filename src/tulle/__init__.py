@@ -45,7 +45,7 @@ _NAMES = {
     "tulle.sites.agreement": ("SiteAgreement",),
     "tulle.sites.codec": ("SiteCodec",),
     "tulle.sites.summary": ("SiteSummary",),
-    "tulle.keys": ("SecretKey",),
+    "tulle.keys": ("PublicKey", "SecretKey", "SigningKey"),
     # audits and releases
     "tulle.auditing.audit": ("Audit", "audit"),
     "tulle.exploring.explore": ("Exploration", "explore"),

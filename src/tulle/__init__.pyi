@@ -20,7 +20,9 @@ from .io.read import read_batches as read_batches
 from .io.read import read_table as read_table
 from .io.write import write_batches as write_batches
 from .io.write import write_table as write_table
+from .keys import PublicKey as PublicKey
 from .keys import SecretKey as SecretKey
+from .keys import SigningKey as SigningKey
 from .releases.manifest import Manifest as Manifest
 from .releases.release import read_manifest as read_manifest
 from .releases.release import verify_release as verify_release

@@ -297,7 +297,7 @@ def _error(rows: Rows) -> Any:
 
 
 def _ranking(rows: Rows) -> Any:
-    """Bars, the first on top, with a mark for what would be expected."""
+    """Draw bars, the first on top, with a mark for what would be expected."""
     import altair as alt
 
     shown = list(rows)[:MOST_NAMES]
@@ -434,7 +434,7 @@ def _size() -> Any:
 
 
 def _risk_and_utility(rows: Rows) -> Any:
-    """Releases on their curves, each a link to its attacks, and references in grey."""
+    """Draw releases on their curves, each a link to its attacks, and references in grey."""
     import altair as alt
 
     releases = [row for row in rows if row["curve"]]
@@ -480,7 +480,7 @@ def _risk_and_utility(rows: Rows) -> Any:
 
 
 def _over_k(rows: Rows) -> Any:
-    """A panel for each measure, all over the same k."""
+    """Draw a panel for each measure, all over the same k."""
     import altair as alt
 
     measures = list(dict.fromkeys(row["measure"] for row in rows))

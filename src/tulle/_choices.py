@@ -40,7 +40,7 @@ RESULTS = ("table", "centers", "rules", "json", "text")  # that a miner sends ba
 # audits
 GATES = (
     "max_linkage", "max_copies", "max_inference", "max_membership", "max_singling_out",
-    "min_accuracy_ratio",
+    "max_reconstruction", "max_homogeneity", "max_earlier", "max_worst_case", "min_accuracy_ratio",
 )  # fmt: skip
 REPORTS = (".html", ".htm", ".json", ".md")
 EDITIONS = ("owner", "public")

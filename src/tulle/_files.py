@@ -9,6 +9,7 @@ very moment leaves is whole, and :func:`remove_leftovers` takes it away at the n
 from __future__ import annotations
 
 import glob
+import gzip
 import hashlib
 import os
 import secrets
@@ -101,6 +102,39 @@ def digest_of(file: BinaryIO) -> str:
     while block := file.read(1 << 20):
         running.update(block)
     return running.hexdigest()
+
+
+# Files that unpack into very much more than they are. Tables of text seldom shrink to a fiftieth.
+
+_STEEPEST = 200  # times the size of the packed file,
+_HARMLESS = 256 << 20  # or so many bytes, may come out of it
+
+
+def check_unpacked(name: str | os.PathLike[str], packed: int, unpacked: int) -> None:
+    """Raise if a file unpacks into far more than its size lets expect."""
+    if unpacked > max(_HARMLESS, _STEEPEST * packed):
+        raise DataError(
+            f"{name} unpacks to more than {_STEEPEST} times its size: unpack it yourself if you "
+            "trust it"
+        )
+
+
+class BoundedGzip(gzip.GzipFile):
+    """A gzip file that refuses to unpack into far more than its size lets expect."""
+
+    def __init__(self, name: str | os.PathLike[str], raw: BinaryIO) -> None:
+        super().__init__(fileobj=raw, mode="rb")
+        self._shown, self._packed = name, os.fstat(raw.fileno()).st_size
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return up to so many bytes, or all there are, and count them."""
+        if size is not None and size >= 0:
+            return self._counted(super().read(size))
+        return b"".join(iter(lambda: self._counted(super(BoundedGzip, self).read(1 << 20)), b""))
+
+    def _counted(self, block: bytes) -> bytes:
+        check_unpacked(self._shown, self._packed, self.tell())
+        return block
 
 
 @contextmanager

@@ -1,23 +1,31 @@
-"""Secret keys: made by the operating system, derived by HKDF, never shown.
+"""Keys: made by the operating system, derived by HKDF, never shown.
 
 A :class:`SecretKey` is one master secret. Every use derives its own bytes from it with a label,
-so that a sketch, a column and a site never share key material. The key has no readable ``repr``,
-is not pickled, and is written only where the owner says, with file mode 0600.
+so that a sketch, a column and a site never share key material. A :class:`SigningKey` signs the
+manifests of releases (Ed25519), and its :class:`PublicKey` checks them. A key that is secret has no
+readable ``repr``, is not pickled, and is written only where the owner says, with file mode 0600.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import unicodedata
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tulle._files import atomic_write
 from tulle.errors import KeyMaterialError
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
 _HEADER = "tulle-secret-key-v1:"
 _NONCE = 12  # bytes
+_LONGEST = 1 << 16  # bytes: no file of a key is longer
 
 
 class SecretKey:
@@ -108,13 +116,12 @@ class SecretKey:
         KeyMaterialError
             If the file cannot be read or is not a key file.
         """
+        content = _read(path)
         try:
-            text = Path(path).read_text("ascii").strip()
+            text = content.decode("ascii").strip()
             if not text.startswith(_HEADER):
                 raise ValueError
             return cls(bytes.fromhex(text.removeprefix(_HEADER)))
-        except OSError as error:
-            raise KeyMaterialError(f"cannot read the key file {path}: {error.strerror}") from None
         except ValueError:
             raise KeyMaterialError(f"{path} is not a Tulle key file") from None
 
@@ -209,8 +216,7 @@ class SecretKey:
         str
             It reveals nothing about the key.
         """
-        digits = self.derive("fingerprint", 16).hex()
-        return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
+        return _groups_of_four(self.derive("fingerprint", 16))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SecretKey) and secrets.compare_digest(self._secret, other._secret)
@@ -231,3 +237,248 @@ class SecretKey:
         raise KeyMaterialError(
             "a SecretKey is never pickled: save it with key.save(path) and load it where needed"
         )
+
+
+class SigningKey:
+    """Hold a private Ed25519 key that signs manifests; it is never shown, logged or pickled.
+
+    Create one with :meth:`generate` (or ``tulle keygen``), keep it with :meth:`save`, and give
+    :attr:`public` to those who receive releases. The files are PEM, as OpenSSL writes them.
+
+    Parameters
+    ----------
+    private : cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PrivateKey
+        The key. Use :meth:`generate` or :meth:`load`.
+
+    Examples
+    --------
+    >>> from tulle import SigningKey
+    >>> key = SigningKey.generate()
+    >>> key
+    SigningKey(hidden)
+    >>> key.public.accepts(key.sign(b"a manifest"), b"a manifest")
+    True
+    """
+
+    __slots__ = ("_private",)
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+
+    @classmethod
+    def generate(cls) -> SigningKey:
+        """Generate a new key from the operating system's entropy.
+
+        Returns
+        -------
+        SigningKey
+        """
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SigningKey:
+        """Read a private key in PEM that :meth:`save` or OpenSSL wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The key file.
+
+        Returns
+        -------
+        SigningKey
+
+        Raises
+        ------
+        KeyMaterialError
+            If the file cannot be read or holds no private Ed25519 key.
+        """
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            found = load_pem_private_key(_read(path), password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it needs a password
+            found = None
+        if not isinstance(found, Ed25519PrivateKey):
+            raise KeyMaterialError(
+                f"{path} holds no private Ed25519 key that opens without a password: make one with "
+                "tulle keygen"
+            )
+        return cls(found)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the key to a file that only its owner can read.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to create.
+        force : bool
+            Replace a file that exists.
+        """
+        from cryptography.hazmat.primitives.serialization import (
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+        )
+
+        text = self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        with atomic_write(path, force=force, mode=0o600) as file:
+            file.write(text)
+
+    @property
+    def public(self) -> PublicKey:
+        """The key that checks the signatures of this one."""
+        return PublicKey(self._private.public_key())
+
+    def sign(self, content: bytes) -> bytes:
+        """Sign bytes.
+
+        Parameters
+        ----------
+        content : bytes
+            What to sign.
+
+        Returns
+        -------
+        bytes
+            The signature, 64 bytes.
+        """
+        return self._private.sign(content)
+
+    def __repr__(self) -> str:
+        return "SigningKey(hidden)"
+
+    def __reduce__(self) -> NoReturn:
+        raise KeyMaterialError(
+            "a SigningKey is never pickled: save it with key.save(path) and load it where needed"
+        )
+
+
+class PublicKey:
+    """Check the signatures of a :class:`SigningKey`; there is nothing secret in it.
+
+    Parameters
+    ----------
+    public : cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PublicKey
+        The key. Use :attr:`SigningKey.public` or :meth:`load`.
+
+    Examples
+    --------
+    >>> from tulle import SigningKey
+    >>> key = SigningKey.generate()
+    >>> key.public.accepts(key.sign(b"a manifest"), b"another manifest")
+    False
+    """
+
+    __slots__ = ("_public",)
+
+    def __init__(self, public: Ed25519PublicKey) -> None:
+        self._public = public
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PublicKey:
+        """Read a public key in PEM that :meth:`save` or OpenSSL wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The key file.
+
+        Returns
+        -------
+        PublicKey
+
+        Raises
+        ------
+        KeyMaterialError
+            If the file cannot be read or holds no public Ed25519 key.
+        """
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+        try:
+            found = load_pem_public_key(_read(path))
+        except (ValueError, UnsupportedAlgorithm):
+            found = None
+        if not isinstance(found, Ed25519PublicKey):
+            raise KeyMaterialError(
+                f"{path} holds no public Ed25519 key: ask the maker of the release for the .pub "
+                "file of tulle keygen"
+            )
+        return cls(found)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the key to a file for those who receive releases.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to create.
+        force : bool
+            Replace a file that exists.
+        """
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        text = self._public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        with atomic_write(path, force=force) as file:
+            file.write(text)
+
+    def accepts(self, signature: bytes, content: bytes) -> bool:
+        """Return whether a signature over bytes was made with the private key of this one.
+
+        Parameters
+        ----------
+        signature : bytes
+            What :meth:`SigningKey.sign` returned.
+        content : bytes
+            What was signed.
+
+        Returns
+        -------
+        bool
+        """
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            self._public.verify(signature, content)
+        except InvalidSignature:
+            return False
+        return True
+
+    def fingerprint(self) -> str:
+        """Return eight groups of hex digits that two people can compare by phone.
+
+        Returns
+        -------
+        str
+        """
+        return _groups_of_four(hashlib.sha256(self._public.public_bytes_raw()).digest()[:16])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PublicKey) and self._public == other._public
+
+    def __hash__(self) -> int:
+        return hash(self._public.public_bytes_raw())
+
+    def __repr__(self) -> str:
+        return f"PublicKey({self.fingerprint()})"
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a key file, which is never long."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(_LONGEST)
+    except OSError as error:
+        raise KeyMaterialError(f"cannot read the key file {path}: {error.strerror}") from None
+
+
+def _groups_of_four(digest: bytes) -> str:
+    digits = digest.hex()
+    return "-".join(digits[start : start + 4] for start in range(0, len(digits), 4))

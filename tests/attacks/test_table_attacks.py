@@ -74,6 +74,10 @@ def test_unrelated_data_do_not_beat_guessing(name: str, kind: str, data: tuple) 
         return
     release = original.scrambled(rng) if kind == "scrambled" else people(rng, shift=20.0)
     result = ATTACKS[name](original, release, control, rng)
+    if (kind, name) == ("scrambled", "membership"):
+        # shuffled columns hold nobody's record, but everybody's own numbers
+        assert result.details["best score"] == "own numbers"
+        return
     assert result.failed
     assert result.note.startswith("the attack failed")
 

@@ -79,7 +79,7 @@ def test_debug_shows_frames_and_no_locals() -> None:
 
 
 def test_verify_exit_codes_and_json(tmp_path: Path) -> None:
-    made = Manifest("test", {}, {"k": 2}, {"smallest group": 2})
+    made = Manifest("test", {}, {"k": 2}, {"groups of at least 2": True})
     write_release(tmp_path / "r", lambda file: file.write(b"x"), made)
     good = run("verify", str(tmp_path / "r"), "--json")
     assert good.returncode == 0
@@ -183,7 +183,7 @@ def test_json_has_neither_nan_nor_infinity(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 def test_a_reader_that_goes_away_is_no_failed_guarantee(tmp_path: Path, as_json: list[str]) -> None:
-    made = Manifest("test", {}, {"k": 2}, {"smallest group": 2})
+    made = Manifest("test", {}, {"k": 2}, {"groups of at least 2": True})
     write_release(tmp_path / "r", lambda file: file.write(b"x"), made)
     reading, writing = os.pipe()
     os.close(reading)
@@ -217,7 +217,7 @@ def test_whatever_happens_ends_in_one_line_without_a_cell(
         raise error
 
     monkeypatch.setattr(sys, "argv", ["tulle", "--debug", "verify", "r"])
-    monkeypatch.setattr("tulle.releases.verify_release", fail)
+    monkeypatch.setattr("tulle._commands.verify.verify_release", fail)
     with pytest.raises(SystemExit) as stop:
         main()
     told = capsys.readouterr().err
@@ -246,7 +246,7 @@ def test_warnings_are_lines_for_users_and_those_of_others_tell_no_cell(
         raise TulleError("the end")
 
     monkeypatch.setattr(sys, "argv", ["tulle", "verify", "r", *debug])
-    monkeypatch.setattr("tulle.releases.verify_release", warn)
+    monkeypatch.setattr("tulle._commands.verify.verify_release", warn)
     shown = warnings.showwarning
     with pytest.raises(SystemExit):
         main()

@@ -40,7 +40,7 @@ FRAME = pl.DataFrame(
         "truth": [True, None, False],
     }
 )
-MADE = Manifest("test", {"k": 3}, {"k": 3}, {"smallest group": 3})
+MADE = Manifest("test", {"k": 3}, {"k": 3}, {"groups of at least 3": True})
 
 
 def release(target: str, frame: pl.DataFrame = FRAME, **options: object) -> Manifest:
@@ -198,7 +198,7 @@ import polars as pl
 from tulle.io.write import put_table
 from tulle.releases import Manifest, write_release
 
-made = Manifest("test", {}, {"k": 3}, {"smallest group": 3})
+made = Manifest("test", {}, {"k": 3}, {"groups of at least 3": True})
 for i in range(1000):
     frame = pl.DataFrame({"n": [i] * 20_000})
     write_release(sys.argv[1], lambda file: put_table(frame, file, sys.argv[1]), made, force=True)

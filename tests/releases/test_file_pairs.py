@@ -24,7 +24,7 @@ def manifest(**changes: object) -> Manifest:
         "method": "test",
         "parameters": {"k": 3},
         "guarantee": {"k": 3},
-        "verified": {"smallest group": 3},
+        "verified": {"groups of at least 3": True},
     }
     return Manifest(**{**entries, **changes})  # type: ignore[arg-type]
 
@@ -109,7 +109,7 @@ def crash_at(point):
         setattr(os, name, wrap(getattr(os, name)))
 
 path, content, point = sys.argv[1], sys.argv[2].encode(), int(sys.argv[3])
-made = Manifest("test", {}, {"k": 3}, {"smallest group": 3}, counts={"size": len(content)})
+made = Manifest("test", {}, {"k": 3}, {"groups of at least 3": True}, counts={"size": len(content)})
 write_release(path, lambda file: file.write(b"old" * 100_000), made, force=True)
 print("ready", flush=True)
 if point:

@@ -45,7 +45,7 @@ def problems(draw: Any) -> tuple[list[set[int]], Sensitive]:
     assume(rules)
     least = draw(st.integers(1, 5))
     psi = draw(st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]))
-    limits = Thresholds("test", least, None if psi is not None else 0.6, 0.0, psi)
+    limits = Thresholds("test", least, None if psi is not None else 0.6, psi)
     return baskets, Sensitive.find(coded(baskets), rules, limits)
 
 

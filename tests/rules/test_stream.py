@@ -35,7 +35,7 @@ def test_the_stream_writes_what_the_hider_gives(source: Path, window: int, victi
     found = hide_stream(source, out, RULES, LIMITS, window=window, victim=victim, random_state=5)
     one = RuleHider(
         RULES, method="swa", min_support=12, min_confidence=0.5, window=window, victim=victim,
-        random_state=5,
+        margin=0, random_state=5,
     )  # fmt: skip
     whole = io.BytesIO()
     write_fimi(one.fit_transform(source), whole)

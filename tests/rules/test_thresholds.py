@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tulle import Rule, RuleHider
 from tulle.errors import ParameterError, PrivacyError
 from tulle.rules import association_rules, frequent_itemsets
-from tulle.rules._sensitive import Thresholds, is_hidden
+from tulle.rules._sensitive import Thresholds, drawn_margins, is_hidden
 from tulle.rules.rule import exact_share, support_count
 
 BASKETS = [["a", "b"]] * 20 + [["a"], ["b"]] * 40 + [["c"]]
@@ -56,9 +57,9 @@ def test_hidden_with_a_margin_is_below_that_share_of_the_threshold(
     n_baskets: int, share: Fraction, margin: Fraction
 ) -> None:
     share, margin = share.limit_denominator(1000), margin.limit_denominator(1000)
-    limit = Thresholds("test", float(share), margin=float(margin)).of(
-        Rule("a -> b"), n_baskets, n_baskets
-    )
+    rule, rng = Rule("a -> b"), np.random.default_rng(0)
+    margins = drawn_margins("test", [rule], float(margin), rng)
+    limit = Thresholds("test", float(share), margins=margins).of(rule, n_baskets, n_baskets)
     for support in (limit.support - 1, limit.support):
         below = Fraction(support, n_baskets) < share * (1 - margin)
         assert is_hidden(support, n_baskets, limit) == below
@@ -70,11 +71,25 @@ def test_a_margin_counts_from_the_threshold_and_not_from_the_next_basket() -> No
     assert one.report_[0]["support_after"] < 0.1 * 0.95  # 9 of 101; 10 would be 0.099
 
 
+@given(st.integers(1, 5000), st.integers(0, 2**32))
+@settings(max_examples=200)
+def test_random_margins_end_below_the_threshold_and_never_far_below(limit: int, seed: int) -> None:
+    rules = [Rule([0], [i]) for i in range(1, 30)]
+    margins = drawn_margins("test", rules, "random", np.random.default_rng(seed))
+    thresholds = Thresholds("test", limit, 0.5, margins=margins)
+    found = [thresholds.of(rule, 6000, 6000) for rule in rules]
+    lowest = min(limit * 0.9, max(limit - 10, limit / 2))
+    assert all(lowest <= one.support <= limit for one in found)
+    assert all(one.confidence is not None and 0.25 < one.confidence <= 0.5 for one in found)
+    if limit > 20:
+        assert len({one.support for one in found}) > 5
+
+
 # --- what a rule says itself ------------------------------------------------------------------
 
 
 def after(rules: Any, **options: Any) -> dict[str, Any]:
-    one = RuleHider(rules, method="swa", random_state=0, **options)
+    one = RuleHider(rules, method="swa", random_state=0, margin=0, **options)
     one.fit_transform(BASKETS)
     return one.report_[0]
 

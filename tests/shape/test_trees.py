@@ -82,7 +82,7 @@ def test_unordered_columns_are_split_by_what_they_say() -> None:
     assert (tree.draw(tree.leaves(features), rng) == target).all()
 
 
-def test_draws_follow_the_leaf_and_exact_ones_its_proportions() -> None:
+def test_draws_follow_the_proportions_of_the_leaf() -> None:
     rng = np.random.default_rng(0)
     features = rng.integers(0, 4, (1000, 1)).astype(np.uint8)
     values = np.round(features[:, 0] * 100 + rng.normal(0, 20, 1000))
@@ -90,8 +90,7 @@ def test_draws_follow_the_leaf_and_exact_ones_its_proportions() -> None:
     cells, codes = fit_cells(column, 10, np.ones(1000), rng, exact=True)
     tree = fit_tree(features, np.array([4]), np.ones(1, bool), cells, codes, np.ones(1000), 20)
     leaves = tree.leaves(features)
-    assert set(tree.draw(leaves, rng)) <= set(codes)
-    drawn = tree.draw(leaves, rng, exact=True)
+    drawn = tree.draw(leaves, rng)
     for leaf in np.unique(leaves):
         before = np.bincount(codes[leaves == leaf], minlength=cells.size)
         after = np.bincount(drawn[leaves == leaf], minlength=cells.size)
@@ -108,3 +107,21 @@ def test_one_column_is_one_leaf() -> None:
     tree = fit_tree(none, nothing, nothing.astype(bool), cells, codes, np.ones(100), 5)
     assert len(tree.split) == 1
     assert set(tree.draw(np.zeros(1000, np.int64), rng)) == {0, 1, 2}
+
+
+def test_totals_drawn_once_do_not_average_to_the_true_ones() -> None:
+    rng = np.random.default_rng(0)
+    column = CategoryColumn("a", np.repeat([0, 1, 2], [300, 150, 50]), 3)
+    cells, codes = fit_cells(column, 5, np.ones(500), rng, exact=True)
+    none, nothing = np.zeros((500, 0), np.uint8), np.zeros(0, np.int64)
+
+    def totals(seed: int) -> np.ndarray:
+        own = np.random.default_rng(seed)
+        tree = fit_tree(none, nothing, nothing.astype(bool), cells, codes, np.ones(500), 5, own)
+        drawn = tree.draw(np.zeros(500_000, np.int64), own)
+        return np.bincount(drawn, minlength=3) / 1000
+
+    found = np.array([totals(seed) for seed in range(40)])
+    np.testing.assert_allclose(found.mean(axis=0), [300, 150, 50], atol=8)
+    spread = np.sqrt(500 * np.array([0.6 * 0.4, 0.3 * 0.7, 0.1 * 0.9]))
+    np.testing.assert_allclose(found.std(axis=0), spread, rtol=0.4)

@@ -82,7 +82,9 @@ def test_what_either_has_shown_stays_shown(rng: np.random.Generator) -> None:
     """A newcomer between a snapshot and the merge must not be the difference of two snapshots."""
     X = rng.normal(size=(400, 3))
     parts = [
-        StreamCondenser(k=10, synthesis="mean", random_state=seed).partial_fit(X + 50 * seed)
+        StreamCondenser(k=10, init_size=400, synthesis="mean", random_state=seed).partial_fit(
+            X + 50 * seed
+        )
         for seed in range(2)
     ]
     shown = np.vstack([part.snapshot() for part in parts])

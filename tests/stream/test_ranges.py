@@ -67,9 +67,9 @@ def test_an_extreme_newcomer_shows_only_with_enough_others(
         return as_table(np.full(count, extreme)).with_columns(z=pl.lit(0.0))
 
     records, stream = cut_at_both_ends(as_table, rng)
-    ends = records["x"].min(), records["x"].max()
     first = stream.snapshot()["x"]
-    assert (first.min(), first.max()) == ends
+    ends = first.min(), first.max()  # of k records or more, not of the first and the last
+    assert within(first.to_frame(), records)
     stream.partial_fit(newcomers(1))
     second = stream.snapshot()["x"]
     assert (second.min(), second.max()) == ends
@@ -122,7 +122,7 @@ def test_a_drift_is_followed_by_the_means_of_groups(
         mean = published.counts @ published.means / published.counts.sum()
         expected = mean * stream._encoder.scales_ + stream._location
         drawn = stream._encoder.encode(to_polars(shown)).mean(axis=0)
-        np.testing.assert_allclose(drawn, expected, atol=0.5)
+        np.testing.assert_allclose(drawn, expected, atol=1.0)
     assert largest == sorted(set(largest))
 
 
@@ -245,14 +245,19 @@ def test_merged_streams_have_shown_the_ranges_of_both(shift: int, rng: np.random
         part.partial_fit(as_dates(np.array([-4_000, 4_000])))
     for first, second in (parts, parts[::-1]):
         merged = first.merge(second)
-        days = pl.concat(records[:2])["x"].to_physical()
-        origin = merged._encoder._codecs[0].origin
-        assert merged._shown_ranges[0][:2] == (days.min() - origin, days.max() - origin)
+        lows, highs = zip(*(_shown_days(part) for part in parts), strict=True)
+        assert _shown_days(merged) == (min(lows), max(highs))
         assert within(merged.snapshot(), pl.concat(records[:2]))
         assert merged.last_change_.held_back == 4
     whole = parts[0].merge(silent).snapshot()  # one without a snapshot is shown whole
     assert within(whole, pl.concat([records[0], records[2]]))
     assert whole["x"].max() > records[2]["x"].min()
+
+
+def _shown_days(stream: StreamCondenser) -> tuple[float, float]:
+    low, high, _ = stream._shown_ranges[0]
+    origin = stream._encoder._codecs[0].origin
+    return low + origin, high + origin
 
 
 # -- records that wait ----------------------------------------------------------------------------
@@ -276,15 +281,13 @@ def test_those_who_wait_show_in_no_range(
     for going_on in (stream, StreamCondenser.load(tmp_path / "state", key=key)):
         for shown in (going_on.snapshot(), going_on.sample(5_000)):
             assert within(shown, table[2:])
-        # a group of their own: now the range is that of all of them
+        # a group of their own: now the range reaches those of whom there are enough
         going_on.partial_fit(as_table(np.full(597, 900)), levels=np.full(597, 600))
         assert going_on.n_waiting_ == 0
         codec = going_on._encoder._codecs[0]
-        ends = pl.concat([table, as_table(np.array([7_000]))])["x"]
-        expected = [ends.min(), ends.max()]
-        if as_table is as_dates:
-            expected = [int(day) - codec.origin for day in pl.Series(expected).to_physical()]
-        assert [codec.low, codec.high] == expected  # to the last bit
+        since = codec.origin - (EPOCH - dt.date(1970, 1, 1)).days if as_table is as_dates else 0
+        assert -25 < codec.low + since < -10
+        assert 700 < codec.high + since < 1_000
 
 
 def test_two_values_stay_two_if_the_third_waits() -> None:
@@ -319,4 +322,4 @@ def test_those_who_wait_in_either_of_two_merged_streams_do_not_show(swapped: boo
     merged.partial_fit(np.full((298, 1), 5.0), levels=np.full(298, 300))
     assert merged.n_waiting_ == 0
     codec = merged._encoder._codecs[0]
-    assert (codec.low, codec.high) == (-900, 900)
+    assert 0 <= codec.low <= codec.high <= 10  # one record on either side is not enough

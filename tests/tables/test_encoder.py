@@ -18,6 +18,7 @@ from tulle.errors import DataError, ParameterError
 from tulle.table._drawing import clip_keeping_means
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter, to_polars
+from tulle.table._rare import Crowd
 from tulle.table.schema import Column, Kind, Role
 
 
@@ -395,7 +396,7 @@ def test_truth_values_may_be_written_as_numbers_or_words():
         ({"x": [1, 2**60]}, {}, "'x'.*2 records"),
         ({"x": [1]}, {"columns": [Column("y", Kind.INTEGER)]}, "'y'"),
         ({"x": [1]}, {"columns": [Column("x", Kind.TEXT)]}, "'x'"),
-        ({"x": ["a"]}, {"columns": [Column("x", Kind.INTEGER)]}, "type"),
+        ({"x": ["a"]}, {"columns": [Column("x", Kind.INTEGER)]}, "'x'.*1 of 1"),
         ({"x": ["a"]}, {"columns": [Column("x", Kind.TEXT, bounds=(0, 1))]}, "'x'"),
         ({"x": [1]}, {"weights": {"z": 1}}, "'weights'.*'z'"),
         ({"x": [1]}, {"weights": [1, 2]}, "2 entries.*1 column"),
@@ -429,8 +430,9 @@ def test_unseen_values_are_counted_not_shown():
 
 def test_rare_categories_and_empty_columns_are_counted():
     table = pl.DataFrame({"c": list("aaaaabbc"), "e": [np.nan] * 8, "k": [3] * 8})
-    encoder = TableEncoder().fit(table)
-    assert encoder.rare_categories(3) == {"c": 2}
+    encoder = TableEncoder().fit(table, crowd=Crowd(3, np.ones(8)))
+    assert encoder.merged() == {"c": (2, 3)}
+    assert encoder.decode(encoder.encode(table))["c"].to_list() == ["a"] * 5 + ["other"] * 3
     assert encoder.empty_ == ["e"]
     assert encoder.constant_ == ["k"]
 

@@ -168,7 +168,7 @@ def test_numbers_that_repeat_like_people_need_a_decision():
 def test_text_codes_among_numbers_are_proposed():
     income = [str(v) for v in MEASURED["incomes"]] + ["N"] * 100 + ["siehe Akte Meier"] * 3
     found = guess(income, "PINCP")
-    assert found.special == ("N",)
+    assert found.column.special == ("N",)
     assert found.unread == 3
     assert "Meier" not in repr(found)
 
@@ -177,14 +177,14 @@ def test_text_codes_among_numbers_are_proposed():
     ("values", "code", "kind"),
     [
         ([*rng.gamma(1, 30, 500).round(1), *[9999.0] * 30], 9999, Kind.DECIMAL),
-        ([*rng.binomial(4, 0.4, 500), *[-99] * 20], -99, Kind.CATEGORY),
-        ([*(1 + rng.binomial(4, 0.5, 500)), *[9] * 30], 9, Kind.CATEGORY),
+        ([*rng.binomial(4, 0.4, 500), *[-99] * 20], -99, Kind.ORDERED),
+        ([*(1 + rng.binomial(4, 0.5, 500)), *[9] * 30], 9, Kind.ORDERED),
         ([*rng.integers(18, 80, 500), *[999] * 12], 999, Kind.INTEGER),
     ],
 )
 def test_sentinels_are_proposed(values, code, kind):
     found = guess(values, "score" if code == -99 else "x1")
-    assert found.special == (code,)
+    assert found.column.missing == (code,)
     assert found.column.kind is kind
 
 
@@ -198,14 +198,16 @@ def test_sentinels_are_proposed(values, code, kind):
     ],
 )
 def test_values_are_not_taken_for_codes(values):
-    assert guess(values, "Kinder").special == ()
+    assert guess(values, "Kinder").column.special == ()
 
 
 def test_money_and_dates_are_named_for_what_they_look_like():
     table = {g.column.name: g for g in guess_columns(hospital(np.random.default_rng(3)))}
-    assert table["Kosten_Medikamente"].special == ("k.A.",)
-    assert "numbers with" in table["Kosten_DRG"].column.reason
-    assert table["Geburtsdatum"].unread > 0
+    bill, born = table["Kosten_Medikamente"].column, table["Geburtsdatum"]
+    assert (bill.kind, bill.missing, bill.format[-5:]) == (Kind.DECIMAL, ("k.A.",), ",89 €")
+    assert "numbers with" in bill.reason
+    assert (born.column.kind, born.column.format) == (Kind.DATETIME, "%d.%m.%Y")
+    assert born.unread > 0
 
 
 def test_nothing_of_the_hospital_export_that_names_people_is_released():
@@ -238,13 +240,14 @@ def test_codes_written_as_whole_numbers():
     )
     assert guess(race).column.kind is Kind.CATEGORY
     assert guess(rng.poisson(1.1, 3000)).column.kind is Kind.INTEGER
-    assert guess(1 + rng.binomial(4, 0.5, 3000)).column.kind is Kind.INTEGER
+    assert guess(1 + rng.binomial(4, 0.5, 3000)).column.kind is Kind.ORDERED
     assert guess(rng.integers(0, 99, 3000), "age").column.kind is Kind.INTEGER
 
 
 def test_dates_as_whole_numbers_are_not_averaged():
     days = [int((date(2020, 1, 1)).strftime("%Y%m%d")) + i for i in range(28)] * 3
-    assert guess(days).column.kind is Kind.CATEGORY
+    found = guess(days).column
+    assert (found.kind, found.format) == (Kind.DATETIME, "%Y%m%d")
 
 
 # -- languages ----------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ EXPECTED = {
     "birth_date": (Kind.DATETIME, QUASI),
     "workclass": (Kind.CATEGORY, QUASI),
     "fnlwgt": (Kind.INTEGER, QUASI),
-    "education-num": (Kind.INTEGER, QUASI),
+    "education-num": (Kind.ORDERED, QUASI),
     "sex": (Kind.CATEGORY, QUASI),
     "zip": (Kind.CATEGORY, ID),  # held by one person each
     "num_children": (Kind.CATEGORY, QUASI),

@@ -47,10 +47,10 @@ def test_a_policy_comes_back_as_it_was_written(
     assert dict(found.parameters["condense"]) == condense
 
 
-def test_reasons_are_comments_for_the_reader() -> None:
+def test_reasons_survive() -> None:
     column = Column("age", Kind.INTEGER, reason="others may\nknow it")
     text = dump_policy(Policy((column,)), made_for="people.csv")
-    assert "# others may know it" in text
+    assert parse_policy(text).columns == (column,)
     assert text.startswith("# A policy of Tulle for people.csv.")
     assert "quasi-identifier   others may know it" in text
 
@@ -69,6 +69,14 @@ def test_reasons_are_comments_for_the_reader() -> None:
         (AGE + "bounds = [3, 1]\n", "highest"),
         (AGE + 'bounds = "0-120"\n', "highest"),
         (AGE.replace("integer", "category") + "bounds = [1, 2]\n", "category"),
+        (AGE + "missing = 9999\n", "'missing'.*'age'"),
+        (AGE + "missing = [true]\n", "'missing'.*'age'"),
+        (AGE + "codes = {N = 1}\n", "'codes'.*'age'"),
+        (AGE + "keep_rare = 1\n", "'keep_rare'.*'age'"),
+        (AGE + "format = 3\n", "'format'.*'age'"),
+        (AGE + "hierarchy = [3, 1]\n", "'age'.*hierarchy.*integer"),
+        (AGE.replace("integer", "category") + "hierarchy = [1, 3]\n", "'hierarchy'.*'age'"),
+        (AGE.replace("integer", "category") + "missing = [9]\n", "'age'.*'missing'.*category"),
         ('[columns.age]\nkind = "integer"\n', "'age'"),
         ('[columns.age]\nrole = "ignored"\n', "'age'"),
         ('[columns]\nage = "integer"\n', "columns"),
@@ -136,3 +144,28 @@ def test_named() -> None:
     policy = parse_policy(AGE + '[columns.y]\nkind = "category"\nrole = "target"\n')
     assert policy.named(Role.TARGET) == ["y"]
     assert policy.named(Role.TARGET, Role.QUASI) == ["age", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ('[rules]\na = "x <= y"\nb = ["x = y", "y = z"]\n', ("x <= y", "x = y", "y = z")),
+        ('rules = ["x <= y"]\n', ("x <= y",)),
+        ("[rules]\n", ()),
+        ("", None),
+    ],
+)
+def test_rules_come_under_any_name(text, rules):
+    assert parse_policy(text).rules == rules
+
+
+def test_rules_are_text():
+    with pytest.raises(PolicyError, match=r"'a' in \[rules\]"):
+        parse_policy("[rules]\na = 3\n")
+
+
+def test_rules_are_written_with_their_reasons_and_read_back():
+    rule = 'sex = "m" only if `a "b"` > 0'
+    text = dump_policy(Policy(rules=(rule, "x <= y"), rule_reasons={rule: "all of 10\nrecords"}))
+    assert "  # all of 10 records\n" in text
+    assert parse_policy(text).rules == (rule, "x <= y")

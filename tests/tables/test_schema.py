@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -101,7 +103,10 @@ def test_text_of_different_values_is_free_text_once_the_table_is_complete():
 def test_columns_survive_json_by_name():
     column = Column("age", Kind.INTEGER, Role.SENSITIVE, 2.0, (0.0, 120.0), "because")
     assert Column.from_json(column.to_json()) == column
-    assert set(column.to_json()) == {"name", "kind", "role", "weight", "bounds", "reason"}
+    written = Column("pay", Kind.DECIMAL, missing=("k.A.", 9), codes={"N": "none"}, format="1,5 €")
+    coded = Column("icd", Kind.CATEGORY, keep_rare=True, hierarchy=(3, 1))
+    for one in (written, coded):
+        assert Column.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
 def test_kinds_follow_from_types():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -254,3 +256,15 @@ def test_exact_moments_beyond_public_bounds_are_mined_too() -> None:
 def test_the_release_is_drawn_from_all_of_the_random_bits() -> None:
     entropy = search(strategy="gcd").best_estimator_.random_state.bit_generator.seed_seq.entropy
     assert sum(int(word).bit_length() for word in np.atleast_1d(entropy)) > 128
+
+
+def test_a_rare_class_counts_as_much_as_a_common_one() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(800) < 0.06, "dies", "lives")
+    X = rng.normal(size=(800, 3)) + (y == "dies")[:, None] * 0.5
+    options: dict[str, Any] = {"strategy": "grid", "sizes": [5, 40], "repeats": 1}
+    found = GroupSizeSearch(random_state=0, **options).fit(X, y)
+    plain = GroupSizeSearch(scoring="accuracy", random_state=0, **options).fit(X, y)
+    assert found.baseline_ < plain.baseline_  # whoever always says "lives" is right for 94 %
+    shares = found.class_results_.filter(pl.col("k") == 5)["utility"]
+    assert found.results_.filter(pl.col("k") == 5)["utility"][0] == pytest.approx(shares.mean())

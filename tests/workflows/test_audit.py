@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
+from benchmarks.broken_releases import survey, with_exact_totals
 from tests.reference.audit_condense import condensed
 from tulle._commands.audit import attack_rows, audit_files
 from tulle.cli import tulle
@@ -77,16 +78,17 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
     original = pl.read_csv(files / "original.csv").with_columns(name=pl.lit("x"))
     original.write_csv(files / "named.csv")
     roles: dict = {"name": {"kind": "text", "role": "identifier"}, "rich": {"role": "sensitive"}}
-    made = Manifest("test", {}, {}, {"smallest group": 40}, columns=roles)
+    made = Manifest("test", {}, {}, {"groups of at least 40": True}, columns=roles)
     release = pl.read_parquet(files / "good.parquet")
     write_release(files / "release.csv", release.write_csv, made)
     found = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30).to_dict()
     assert [row["holds"] for row in found["guarantee"]["rows"]] == [True, True]
-    assert [n for n in found["attacks"] if n.startswith("inf")] == ["inference:rich"]
+    names = [name for name in found["attacks"] if name.startswith("inf")]
+    assert names == ["inference:rich", "inference:rich (neighbour)"]
     (files / "release.csv").write_text((files / "release.csv").read_text() + "1,2,3,4,no\n")
     changed = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30)
     assert changed.verdict["privacy"]["level"] == "bad"
-    odd = Manifest("test", {}, {}, {"smallest group": 40}, columns={**roles, "a": {"role": "odd"}})
+    odd = Manifest("test", {}, {}, made.verified, columns={**roles, "a": {"role": "odd"}})
     write_release(files / "odd.csv", release.write_csv, odd)
     with pytest.raises(TulleError, match="'a'"):
         audit_files(files / "named.csv", files / "odd.csv")
@@ -180,7 +182,7 @@ def test_limits_are_checked_before_any_work(files: Path) -> None:
 
 
 def test_a_release_that_is_not_what_its_manifest_says_ends_with_1(files: Path) -> None:
-    made = Manifest("test", {}, {}, {"smallest group": 40})
+    made = Manifest("test", {}, {}, {"groups of at least 40": True})
     release = pl.read_parquet(files / "good.parquet")
     write_release(files / "release.csv", release.write_csv, made)
     arguments = (str(files / "original.csv"), str(files / "release.csv"), "--attempts", "20")
@@ -270,3 +272,56 @@ def test_a_register_is_looked_up_in_the_release(files: Path) -> None:
     pl.DataFrame({"name": ["Jane"]}).write_csv(files / "register.csv")
     with pytest.raises(TulleError, match="register"):
         audit_files(files / "original.csv", files / "copy.csv", known=files / "register.csv")
+
+
+@pytest.fixture
+def survey_files(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    people = survey(rng, 300)
+    people.write_csv(tmp_path / "people.csv")
+    with_exact_totals(people, rng).write_csv(tmp_path / "now.csv")
+    with_exact_totals(people[1:], rng).write_csv(tmp_path / "before.csv")
+    return tmp_path
+
+
+def test_an_earlier_release_is_a_gate_of_its_own(survey_files: Path) -> None:
+    people, now, before = (str(survey_files / f"{n}.csv") for n in ("people", "now", "before"))
+    result = run(people, now, "--earlier", before, "--max-earlier", "5%", "--json", "--seed", "1")
+    assert isinstance(result.exception, GateError)
+    rows = {row["attack"]: row for row in json.loads(result.stdout)["attacks"]}
+    assert rows["earlier_totals"]["rate"] == 1
+    missing = run(people, now, "--max-earlier", "5%")
+    assert isinstance(missing.exception, ParameterError)
+    assert "--earlier" in str(missing.exception)
+
+
+def test_the_worst_case_repeats_what_the_manifest_says(survey_files: Path) -> None:
+    people, release = str(survey_files / "people.csv"), str(survey_files / "release.csv")
+    made = CliRunner().invoke(tulle, ["condense", people, "-o", release, "--k", "10"])
+    assert made.exit_code == 0, made.output
+    report, public = survey_files / "report.json", survey_files / "public.json"
+    options = ["--worst-case", "--attempts", "5", "--seed", "1", "-o"]
+    assert run(people, release, *options, str(report)).exit_code == 0
+    attacks = json.loads(report.read_text())["attacks"]
+    assert {"worst_case:outlier", "worst_case:ordinary"} <= set(attacks)
+    assert 0 <= attacks["worst_case:outlier"]["details"]["area under the curve"] <= 1
+    assert run(people, release, *options, str(public), "--public").exit_code == 0
+    assert "worst_case" not in public.read_text()
+
+
+def test_the_worst_case_needs_a_manifest(survey_files: Path) -> None:
+    people, now = str(survey_files / "people.csv"), str(survey_files / "now.csv")
+    result = run(people, now, "--worst-case")
+    assert isinstance(result.exception, ParameterError)
+    assert "manifest" in str(result.exception)
+
+
+def test_rules_of_a_policy_file_are_held_against_the_release(files: Path) -> None:
+    table = pl.read_csv(files / "original.csv").with_columns(b=pl.col("a") + pl.col("b").abs())
+    table.write_csv(files / "ordered.csv")
+    table.with_columns(pl.col("b").shuffle(1)).write_csv(files / "broken.csv")
+    (files / "policy.toml").write_text('[rules]\nbetween = ["a <= b"]\n')
+    words = ("--policy", str(files / "policy.toml"), "--json", "--seed", "1")
+    for release, least, most in (("ordered.csv", 0, 0), ("broken.csv", 0.1, 0.6)):
+        result = run(str(files / "ordered.csv"), str(files / release), *words)
+        assert least <= json.loads(result.stdout)["stated_rules_broken"] <= most

@@ -52,7 +52,7 @@ def test_release_keeps_types_and_leaves_names_out(source: Path, tmp_path: Path) 
     summary = json.loads(result.stdout)
     assert summary["smallest_group"] >= 9
     assert summary["records"] == summary["released"] == 90
-    assert "column 'name' was dropped because of its role" in summary["notes"]
+    assert [row["column"] for row in summary["left_out"]] == ["name"]
     release = read_table(tmp_path / "r.parquet")
     assert "name" not in release.columns
     assert release.schema["age"] == pl.Int64
@@ -216,7 +216,7 @@ def test_no_group_is_smaller_than_asked_and_the_manifest_says_what_was(
     result = run(source, "-o", tmp_path / "r.csv", *options, *target)
     assert result.exit_code == 0, result.output
     made = read_manifest(tmp_path / "r.csv")
-    assert made.verified["smallest group"] >= least
+    assert made.counts["smallest group"] >= least
     assert made.parameters["k"] >= least
 
 
@@ -294,7 +294,7 @@ def test_exact_moments_beyond_public_bounds_are_released(source: Path, tmp_path:
     options = ["--policy", policy, "--k", 20, "--exact-moments", "--seed", 0, "--json"]
     result = run(source, "-o", tmp_path / "r.csv", *options)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["covariance_compatibility"] > 0.9
+    assert json.loads(result.stdout)["covariance_compatibility"] > 0.8
     assert read_table(tmp_path / "r.csv")["income"].max() > income.max()
 
 
@@ -322,3 +322,29 @@ def test_the_digest_is_of_the_source_that_was_read(
 def test_help_says_which_group_size_is_used() -> None:
     words = " ".join(run("--help").output.replace("│", " ").split())
     assert "Default: 10; with --target, the approximate GCD" in words
+
+
+def test_rare_values_go_up_a_hierarchy_or_are_kept_by_choice(tmp_path: Path) -> None:
+    codes = ["I10"] * 60 + ["Q90.9"] * 6 + ["Q90.1"] * 6 + ["E84.0"] * 3
+    table = pl.DataFrame({"icd": codes, "ward": codes, "age": [30 + i % 40 for i in range(75)]})
+    write_table(table, tmp_path / "t.csv")
+    policy = tmp_path / "p.toml"
+    policy.write_text(
+        '[columns.icd]\nkind = "category"\nrole = "sensitive"\nhierarchy = [3, 1]\n'
+        '[columns.ward]\nkind = "category"\nrole = "sensitive"\nkeep_rare = true\n'
+        '[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\n'
+    )
+    options = ["--policy", policy, "--k", 5, "--seed", 0, "--json"]
+    result = run(tmp_path / "t.csv", "-o", tmp_path / "r.csv", *options)
+    assert result.exit_code == 0, result.output
+    release = read_table(tmp_path / "r.csv")
+    assert set(release["icd"].unique()) <= {"I10", "Q90.9", "Q90.1", "Q90", "E84", "E", "other"}
+    assert "E84.0" not in release["icd"]
+    entries = read_manifest(tmp_path / "r.csv").columns
+    assert entries["icd"]["hierarchy"] == [3, 1]
+    assert entries["icd"]["merged"]["records"] >= 3
+    assert entries["ward"]["keep_rare"] is True
+    assert "merged" not in entries["ward"]
+    notes = json.loads(result.stdout)["notes"]
+    assert any("'ward' keeps values" in note for note in notes)
+    assert any("'icd'" in note and "merged" in note for note in notes)

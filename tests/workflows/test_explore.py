@@ -35,7 +35,7 @@ def test_json_names_a_k_and_the_folder_holds_points_and_page(table: Path, tmp_pa
     assert all("audit" not in p or p["audit"] is None for p in found["points"])
     assert len(list((folder / "points").glob("*.json"))) == len(found["points"])
     assert json.loads((folder / "explore.json").read_text()) == found
-    assert "tulle explore" in (folder / "explore.html").read_text()
+    assert "k = 20, shape, class by class" in (folder / "explore.html").read_text()
 
 
 def test_the_terminal_shows_the_releases_and_the_next_step(table: Path, tmp_path: Path) -> None:

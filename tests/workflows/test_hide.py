@@ -213,7 +213,7 @@ def test_the_chart_marks_the_limit_of_each_rule(
 ) -> None:
     secret.write_text("0, 1 -> 2 ; confidence=20%\n3 -> 4 ; disclosure=25%\n")
     options = {**LIMITS, "min_support": support, "report": tmp_path / "r.json"}
-    hide(source, tmp_path / "s.dat", rules=secret, method="swa", **options)
+    hide(source, tmp_path / "s.dat", rules=secret, method="swa", margin=0, **options)
     sections = json.loads((tmp_path / "r.json").read_text())["sections"]
     section = next(section for section in sections if section["id"] == "rules")
     marks = [row["limit"] for row in section["blocks"][0]["rows"]]
@@ -247,7 +247,7 @@ def test_names_with_commas_can_be_hidden(tmp_path: Path) -> None:
     long, secret = tmp_path / "long.csv", tmp_path / "secret.txt"
     pl.DataFrame(rows, schema=["till", "what"], orient="row").write_csv(long)
     secret.write_text('"milk, whole" -> "beer #3"  # both names are odd\n')
-    made = hide(long, tmp_path / "o.csv", rules=secret, min_support=3, seed=0)
+    made = hide(long, tmp_path / "o.csv", rules=secret, min_support=3, margin=0, seed=0)
     assert made.rules[0]["rule"] == '"milk, whole" -> "beer #3"'
     assert made.rules[0]["support_after"] == 0.2
 

@@ -43,7 +43,7 @@ def inference(
     people = original.take(chosen(len(original), attempts, rng))
     seen, answers = _answers(release.only(columns), release.only([secret]))
     right = _read_off(people, seen, answers)
-    guess = _best_guess(people.only([secret]), release.only([secret]))
+    guess = best_guess(people.only([secret]), release.only([secret]))
     strange: NDArray[np.bool_] | None = None
     if control is not None:
         outside = control.take(chosen(len(control), attempts, rng))
@@ -109,7 +109,7 @@ def _agree(truth: Records, answer: Records) -> NDArray[np.bool_]:
     return np.asarray(close & (truth.codes == answer.codes).all(axis=1))
 
 
-def _best_guess(truth: Records, released: Records) -> NDArray[np.bool_]:
+def best_guess(truth: Records, released: Records) -> NDArray[np.bool_]:
     """Return who the single best answer for everybody is right for."""
     if not released.numbers.shape[1]:
         states, counts = np.unique(released.codes, axis=0, return_counts=True)

@@ -51,6 +51,15 @@ class Records:
         """Return some of the records."""
         return Records(self.numbers[rows], self.codes[rows], self.number_names, self.code_names)
 
+    def stacked(self, other: Records) -> Records:
+        """Return these records followed by others of the same columns."""
+        return Records(
+            np.vstack([self.numbers, other.numbers]),
+            np.vstack([self.codes, other.codes]),
+            self.number_names,
+            self.code_names,
+        )
+
     def only(self, columns: Iterable[str]) -> Records:
         """Return some of the columns."""
         wanted = set(columns)

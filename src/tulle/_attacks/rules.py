@@ -7,6 +7,11 @@ its threshold, the more it is suspected. Right if a hidden rule is found, or is 
 suspects, of whom there are as many as rules were hidden. Guessing means naming as many at random
 among all rules at the lowered thresholds; the control is how often a rule that just misses the
 thresholds, and that nobody hid, is suspected.
+
+The *counter of steps* knows how rules are hidden: with one more basket the rule would be found
+again. With one margin for all rules, they all stop one step below the same level, and the margin
+need not be known to find it: it is the level at which too many rules stop. Every rule that stops
+there is suspected.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.result import AttackResult
-from tulle._types import Floats, Words
+from tulle._types import Codes, Flags, Floats, Words
 from tulle.errors import DataError
 from tulle.rules._sensitive import lookup
 from tulle.rules.mine import Implications, hash_words, implications, mine
@@ -27,6 +32,9 @@ from tulle.rules.rule import Rule
 from tulle.transactions import Transactions
 
 GAP = Fraction(1, 10)  # by which the competitor lowers the thresholds
+_DEEPEST = Fraction(1, 4)  # the margins that the counter of steps tries,
+_FINE = 0.005  # as fine as this,
+_NEAR = 10  # each compared with so many levels on both sides
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -74,6 +82,83 @@ def rule_recovery(
         "is how often a rule that nobody hid is suspected.",
         details={"rules that just miss the thresholds": len(candidates)},
     )
+
+
+def rule_steps(
+    released: Transactions,
+    hidden: Sequence[Rule],
+    min_support: int,
+    min_confidence: Fraction,
+) -> AttackResult:
+    """Look for hidden rules one step below the level where too many rules stop.
+
+    Parameters
+    ----------
+    released
+        The baskets that are shared; items that the rules name are known to them.
+    hidden
+        The rules that were hidden.
+    min_support, min_confidence
+        The thresholds that they were hidden at: a number of baskets, and a share.
+    """
+    if not hidden:
+        raise DataError("recovery needs at least one hidden rule")
+    longest = max(len(rule.consequent) for rule in hidden)
+    secrets = np.unique(_keys_of(released, hidden))
+    low = max(1, math.ceil(min_support * (1 - _DEEPEST)))
+    found = implications(mine(released, low), min_confidence * (1 - _DEEPEST), longest)
+    missing = np.flatnonzero(_strength(found, min_support, float(min_confidence)) < 1)
+    support = found.itemsets.support
+    whole, antecedent = support[found.whole[missing]], support[found.antecedent[missing]]
+    secret = np.isin(_keys(found)[missing], secrets)
+    levels = np.arange(round(_DEEPEST / _FINE)) * _FINE
+    stops = np.array(
+        [
+            _one_step_below(whole, antecedent, *_limits(min_support, min_confidence, level))
+            for level in levels
+        ]
+    ).reshape(len(levels), -1)
+    level = _crowded(stops.sum(axis=1, dtype=np.float64))
+    suspects = stops[level]
+    innocent = int((~secret).sum())
+    return AttackResult(
+        "rule_steps",
+        len(secrets),
+        int((secret & suspects).sum()),
+        float(secret.sum()) * int(suspects.sum()) / max(1, len(missing)),
+        int((~secret & suspects).sum()) if innocent else None,
+        innocent or None,
+        story="A competitor looks for the level, at the thresholds or up to a quarter below them, "
+        "one step below which too many rules stop, and suspects all that stop there. Right if a "
+        "suspect was hidden; the control is how often a rule that nobody hid is suspected.",
+        details={
+            "rules suspected": int(suspects.sum()),
+            "of them hidden": int((secret & suspects).sum()),
+            "level, as a share of the thresholds": float(1 - levels[level]),
+        },
+    )
+
+
+def _limits(min_support: int, min_confidence: Fraction, margin: float) -> tuple[int, float]:
+    """Return the support and the confidence below which a rule with a margin is hidden."""
+    return math.ceil(round(min_support * (1 - margin), 9)), float(min_confidence) * (1 - margin)
+
+
+def _one_step_below(whole: Codes, antecedent: Codes, limit: int, sure: float) -> Flags:
+    """Return which rules one more basket would take to the limit, by support or by confidence."""
+    confident = whole >= sure * antecedent
+    by_support = (whole == limit - 1) & confident
+    more = (whole + 1 >= sure * antecedent) | (whole + 1 >= sure * (antecedent + 1))
+    return np.asarray(by_support | ((whole >= limit) & ~confident & more))
+
+
+def _crowded(counts: Floats) -> int:
+    """Return the level at which most rules stop, compared with the levels around it."""
+    around = [
+        np.median(np.delete(counts[max(0, i - _NEAR) : i + _NEAR + 1], min(i, _NEAR)))
+        for i in range(len(counts))
+    ]
+    return int(np.argmax((counts - np.array(around)) / np.sqrt(np.array(around) + 1)))
 
 
 def _strength(found: Implications, min_support: int, min_confidence: float) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,11 @@ def plan_columns(
     loaded = Policy() if policy is None else load_policy(policy, table.columns)
     columns = loaded.resolve(table.columns) or _guessed(table, decided=(target, levels))
     return with_roles(columns, target, levels)
+
+
+def policy_rules(policy: FilePath | None) -> tuple[str, ...] | None:
+    """Return the rules between columns that a policy gives; None if it says nothing of them."""
+    return None if policy is None else load_policy(policy).rules
 
 
 def _guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:
@@ -88,15 +93,34 @@ def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
     ]
 
 
-def column_entries(columns: Iterable[Column]) -> dict[str, dict[str, str]]:
-    """Return the manifest's entry of each column; for dropped ones also why, and the remedy."""
+_TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy")  # in a manifest, where given
+
+
+def column_entries(
+    columns: Iterable[Column], merged: Mapping[str, tuple[int, int]] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return what a manifest says of the columns; of those left out also why, and the remedy.
+
+    ``merged`` says how many values of a column too few people hold, and in how many records.
+    """
     columns = list(columns)
     left_out = {row["column"]: row for row in left_out_rows(columns)}
-    return {
-        column.name: {"kind": column.kind.value, "role": column.role.value}
-        | {key: text for key, text in left_out.get(column.name, {}).items() if key != "column"}
-        for column in columns
-    }
+    entries: dict[str, dict[str, Any]] = {}
+    for column in columns:
+        entry: dict[str, Any] = {"kind": column.kind.value, "role": column.role.value}
+        if column.role.released:
+            told = {option: getattr(column, option) for option in _TOLD}
+            entry |= {option: _listed(value) for option, value in told.items() if value}
+        values, records = (merged or {}).get(column.name, (0, 0))
+        if records:
+            entry["merged"] = {"values": values, "records": records}
+        row = left_out.get(column.name, {})
+        entries[column.name] = entry | {k: text for k, text in row.items() if k != "column"}
+    return entries
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def unit_notes(columns: Iterable[Column]) -> list[str]:

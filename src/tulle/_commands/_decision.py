@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tulle._commands._sources import writing_beside
 from tulle.errors import ParameterError, PrivacyError
 from tulle.table.policy import load_policy
 
@@ -63,6 +64,13 @@ def decided(found: Audit, accepted: str) -> Verdict:
 def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
     """Return the manifest with the verdict that its readers may know, and the accepted risk."""
     return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted)
+
+
+def save_beside(found: Audit, report: FilePath | None, outcome: str, force: bool) -> None:
+    """Write the report, if one is asked for; an error says what became of the release."""
+    if report is not None:
+        with writing_beside(outcome, report):
+            found.save(report, force=force)
 
 
 def public_verdict(found: Audit) -> dict[str, Any]:

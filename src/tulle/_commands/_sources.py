@@ -12,6 +12,7 @@ from tulle._choices import REPORTS
 from tulle._files import digest, refuse_existing
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, existing_file, is_sql, split_sheet
+from tulle.keys import SigningKey
 from tulle.releases import check_target, manifest_path
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ def writing_beside(there: str, other: FilePath) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(f"cannot write {other} ({error.strerror}); {there}") from None
+
+
+def signing_key(path: FilePath | None) -> SigningKey | None:
+    """Return the key of ``--sign-key``, if there is one; loaded before any work is done."""
+    return None if path is None else SigningKey.load(path)
 
 
 def source_entry(source: FilePath, records: int) -> dict[str, Any]:

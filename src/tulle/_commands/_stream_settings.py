@@ -17,7 +17,7 @@ from tulle._commands._columns import (
 from tulle._commands._options import Options, resolve
 from tulle.errors import ParameterError
 from tulle.table.policy import load_policy
-from tulle.table.schema import Column, Kind, Role
+from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -61,7 +61,17 @@ class Streaming(Options):
 
 
 _FIXED = ("k", "split", "synthesis", "snapshots")  # may not change during a stream
-_OF_COLUMNS = ("kind", "role", "weight", "bounds")  # neither may these
+_OF_COLUMNS = (  # neither may these
+    "kind",
+    "role",
+    "weight",
+    "bounds",
+    "missing",
+    "codes",
+    "format",
+    "keep_rare",
+    "hierarchy",
+)
 
 
 @dataclass
@@ -95,7 +105,9 @@ class Settings:
         in_policy = {column.name: column.role.value for column in self.declared()}
         self.begun = {
             "fixed": {name: getattr(self.options, name) for name in _FIXED},
-            "columns": [[*_entry(c), in_policy.get(c.name)] for c in self.columns],
+            "columns": [
+                {"column": c.to_json(), "in_policy": in_policy.get(c.name)} for c in self.columns
+            ],
             "classes": self.class_column,
         }
 
@@ -122,7 +134,7 @@ class Settings:
                 raise _changed(f"{name}={value}", self._instead(name))
         self.begun = entries
         self.options = replace(self.options, **entries["fixed"])
-        self.columns = [_column(entry) for entry in entries["columns"]]
+        self.columns = [Column.from_json(entry["column"]) for entry in entries["columns"]]
         self.class_column = entries["classes"]
         for role, asked in ((Role.TARGET, self.target), (Role.LEVEL, self.levels)):
             known = column_of(self.columns, role)
@@ -130,14 +142,15 @@ class Settings:
                 raise ParameterError(
                     f"this stream did not start with '{asked}' as its {role}: start a new state"
                 )
-        self._refuse_other_columns({entry[0]: entry for entry in entries["columns"]})
+        in_policy = {entry["column"]["name"]: entry["in_policy"] for entry in entries["columns"]}
+        self._refuse_other_columns({column.name: column for column in self.columns}, in_policy)
 
     def _instead(self, name: str) -> str:
         """Say where a value that differs from the saved state comes from."""
         source = "the command" if self.options.on_command_line(name) else self.policy
         return f"{getattr(self.options, name)} in {source}"
 
-    def _refuse_other_columns(self, begun: dict[str, list[Any]]) -> None:
+    def _refuse_other_columns(self, begun: dict[str, Column], in_policy: dict[str, Any]) -> None:
         """Raise if a policy describes columns differently from when the stream began.
 
         A role that --target or --levels replaced in the beginning may stay in the policy: the
@@ -147,28 +160,13 @@ class Settings:
             return
         declared = load_policy(self.policy, begun).resolve(begun)
         for column in with_roles(declared, self.target, self.levels) if declared else []:
-            _, *before = begun[column.name]
-            in_policy = before[-1]
-            # states of earlier versions hold kind and role only: what is not there is not compared
-            for word, old, new in zip(_OF_COLUMNS, before, _entry(column)[1:], strict=False):
-                if new != old and not (word == "role" and new == in_policy):
+            for word in _OF_COLUMNS:
+                old, new = (getattr(one, word) for one in (begun[column.name], column))
+                if new != old and not (word == "role" and new == in_policy[column.name]):
                     raise _changed(
                         f"{_shown(old)} as the {word} of column '{column.name}'",
                         f"{_shown(new)} in {self.policy}",
                     )
-
-
-def _entry(column: Column) -> list[Any]:
-    """Return a column for JSON: first its name, then what ``_OF_COLUMNS`` lists."""
-    bounds = None if column.bounds is None else list(column.bounds)
-    return [column.name, column.kind.value, column.role.value, column.weight, bounds]
-
-
-def _column(entry: list[Any]) -> Column:
-    name, kind, role, *rest = entry
-    weight, bounds, _ = rest or (1.0, None, None)
-    limits = None if bounds is None else (bounds[0], bounds[1])
-    return Column(name, Kind(kind), Role(role), weight, limits)
 
 
 def _shown(value: Any) -> str:

@@ -25,6 +25,7 @@ from tulle.auditing.audit import Audit
 from tulle.condense._synthesis import synthesize
 from tulle.errors import DataError
 from tulle.io.write import put_table
+from tulle.keys import SigningKey
 from tulle.releases import Manifest, write_release
 from tulle.releases._file_pairs import manifest_path
 from tulle.stream import StreamCondenser
@@ -69,7 +70,6 @@ def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints]:
 
 
 _FACTS = (
-    "smallest group",
     "groups smaller than a level in them (their statistics were split)",
     "records alone in their group (level 1), released as they are",
     "groups whose records are all alike",
@@ -116,6 +116,7 @@ def write_snapshot(
     counts: Mapping[str, Any],
     source: str,
     seed: str,
+    sign_key: SigningKey | None,
     accepted: str = "",
 ) -> dict[str, Any]:
     """Draw and write one snapshot; return what the summary shows about it."""
@@ -135,14 +136,14 @@ def write_snapshot(
         verified={
             "seen = condensed + waiting": condenser.n_seen_
             == int(sizes.sum()) + condenser.n_waiting_,
-        }
+        },
+        counts={**counts, **shown_sizes(condenser, policy), "released": table.height}
         | _facts(condenser, policy)
         | {
             f"since the last snapshot, {name.replace('_', ' ')}": count
             for name, count in change.items()
             if count is not None
         },
-        counts={**counts, **shown_sizes(condenser, policy), "released": table.height},
         columns=column_entries(columns),
         source={"name": source, "records": condenser.n_seen_},
         output={"records": table.height, "columns": table.columns},
@@ -150,21 +151,22 @@ def write_snapshot(
     )
     manifest = with_verdict(manifest, Audit(unattacked(settings.options.k)), accepted)
     path.parent.mkdir(exist_ok=True)
-    write_release(path, lambda file: put_table(table, file, path), manifest, force=True)
+    write_release(
+        path,
+        lambda file: put_table(table, file, path),
+        manifest,
+        sign_key=sign_key,
+        force=True,
+    )
     return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
 
 
 def _facts(condenser: StreamCondenser, policy: str) -> dict[str, Any]:
-    """Return what is verified of the groups that are shown."""
-    facts: tuple[int | None, ...] = (
-        int(condenser.counts_.min()),
-        condenser.n_small_,
-        condenser.n_verbatim_,
-        condenser.n_degenerate_,
-    )
+    """Return what was counted in the groups that are shown."""
+    facts = condenser.n_small_, condenser.n_verbatim_, condenser.n_degenerate_
     if policy == "bounded":
         shown = condenser.last_change_
-        facts = shown.smallest, shown.small, shown.verbatim, shown.degenerate
+        facts = shown.small, shown.verbatim, shown.degenerate
     return dict(zip(_FACTS, facts, strict=True))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
@@ -18,7 +18,7 @@ from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.table.policy import load_policy
-from tulle.table.schema import Column, Kind, Role
+from tulle.table.schema import Column
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -41,6 +41,10 @@ class Auditing(Options):
     max_inference: float | None = None
     max_membership: float | None = None
     max_singling_out: float | None = None
+    max_reconstruction: float | None = None
+    max_homogeneity: float | None = None
+    max_earlier: float | None = None
+    max_worst_case: float | None = None
     min_accuracy_ratio: float | None = None
     preset: int | None = None  # of PRESETS: the smallest group that is customary somewhere
 
@@ -50,10 +54,12 @@ def audit_files(
     release: FilePath,
     *,
     control: FilePath | None = None,
+    earlier: FilePath | None = None,
     known: FilePath | None = None,
     policy: FilePath | None = None,
     report: FilePath | None = None,
     edition: str = "owner",
+    worst_case: bool = False,
     command: str = "",
     force: bool = False,
     **given: Any,
@@ -64,12 +70,13 @@ def audit_files(
 
     Options (target, k, attempts, seed) and gates that are not given come from the section
     ``[audit]`` of the policy. Roles come from the policy, else from the manifest of the
-    release, else from guesses at the columns that the release left out.
+    release, else from guesses at the columns that the release left out. ``worst_case`` makes
+    releases as the manifest says that this one was made.
     """
     for file in (original, release):
         format_of(file)
     # an original may be audited against itself
-    files = (original, release, control, known, policy)
+    files = (original, release, control, earlier, known, policy)
     reads = {os.path.realpath(path): path for path in files if path is not None}
     check_files(reads, report=report, force=force)
     options = resolve("audit", Auditing(), policy, given)
@@ -77,24 +84,32 @@ def audit_files(
 
     from tulle.auditing import audit, gate_rows
     from tulle.auditing._gates import check_limits
+    from tulle.auditing.audit import with_rules
     from tulle.io.read import codes_as_text, read_like, read_table
     from tulle.table.inference import is_opaque
 
     with options.naming():
-        check_limits(limits, control=control is not None)
-    compared = [original, release] if control is None else [original, release, control]
+        check_limits(
+            limits, control=control is not None, earlier=earlier is not None, worst_case=worst_case
+        )
+    further: dict[str, Any] = {}
+    named = {"control": control, "earlier": earlier}
+    compared = [original, release, *(file for file in named.values() if file is not None)]
     table = read_table(original)
     others = [read_like(file, table, original) for file in compared[1:]]
     columns = _known_columns(table, others[0], release, policy)
+    if worst_case:
+        further["worst_case"] = _maker(release, columns)
     words = words_of(columns.values())
-    table, released, *strangers = codes_as_text([table, *others], compared, words)
+    table, released, *rest = codes_as_text([table, *others], compared, words)
+    further |= dict(zip((name for name, file in named.items() if file is not None), rest))
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
     with options.naming():
         found = audit(
             table,
             released,
-            control=strangers[0] if strangers else None,
+            **further,
             policy={name: entry for name, entry in columns.items() if name in table.columns},
             known=None if known is None else read_like(known, table, original),
             random_state=options.seed,
@@ -103,6 +118,8 @@ def audit_files(
             attempts=options.attempts,
             title=f"Audit of {os.path.basename(display_name(release))}",
         )
+    if policy is not None:
+        found = with_rules(found, load_policy(policy).rules or (), table, released)
     found = found.extended(
         guarantee=_guarantee(release), command=command, context=context_of(policy)
     ).extended(**_made(release))
@@ -185,10 +202,37 @@ def _known_columns(
     return {c.name: c for c in guessed if not c.role.released}
 
 
+def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], Any]:
+    """Return a function that condenses a table as the manifest says the release was condensed."""
+    made = read_manifest(release) if has_manifest(release) else None
+    if made is None or not made.method.endswith("condensation"):
+        raise ParameterError(
+            "--worst-case makes releases like this one, and needs the manifest of a condensed "
+            f"release beside it: {display_name(release)} has "
+            f"{'none' if made is None else f'one of {made.method}'}"
+        )
+    from tulle._commands.condense import Condensing, make_release
+
+    kept = {
+        name: made.parameters[name] for name in Condensing().values() if name in made.parameters
+    }
+    # a sample may have too few of a class: they are then condensed together
+    options = Condensing(**{**kept, "small_classes": "pool"})
+    columns = [entry for entry in known.values() if isinstance(entry, Column)]
+
+    def make(table: pl.DataFrame, seed: int) -> pl.DataFrame:
+        there = [column for column in columns if column.name in table.columns]
+        return make_release(table, there, None, replace(options, seed=seed))[1]
+
+    return make
+
+
 def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
     try:
-        return Column(name, Kind(entry["kind"]), Role(entry["role"]))
-    except (KeyError, ValueError):
+        told = {key: entry[key] for key in ("missing", "codes", "format") if key in entry}
+        words = {"name": name, "kind": entry["kind"], "role": entry["role"]}
+        return Column.from_json(words | told)
+    except (KeyError, ValueError, TypeError):
         return str(entry["role"])  # an unknown one is named by the audit
 
 

@@ -14,6 +14,7 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
+    policy_rules,
     unit_notes,
     without_opaque,
     words_of,
@@ -24,10 +25,11 @@ from tulle._commands._decision import (
     check_accepted,
     context_of,
     decided,
+    save_beside,
     with_verdict,
 )
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
+from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
 from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
@@ -46,7 +48,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 LIMITS = (
     "What all members of a group share: it shows in the group's mean.",
     "The last member of a group, to someone who knows all the others.",
-    "The lowest and highest value of each column, unless the policy gives public bounds.",
+    "About where the lowest and highest values of a column lie: bounds rest on k people or more.",
 )
 
 
@@ -62,6 +64,7 @@ class Condensing(Options):
     exact_moments: bool = False
     small_classes: str = "error"
     on_infeasible: str = "error"
+    accept_broken_rules: bool = False
     holdout: float | str | None = None
     audit: bool = True
     seed: int | None = None
@@ -86,6 +89,7 @@ def condense(
     target: str | None = None,
     report: FilePath | None = None,
     control: FilePath | None = None,
+    sign_key: FilePath | None = None,
     apart: Rows | None = None,
     accept_risk: str | None = None,
     command: str = "",
@@ -96,13 +100,13 @@ def condense(
 
     ``control`` are records that stayed out of the source; the option ``holdout`` keeps a share of
     the source out instead, or a command that has drawn them already gives them with ``apart``.
-    ``report`` asks for the whole audit. Options left at None follow the
-    policy, else the defaults.
+    ``report`` asks for the whole audit. Options left at None follow the policy, else the defaults.
     """
     accepted = check_accepted(accept_risk)
     format_of(source), format_of(output)
-    reads = {"INPUT": source, "--policy": policy, "--control": control}
+    reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
+    signer = signing_key(sign_key)
     options = resolve("condense", Condensing(), policy, given)
     _refuse_contradictions(options, report, control)
 
@@ -121,37 +125,36 @@ def condense(
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = _divided(original, apart)
-    condenser, release = _release(original, known, options)
+    rules = policy_rules(policy)
+    with options.naming(rules=f"{policy}: [rules]"):
+        condenser, release = make_release(original, known, rules, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     tables = _compared(
         original.select(release.columns), release, source, control, strangers, columns
     )
-    found = _audited(condenser, tables, columns, options, command, whole=report is not None)
+    whole = report is not None
+    found = _audited(condenser, tables, release, columns, options, command, whole=whole)
     found = found.extended(context=context_of(policy), accepted_risk=accepted)
     summary = _summary(condenser, tables, strangers, found)
-    there = f"the release {display_name(output)} was written"
     try:
         decided(found, accepted)
-    except Refused:
-        there = "the release was refused"
+    except Refused:  # whoever asked for a report needs it most where nothing is released
+        save_beside(found, report, "the release was refused", force)
         raise
-    else:
-        manifest = _manifest(
-            condenser, entry, original, release, columns, options, levels_table, strangers
-        )
-        write_release(
-            output,
-            lambda file: put_table(release, file, output),
-            with_verdict(manifest, found, accepted),
-            sources=sources_read(source, policy, control),
-            force=force,
-        )
-    finally:  # whoever asked for a report needs it most where nothing is released
-        if report is not None:
-            with writing_beside(there, report):
-                found.save(report, force=force)
-    notes = [*unit_notes(columns), *condenser.notes_]
+    manifest = _manifest(
+        condenser, entry, original, release, columns, options, levels_table, strangers
+    )
+    write_release(
+        output,
+        lambda file: put_table(release, file, output),
+        with_verdict(manifest, found, accepted),
+        sources=sources_read(source, policy, control, sign_key),
+        sign_key=signer,
+        force=force,
+    )
+    save_beside(found, report, f"the release {display_name(output)} was written", force)
+    notes = _notes(condenser, columns, release)
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
@@ -194,8 +197,11 @@ def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensi
         )
 
 
-def _release(
-    original: pl.DataFrame, columns: list[Column], options: Condensing
+def make_release(
+    original: pl.DataFrame,
+    columns: list[Column],
+    rules: tuple[str, ...] | None,
+    options: Condensing,
 ) -> tuple[Any, pl.DataFrame]:
     """Return the fitted condenser and the released table, columns in their original order."""
     from tulle.condense.condenser import Condenser
@@ -208,6 +214,8 @@ def _release(
         exact_moments=options.exact_moments,
         on_infeasible=options.on_infeasible,
         columns=[column for column in columns if column is not target],
+        rules=rules,
+        accept_broken_rules=options.accept_broken_rules,
         random_state=options.seed,
     )
     names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
@@ -254,6 +262,29 @@ def _by_class(
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
+def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the rules between columns, counted once more on the table as it is written."""
+    counts = condenser._rule_plan.count_broken(release)
+    return [
+        {
+            "rule": one.rule,
+            "source": "found in the table" if one.found else "given",
+            "share of the source that breaks it": round(one.share_broken, 4),
+            "released records that break it": count,
+        }
+        for one, count in zip(condenser.rules_, counts)
+    ]
+
+
+def _notes(condenser: Any, columns: list[Column], release: pl.DataFrame) -> list[str]:
+    """Return what the reader of the release should know."""
+    broken = [
+        f"the rule '{rule}' is broken in {count:,} of {release.height:,} released records"
+        for rule, count in condenser.broken_rules_.items()
+    ]
+    return [*unit_notes(columns), *condenser.notes_, *broken]
+
+
 def _summary(
     condenser: Any, tables: Aligned, apart: pl.DataFrame | None, found: Audit
 ) -> dict[str, Any]:
@@ -276,6 +307,7 @@ def _summary(
         "degenerate_groups": int(condenser.n_degenerate_),
         "suppressed": int(condenser.n_suppressed_),
         "verbatim": int(condenser.n_verbatim_),
+        "rules_kept": len(condenser.rules_) - len(condenser.broken_rules_),
     }
 
 
@@ -306,20 +338,21 @@ def _manifest(
             "groups at least as large as their levels": bool(
                 (condenser.people_ >= condenser.levels_).all()
             ),
-            "smallest group": int(sizes.min()),
-            "fewest people in a group": int(condenser.people_.min()),
-            "smallest group for each level": levels,
         },
         counts={
             "records": original.height,
             **({} if apart is None else {"kept apart as the control": apart.height}),
             "released": release.height,
             "groups": len(sizes),
+            "smallest group": int(sizes.min()),
+            "fewest people in a group": int(condenser.people_.min()),
+            "smallest group for each level": levels,
+            "rules": rule_entries(condenser, release),
             "suppressed": int(condenser.n_suppressed_),
             "verbatim": int(condenser.n_verbatim_),
             "degenerate groups": int(condenser.n_degenerate_),
         },
-        columns=column_entries(columns),
+        columns=column_entries(columns, condenser.merged_),
         source=source,
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),
@@ -352,6 +385,7 @@ def _compared(
 def _audited(
     condenser: Any,
     tables: Aligned,
+    release: pl.DataFrame,
     columns: list[Column],
     options: Condensing,
     command: str,
@@ -360,7 +394,12 @@ def _audited(
 ) -> Audit:
     """Return the audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
-    from tulle.auditing._pictures import group_section, left_out_section, notes_section
+    from tulle.auditing._pictures import (
+        group_section,
+        left_out_section,
+        notes_section,
+        rules_section,
+    )
     from tulle.auditing.audit import audited, unaudited
 
     k = max(int(condenser.levels_.min()), 2)
@@ -386,7 +425,8 @@ def _audited(
         smallest_group=int(condenser.people_.min()),
         sections=[
             group_section(condenser.counts_, condenser.levels_),
-            *notes_section([*unit_notes(columns), *condenser.notes_]),
+            *rules_section(rule_entries(condenser, release)),
+            *notes_section(_notes(condenser, columns, release)),
             *left_out_section(left_out_rows(columns)),
         ],
         limits=list(LIMITS),

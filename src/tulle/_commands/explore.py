@@ -29,7 +29,7 @@ class Exploring(Options):
     k: Sequence[int] = (3, 5, 10, 20, 50, 100)
     synthesis: Sequence[str] = ("shape", "uniform")
     scoring: str | None = None
-    holdout: float | str = 0.1
+    holdout: float | str | None = None
     attempts: int | None = None
     seed: int | None = None
     max_linkage: float | None = None
@@ -37,6 +37,8 @@ class Exploring(Options):
     max_inference: float | None = None
     max_membership: float | None = None
     max_singling_out: float | None = None
+    max_reconstruction: float | None = None
+    max_homogeneity: float | None = None
     min_accuracy_ratio: float | None = None
 
 
@@ -76,7 +78,8 @@ def explore_file(
     table = without_opaque(table, columns)
     columns = [column for column in columns if column.name in table.columns]
     table, strangers = _with_control(table, source, control, columns)
-    gates = {name: getattr(options, name) for name in GATES if getattr(options, name) is not None}
+    limits = {name: getattr(options, name, None) for name in GATES}
+    gates = {name: limit for name, limit in limits.items() if limit is not None}
     with options.naming(methods=options.word("synthesis"), random_state=options.word("seed")):
         return explore(
             table,

@@ -14,7 +14,13 @@ from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import VICTIMS
 from tulle._commands._decision import check_accepted, context_of, public_verdict
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, sources_read, writing_beside
+from tulle._commands._sources import (
+    check_files,
+    signing_key,
+    source_entry,
+    sources_read,
+    writing_beside,
+)
 from tulle._plurals import counted
 from tulle._random import seed_policy
 from tulle.errors import DataError, ParameterError
@@ -26,6 +32,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Chart, Guarantee, Section
     from tulle._types import FilePath
     from tulle.auditing.audit import Audit
+    from tulle.keys import SigningKey
     from tulle.releases import Manifest
     from tulle.rules.hider import Report, RuleHider
     from tulle.transactions import Transactions
@@ -44,21 +51,20 @@ LIMITS = (
 def recovery(
     released: Transactions, rules: Sequence[Rule], options: Hiding, seed: int | None
 ) -> dict[str, AttackFigures]:
-    """Run the attack, where mining thresholds were given and every cell is known."""
-    from tulle._attacks.rules import rule_recovery
+    """Run the attacks, where mining thresholds were given and every cell is known."""
+    from tulle._attacks.rules import rule_recovery, rule_steps
     from tulle._random import as_generator
 
     if released.unknown is not None or options.min_support is None:
         return {}
-    found = rule_recovery(
-        released,
-        rules,
-        support_count("hide", options.min_support, len(released)),
-        confidence_if_any("hide", options.min_confidence),
-        as_generator(seed),
+    support = support_count("hide", options.min_support, len(released))
+    confidence = confidence_if_any("hide", options.min_confidence)
+    attacks = (
+        rule_recovery(released, rules, support, confidence, as_generator(seed)),
+        rule_steps(released, rules, support, confidence),
     )
-    # saying that it works would say where to look
-    return {found.name: {**found.to_dict(), "owner_only": True}}
+    # saying that one works would say where to look
+    return {found.name: {**found.to_dict(), "owner_only": True} for found in attacks}
 
 
 def audit_of(
@@ -126,7 +132,7 @@ class Hiding(Options):
     method: str | None = None  # best; streamed: swa
     min_support: float | int | str | None = None
     min_confidence: float | str | None = None
-    margin: float | str = 0.0
+    margin: float | str = "random"
     disclosure: float | str | None = None
     window: int | None = None
     victim: str | None = None  # of swa: transaction
@@ -160,6 +166,7 @@ def hide(
     report: FilePath | None = None,
     accept_risk: str | None = None,
     seed: int | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
@@ -171,14 +178,15 @@ def hide(
     hidden is an error.
     """
     check_accepted(accept_risk)
-    reads = {"INPUT": source, "--rules": rules, "--policy": policy}
+    reads = {"INPUT": source, "--rules": rules, "--policy": policy, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
+    signer = signing_key(sign_key)
     chosen = resolve("hide", Hiding(), policy, given)
     with chosen.naming():
         options = _settled(chosen, stream=stream)
         wishes = read_rules(rules)
-        sources = sources_read(source, rules, policy)
-        run = _Run(source, output, wishes, options, seed, sources, command, force)
+        sources = sources_read(source, rules, policy, sign_key)
+        run = _Run(source, output, wishes, options, seed, sources, signer, command, force)
         made = run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=context_of(policy)))
     if report is not None:
@@ -196,6 +204,7 @@ class _Run(NamedTuple):
     options: Hiding
     seed: int | None
     sources: tuple[str, ...]
+    signer: SigningKey | None
     command: str
     force: bool
 
@@ -236,13 +245,17 @@ class _Run(NamedTuple):
 
     def streamed(self) -> Hidden:
         """Hide window by window, in bounded memory."""
-        from tulle.rules._sensitive import Thresholds
+        from tulle._random import as_generator
+        from tulle.rules._sensitive import Thresholds, drawn_margins
         from tulle.rules._stream import hide_stream
 
         options = self.options
         _check_stream(self.source, self.output, self.wishes, options)
-        names = ("min_support", "min_confidence", "margin", "disclosure")
-        thresholds = Thresholds("hide", **{name: getattr(options, name) for name in names})
+        rng = as_generator(self.seed)
+        margins = drawn_margins("hide", self.wishes.rules, options.margin, rng)
+        names = ("min_support", "min_confidence", "disclosure")
+        asked = {name: getattr(options, name) for name in names}
+        thresholds = Thresholds("hide", **asked, margins=margins)
         window = check_int("hide", "window", options.window, 1)
         victim = check_choice("hide", "victim", options.victim, VICTIMS)
         summary: dict[str, Any] = {}
@@ -257,7 +270,7 @@ class _Run(NamedTuple):
                 thresholds,
                 window=window,
                 victim=victim,
-                random_state=self.seed,
+                random_state=rng,
             )
             report.extend(found.report)
             already = already_hidden(report, options)
@@ -287,7 +300,14 @@ class _Run(NamedTuple):
         from tulle.releases import write_release
 
         manifest = _manifest(entry, self.options, summary, self.wishes, self.seed, verdict)
-        write_release(self.output, put, manifest, sources=self.sources, force=self.force)
+        write_release(
+            self.output,
+            put,
+            manifest,
+            sources=self.sources,
+            sign_key=self.signer,
+            force=self.force,
+        )
 
 
 def already_hidden(report: Report, options: Hiding) -> int:
@@ -317,7 +337,7 @@ def already_hidden(report: Report, options: Hiding) -> int:
             meant = f" Did you mean {options.word('min_support')} {float(typed):g}%?"
     raise DataError(
         f"{counted(len(report), 'rule', 'is')} below the thresholds in the data already, so that "
-        f"nothing would be hidden: whoever mines with {options.word('min_support')} "
+        f"nothing would be hidden: anyone who mines with {options.word('min_support')} "
         f"{typed} finds none of them.{meant} Give the thresholds that a miner would use"
     )
 
@@ -431,13 +451,15 @@ def _manifest(
 ) -> Manifest:
     from tulle.releases import Manifest
 
-    asked = ["min_support", "min_confidence", "margin"]
+    asked = ["min_support", "min_confidence"]
     if options.disclosure is not None:  # thresholds then only serve to measure
         asked = ["disclosure"]
     own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
     return Manifest(
         method="hide",
-        parameters={**options.values(), "rules": len(wishes.rules)},
+        # a margin that is the same for all rules would tell where to look for them
+        parameters={n: v for n, v in options.values().items() if n != "margin"}
+        | {"rules": len(wishes.rules)},
         guarantee={name: getattr(options, name) for name in asked} | {"rules_with_their_own": own},
         # true of whatever gets a name: hiding counts in the release and raises if it does not hold
         verified={_held(wishes, options): True},

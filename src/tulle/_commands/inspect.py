@@ -15,6 +15,9 @@ from tulle.table.policy import CONTEXT, Policy, write_policy
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._relations.proposals import Proposal
     from tulle.table.inference import Guess
     from tulle.table.uniqueness import SinglingOut
 
@@ -29,6 +32,7 @@ class Inspection(NamedTuple):
     telling: list[dict[str, Any]]  # the rows of the columns that something was found out about
     left_out: list[dict[str, str]]
     combinations: list[dict[str, Any]]
+    rules: list[dict[str, Any]]  # between columns, with their counts
     notes: list[str]
     policy: Policy
 
@@ -57,8 +61,12 @@ def inspect(
     if not table.height:
         raise DataError(f"{display_name(source)} has no records: there is nothing to inspect")
     guesses = guess_columns(table)
+    rules = _proposed_rules(table, [guess.column for guess in guesses])
     policy = Policy(
-        tuple(_with_advice(guess) for guess in guesses), context=dict.fromkeys(CONTEXT, "")
+        tuple(_with_advice(guess) for guess in guesses),
+        rules=tuple(rule.rule.text for rule in rules) if rules else None,
+        rule_reasons={rule.rule.text: rule.reason for rule in rules},
+        context=dict.fromkeys(CONTEXT, ""),
     )
     found = singling_out(table, policy.named(Role.QUASI))
     if not keep:
@@ -77,9 +85,39 @@ def inspect(
         [_short_row(guess) for guess in guesses if guess.column.reason],
         left_out_rows(guess.column for guess in guesses),
         _combination_rows(found),
+        [
+            {"rule": one.rule.text, "records": one.records, "exceptions": one.exceptions}
+            for one in rules
+        ],
         [*_column_notes(guesses), *_notes(found, target, keep)],
         policy,
     )
+
+
+def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal]:
+    """Return the rules between columns that the table follows."""
+    import numpy as np
+
+    from tulle._relations.proposals import LEAST, propose_rules
+    from tulle._relations.values import as_released, writings_of
+    from tulle.condense._people import locate_people
+    from tulle.table._encoder import TableEncoder
+    from tulle.table._rare import Crowd
+    from tulle.table.schema import Schema
+
+    schema = Schema(columns)
+    if not schema.released:
+        return []
+    people = locate_people(table, schema)
+    crowd = Crowd.of_kept(LEAST, np.ones(table.height, dtype=bool), people, None)
+    try:
+        encoder = TableEncoder(schema).fit(table, crowd=crowd)
+        plain = encoder.plain(table, LEAST, np.random.default_rng(0), people)
+    except DataError:  # a column that a person has to decide about first
+        return []
+    known = {column.name: column for column in plain}
+    seen = as_released(table, encoder.codecs, known)
+    return propose_rules(seen, known, LEAST, crowd.weights, writings_of(encoder.codecs))
 
 
 def policy_path(source: str | os.PathLike[str]) -> Path:
@@ -109,7 +147,7 @@ def _column_row(guess: Guess) -> dict[str, Any]:
         "role": column.role.value,
         "missing": guess.absent,
         "distinct": guess.distinct,
-        "special": len(guess.special),
+        "special": len(column.special),
         "not_understood": guess.unread,
         "action": guess.action,
         "reason": column.reason or "no evidence for another role",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tulle._commands._sources import check_files, sources_read, writing_beside
+from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle._commands.sites import (
     ENCODED,
     Done,
@@ -55,6 +55,7 @@ def encode(
     report: FilePath | None = None,
     public: FilePath | None = None,
     seed: int | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
 ) -> Done:
@@ -63,7 +64,7 @@ def encode(
     A report attacks the codes: by someone who has the table ``public``, else by someone who
     knows exactly how the values are distributed.
     """
-    sources = sources_read(source, agreement, key_file, public)
+    sources = sources_read(source, agreement, key_file, public, sign_key)
     check_files(
         {os.path.realpath(path): path for path in sources},
         release=output,
@@ -81,6 +82,7 @@ def encode(
     from tulle.releases import write_release
     from tulle.sites.codec import SiteCodec
 
+    signer = signing_key(sign_key)
     shared = load_agreement(agreement, passphrase, key_file, release)
     known = None if public is None else read_table(public, attacked_columns(shared))
     rng = as_generator(seed)  # one for all batches: they must not draw alike
@@ -100,6 +102,7 @@ def encode(
         lambda file: put_batches(batches(), file, output, words=carried(shared.fingerprint)),
         manifest,
         sources=sources,
+        sign_key=signer,
         force=force,
     )
     there = f"the codes {display_name(output)} were written"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._commands._sources import check_files, sources_read
+from tulle._commands._sources import check_files, signing_key, sources_read
 from tulle._commands.sites import ENCODED, Done, carried, unmeasured
 from tulle._plurals import counted
 from tulle._progress import bar
@@ -31,16 +31,23 @@ class _Part(NamedTuple):
     sha256: str
 
 
-def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) -> Done:
+def join(
+    sources: Sequence[FilePath],
+    output: FilePath,
+    *,
+    sign_key: FilePath | None = None,
+    force: bool = False,
+) -> Done:
     """Join the codes of several sites into one table on the miner's side, or say why not."""
     if len(sources) < 2:
         raise DataError("a union needs the codes of at least two sites")
-    reads = {os.path.realpath(path): path for path in sources_read(*sources)}
+    reads = {os.path.realpath(path): path for path in sources_read(*sources, sign_key)}
     check_files(reads, release=output, force=force)
 
     from tulle.io.write import put_batches
     from tulle.releases import Manifest, write_release
 
+    signer = signing_key(sign_key)
     parts = [_checked(source) for source in sources]
     _refuse_mixture(parts)
     first = parts[0]
@@ -63,7 +70,8 @@ def join(sources: Sequence[FilePath], output: FilePath, *, force: bool = False) 
             _batches(parts, schema), file, output, words=carried(first.fingerprint)
         ),
         manifest,
-        sources=sources_read(*sources),
+        sources=sources_read(*sources, sign_key),
+        sign_key=signer,
         force=force,
     )
     rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]

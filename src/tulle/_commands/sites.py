@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ from tulle.errors import DataError, KeyMaterialError
 from tulle.io._formats import format_of
 from tulle.keys import SecretKey
 from tulle.table.policy import Policy, load_policy
-from tulle.table.schema import Role
+from tulle.table.schema import Column, Kind, Role, kind_of
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -40,8 +40,8 @@ def pseudonymised(details: Sequence[str] = ()) -> Judgement:
     """Return what is to be said of codes: whoever holds the agreement can read them."""
     return {
         "level": "caution",
-        "reason": "These codes are pseudonymised data about people: whoever holds the agreement "
-        "can read them, and whoever knows some of the people can work some of them out.",
+        "reason": "These codes are pseudonymised data about people: anyone who holds the agreement "
+        "can read them, and anyone who knows some of the people can work some of them out.",
         "next": "Send them only to a miner who is bound by contract not to try, and keep the "
         "agreement at the sites.",
         "details": list(details),
@@ -211,4 +211,16 @@ def _guessed(table: pl.DataFrame) -> Policy:
 
     guesses = guess_columns(table)
     telling = [g for g in guesses if g.column.role is not Role.IGNORED or g.distinct > 1]
-    return Policy(tuple(guess.column for guess in telling))
+    return Policy(tuple(_typed(guess.column, table.schema) for guess in telling))
+
+
+def _typed(column: Column, types: Mapping[str, Any]) -> Column:
+    """Return a column as sites code it, by its type: they know no special values and no forms."""
+    from tulle.sites.agreement import MEASURED
+
+    kind = column.kind
+    if kind in (*MEASURED, Kind.ORDERED) and not types[column.name].is_numeric():
+        kind = Kind.DATETIME if types[column.name].is_temporal() else Kind.CATEGORY
+    elif kind is Kind.ORDERED:
+        kind = kind_of(types[column.name])
+    return Column(column.name, kind, column.role, reason=column.reason)

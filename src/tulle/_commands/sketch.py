@@ -17,13 +17,15 @@ import numpy.typing as npt
 from tulle._checks import check_flag
 from tulle._commands._decision import (
     UNAUDITED,
+    Refused,
     check_accepted,
     context_of,
     decided,
     public_verdict,
+    save_beside,
 )
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, source_entry, writing_beside
+from tulle._commands._sources import check_files, signing_key, source_entry
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
@@ -312,6 +314,7 @@ def sketch(
     report: FilePath | None = None,
     accept_risk: str | None = None,
     seed: int | None = None,
+    sign_key: FilePath | None = None,
     command: str = "",
     force: bool = False,
     **given: Any,
@@ -327,11 +330,17 @@ def sketch(
     _refuse_folder(source)
     is_new = key_file is None or not Path(key_file).exists()
     new_key, old_key = (key_file, None) if is_new else (None, key_file)
-    reads = {"INPUT": source, "--policy": policy, "--key-file": old_key}
-    sources = tuple(path for path in (source, policy, key_file) if path is not None)
+    reads = {
+        "INPUT": source,
+        "--policy": policy,
+        "--key-file": old_key,
+        "--sign-key": sign_key,
+    }
+    sources = tuple(path for path in (source, policy, key_file, sign_key) if path is not None)
     check_files(
         reads, release=output, report=report, writes={"the new --key-file": new_key}, force=force
     )
+    signer = signing_key(sign_key)
     options = resolve("sketch", Sketching(), policy, given)
     _refuse_unused(options, report)
 
@@ -370,12 +379,13 @@ def sketch(
                 verdict=verdict,
                 accepted_risk=accepted,
                 sources=sources,
+                sign_key=signer,
                 force=force,
             )
-    finally:  # whoever asked for a report needs it most where nothing is released
-        if report is not None and found:
-            with writing_beside(f"the sketches of {source} are made", report):
-                found[0].save(report, force=force)
+    except Refused:  # whoever asked for a report needs it most where nothing is released
+        save_beside(found[0], report, "the release was refused", force)
+        raise
+    save_beside(found[0], report, f"the release {output} was written", force)
     every = np.concatenate(lengths)
     summary = _summary(manifest, every)
     return Sketched(summary, components(every), _notes(key_file, is_new), found[0])

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._decision import Refused, check_accepted, context_of
-from tulle._commands._sources import writing_beside
+from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
 from tulle._files import refuse_existing
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import seed_policy
 from tulle.errors import DataError, TulleError
-from tulle.keys import SecretKey
+from tulle.keys import SecretKey, SigningKey
 from tulle.table.schema import Role, Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -237,6 +237,7 @@ def stream(
     key: SecretKey | None = None,
     plain_waiting: bool = False,
     report: str | os.PathLike[str] | None = None,
+    sign_key: str | os.PathLike[str] | None = None,
     accept_risk: str | None = None,
     force: bool = False,
     command: str = "",
@@ -253,13 +254,14 @@ def stream(
     check_places(source, output, state, report)
     if report is not None and not Path(state).exists():  # a stream that resumes renews its report
         refuse_existing(report, force=force)
+    signer = signing_key(sign_key)
     settings = Settings(policy, target, levels, options)
 
     from tulle.stream._checkpoints import Checkpoint, locked
 
     checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     with locked(state):
-        run = _Run(checkpoint, Path(output), settings, accepted=accepted, force=force)
+        run = _Run(checkpoint, Path(output), settings, signer, accepted=accepted, force=force)
         try:
             run.open(source, kind, follow=follow, restart=restart)
             with asked_to_stop() as stop:
@@ -289,6 +291,7 @@ class _Run:
         checkpoint: Checkpoint,
         output: Path,
         settings: Settings,
+        signer: SigningKey | None,
         *,
         accepted: str,
         force: bool,
@@ -296,6 +299,7 @@ class _Run:
         self.checkpoint = checkpoint
         self.output = output
         self.settings = settings
+        self.signer = signer
         self.accepted = accepted
         self.force = force
         self.made = self.shown = self.resumed_at = 0
@@ -484,6 +488,7 @@ class _Run:
                 counts=counts_of(self.intake),
                 source=self.source.name,
                 seed=seed_policy(self.settings.options.seed),
+                sign_key=self.signer,
                 accepted=self.accepted,
             )
         self.written.append(told)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._commands._columns import column_of, names_classes, plan_columns, without_opaque
+from tulle._commands._columns import (
+    column_of,
+    names_classes,
+    plan_columns,
+    policy_rules,
+    without_opaque,
+)
 from tulle._commands._decision import check_accepted
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
@@ -100,7 +106,7 @@ def tune(
     aim = _target(columns)
     rows = drawn_apart(table, columns, options, options.holdout, options.seed)
     members = table if rows is None else table[rows.members]
-    search = _searched(members, columns, aim, options)
+    search = _searched(members, columns, policy_rules(policy), aim, options)
     made = _tuned(search, members.height)
     if output is not None:
         released = condense(
@@ -139,14 +145,23 @@ def _target(columns: list[Column]) -> Column:
 
 
 def _searched(
-    table: pl.DataFrame, columns: list[Column], aim: Column, options: Tuning
+    table: pl.DataFrame,
+    columns: list[Column],
+    rules: tuple[str, ...] | None,
+    aim: Column,
+    options: Tuning,
 ) -> GroupSizeSearch:
     from tulle.condense.class_condenser import ClassCondenser
     from tulle.condense.condenser import Condenser
     from tulle.tuning import GroupSizeSearch
 
     others = [column for column in columns if column is not aim]
-    template: Any = Condenser(grouping=options.grouping, columns=others)
+    template: Any = Condenser(
+        grouping=options.grouping,
+        columns=others,
+        rules=rules,
+        accept_broken_rules=True,  # a size that breaks rules is a trial; the release is refused
+    )
     if names_classes(aim, table):
         template = ClassCondenser(template)
     chosen = {n: v for n, v in options.values().items() if n not in _NOT_OF_SEARCH}

@@ -53,7 +53,7 @@ def number_cells(values: Sequence[Floats]) -> list[Codes]:
 
 
 def joined(tables: Sequence[Integers], sizes: Sequence[int], columns: Sequence[int]) -> list[Ints]:
-    """Number the combinations of some columns, alike in all tables, from 0 without gaps."""
+    """Return a number for each combination of some columns, alike in all tables."""
     keys: list[Ints] = [np.zeros(len(table), np.int64) for table in tables]
     ends = np.cumsum([len(table) for table in tables])[:-1]
     total = 1

@@ -26,11 +26,16 @@ from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
-_GRAVE_OF = {"membership": 0.50, "rule_recovery": math.inf}
+_GRAVE_OF = {
+    **dict.fromkeys(("membership", "earlier_membership", "worst_case"), 0.50),
+    **dict.fromkeys(("rule_recovery", "rule_steps"), math.inf),
+}
 _GRAVE_WITHOUT_CONTROL = {
     # strangers in one dimension reach a fifth
     **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.30),
-    **dict.fromkeys(("singling_out", "inference"), math.inf),
+    "exact_values": 0.30,
+    **dict.fromkeys(("singling_out", "inference", "affine_hull", "homogeneity"), math.inf),
+    **dict.fromkeys(("earlier_inference", "earlier_intersection"), math.inf),
 }
 FEWEST = PRESETS[0].k
 _MOST_TOLD = 5  # kinds of attacks
@@ -61,7 +66,9 @@ HEADLINES: Mapping[Level, str] = {
     "undecided": "Not decided",
     "good": "Nothing notable was found",
 }
-_DECIDE = "let whoever decides read what is not protected, and keep the report with the decision"
+_DECIDE = (
+    "let the person who decides read what is not protected, and keep the report with the decision"
+)
 
 
 def verdict(result: Whole) -> Verdict:

@@ -90,6 +90,11 @@ METRICS = {  # in the order of a report
         "The most that a single number gained from nowhere, as a share of all records.",
         "share",
     ),
+    "stated_rules_broken": Words(
+        "Rows that break a rule of the policy",
+        "Share of released rows that break at least one rule between columns that was stated.",
+        "share",
+    ),
     "rules_broken": Words(
         "Rows that break a relation",
         "Share of released rows that break what every original keeps: a column that follows from "
@@ -195,8 +200,8 @@ METRICS = {  # in the order of a report
     ),
     "closest_control": Words(
         "Distance to the closest released record, people not in the data",
-        "The same for the control. If it is clearly larger, the release remembers people; if it is "
-        "not, that shows nothing.",
+        "The same for the control. If it is clearly larger, the release has memorized people; if "
+        "it is not, that shows nothing.",
         about="people",
     ),
     "hiding_failure": Words(
@@ -239,6 +244,25 @@ METRICS = {  # in the order of a report
     "same_clusters": Words(
         "Same answers: clusters", "Records that fall into the same cluster.", "share"
     ),
+    "membership_auc": Words(
+        "Membership (AUC)",
+        "How often the attack on membership ranks a member above a stranger: 0.5 is chance.",
+        about="people",
+    ),
+    "membership_at_1_percent": Words(
+        "Members named at 1 % false alarms",
+        "Share of members that the attack names while it names one stranger in a hundred; 1 % is "
+        "chance.",
+        "share",
+        about="people",
+    ),
+    "membership_at_0.1_percent": Words(
+        "Members named at 0.1 % false alarms",
+        "The same at one stranger in a thousand; of fewer than a thousand strangers, none may be "
+        "named.",
+        "share",
+        about="people",
+    ),
     "groups": Words("Groups", "How many groups the records were condensed into."),
     "smallest_group": Words("Smallest group", "Records in the smallest group."),
     "median_group": Words("Median group", "Records in the group of median size."),
@@ -255,11 +279,21 @@ ATTACKS = {
     "linkability": "Linkability of two halves of the columns",
     "inference": "Inference",
     "membership": "Membership",
+    "exact_values": "Exact values",
+    "sums_on_grid": "Sums on the grid",
+    "affine_hull": "Affine hull",
+    "homogeneity": "Homogeneity",
+    "earlier_totals": "Two releases, totals",
+    "earlier_membership": "Two releases, membership",
+    "earlier_inference": "Two releases, inference",
+    "earlier_intersection": "Two releases, intersection",
+    "worst_case": "Worst case",
     "singling_out": "Singling out",
     "snapshots": "Successive snapshots",
     "snapshots_totals": "Successive snapshots, totals",
     "snapshots_fresh_rows": "Successive snapshots, new rows",
     "rule_recovery": "Recovery of hidden rules",
+    "rule_steps": "Hidden rules one step below a level",
 }
 
 
@@ -354,7 +388,7 @@ def attack_label(name: str) -> str:
 
 def control_words(name: str) -> str:
     """Say who or what the control of an attack is."""
-    return "rules that nobody hid" if name == "rule_recovery" else _STRANGERS
+    return "rules that nobody hid" if name.startswith("rule_") else _STRANGERS
 
 
 def number(value: Any, style: str = "plain") -> str:

@@ -17,6 +17,7 @@ from tulle._shape.quantiles import Quantiles, draw_threshold, fit_quantiles
 from tulle._types import Floats, Ints
 
 _SLACK = 1e-9
+_ANY = 1e-6  # people that are enough where somebody chose to keep what is rare
 _HEAP = 0.05  # share of people from which a value is a state for the trees
 _MOST_STATES = 32
 _MOST_DIMENSIONS = 31
@@ -126,40 +127,14 @@ def fit_cells(
     Unless ``exact``, blocks of numbers are made of a random half of the people.
     """
     if isinstance(column, CategoryColumn):
-        return _fit_categories(column, draw_threshold(k, None if exact else rng), k, people)
+        least = _ANY if column.keep_rare else k
+        enough = _ANY if column.keep_rare else draw_threshold(k, None if exact else rng)
+        return _fit_categories(column, enough, least, people)
     return _fit_numbers(column, k, people, rng, exact)
 
 
-def merge_rare(
-    codes: Ints, size: int, k: int, people: Floats, rng: np.random.Generator | None
-) -> tuple[Ints, Ints, int | None]:
-    """Merge categories of fewer than ``k`` people (with ``rng``, of up to ``1.5 k``) into one.
-
-    Returns the new codes, the old code of each new one, and the new code that stands for the
-    merged ones: None if there are none, or too few people to be distinguished, who then count for
-    the commonest category.
-    """
-    enough = draw_threshold(k, rng)
-    present = codes >= 0
-    held = np.bincount(codes[present], weights=people[present], minlength=size)
-    kept = np.flatnonzero(held >= enough - _SLACK)
-    rare = np.flatnonzero((held > 0) & (held < enough - _SLACK))
-    if not len(rare) or not len(kept):
-        return _recode(codes, size, kept, rare, 0), kept, 0 if len(rare) else None
-    if held[rare].sum() >= enough - _SLACK:
-        return _recode(codes, size, kept, rare, len(kept)), kept, len(kept)
-    return _recode(codes, size, kept, rare, int(held[kept].argmax())), kept, None
-
-
-def _recode(codes: Ints, size: int, kept: Ints, rare: Ints, merged: int) -> Ints:
-    new = np.full(size + 1, -1, dtype=np.int64)  # the last is that of missing
-    new[kept] = np.arange(len(kept))
-    new[rare] = merged
-    return new[codes]
-
-
 def _fit_categories(
-    column: CategoryColumn, enough: float, k: int, people: Floats
+    column: CategoryColumn, enough: float, k: float, people: Floats
 ) -> tuple[CategoryCells, Ints]:
     codes = column.codes.astype(np.int64)
     absent = codes < 0
@@ -177,7 +152,7 @@ def _fit_numbers(
     column: NumberColumn, k: int, people: Floats, rng: np.random.Generator, exact: bool
 ) -> tuple[NumberCells, Ints]:
     values = column.values
-    enough = draw_threshold(k, None if exact else rng)
+    enough = _ANY if column.keep_rare else draw_threshold(k, None if exact else rng)
     cells = np.full(len(values), -1, dtype=np.int64)
     states: list[float] = []
     for special in (np.nan, *column.specials):

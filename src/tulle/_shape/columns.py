@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class NumberColumn:
     decimals: int | None = None  # what values are rounded to; None keeps full precision
     specials: tuple[float, ...] = ()  # values that stand for a state, such as 9999
     coded: bool = False  # codes: no value may be invented
+    keep_rare: bool = False  # whether specials of fewer than k people stay
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class CategoryColumn:
     codes: Ints
     size: int
     other: int | None = None  # the code that stands for all merged categories
+    keep_rare: bool = False  # whether categories of fewer than k people stay
 
 
 Column = NumberColumn | CategoryColumn
@@ -36,6 +38,25 @@ Column = NumberColumn | CategoryColumn
 def cells_of(column: Column) -> Floats | Ints:
     """Return the array of a column, whatever its kind."""
     return column.values if isinstance(column, NumberColumn) else column.codes
+
+
+def missing_of(column: Column) -> Flags:
+    """Return where a column is missing."""
+    return np.isnan(column.values) if isinstance(column, NumberColumn) else column.codes < 0
+
+
+def with_cells(column: Column, name: str, rows: Flags) -> Column:
+    """Return a column under another name that is missing outside some rows."""
+    if isinstance(column, NumberColumn):
+        return replace(column, name=name, values=np.where(rows, column.values, np.nan))
+    return replace(column, name=name, codes=np.where(rows, column.codes, -1))
+
+
+def take_rows(column: Column, rows: Ints) -> Column:
+    """Return some rows of a column."""
+    if isinstance(column, NumberColumn):
+        return replace(column, values=column.values[rows])
+    return replace(column, codes=column.codes[rows])
 
 
 def looks_coded(values: Floats, k: int) -> bool:

@@ -19,15 +19,13 @@ from tulle._types import Floats, Ints
 class CondensedGroups:
     """Groups of at least ``k`` people each, by their statistics."""
 
-    counts: Ints  # (g,)
+    counts: Ints  # (g,), how often pseudo-records belong to each
     means: Floats  # (g, d)
     factor: Floats  # (d, d), its square is the pooled covariance within groups
 
-    def choose(self, n: int, rng: np.random.Generator, *, exact: bool) -> Ints:
-        """Return the group of each of ``n`` pseudo-records, at random in proportion to counts."""
+    def choose(self, n: int, rng: np.random.Generator) -> Ints:
+        """Return the group of each of ``n`` pseudo-records, in random order, by their counts."""
         shares = self.counts / self.counts.sum()
-        if not exact:
-            return rng.choice(len(shares), size=n, p=shares)
         wanted = np.floor(np.cumsum(shares) * n + rng.random())
         wanted[-1] = n
         sizes = np.diff(np.minimum(wanted, n), prepend=0).astype(np.int64)
@@ -39,12 +37,16 @@ class CondensedGroups:
         return np.asarray(self.means[groups] + noise @ self.factor)
 
 
-def condense(points: Floats, groups: Ints) -> CondensedGroups:
-    """Keep the statistics of groups."""
+def condense(
+    points: Floats, groups: Ints, rng: np.random.Generator | None = None
+) -> CondensedGroups:
+    """Keep the statistics of groups; with ``rng``, counts drawn once from the true ones."""
     counts = np.bincount(groups)
     sums = [np.bincount(groups, weights=column) for column in points.T]
     means: Floats = np.stack(sums, axis=1) / counts[:, None]
     inner = points - means[groups]
     values, vectors = np.linalg.eigh(inner.T @ inner / len(points))
     factor = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    if rng is not None:
+        counts = rng.multinomial(len(points), counts / len(points))
     return CondensedGroups(counts, means, factor)

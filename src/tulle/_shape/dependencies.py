@@ -42,6 +42,8 @@ class Dependency:
     def restore(self, values: Floats | Ints, rng: np.random.Generator) -> Floats | Ints:
         """Return the target's values for the source's."""
         keys = np.asarray(values, dtype=float)
+        if np.issubdtype(np.asarray(values).dtype, np.integer):  # codes, of which -1 is missing
+            keys = np.where(keys < 0, np.nan, keys)
         missing = np.isnan(keys)
         if self.steps:
             place = np.searchsorted(self.keys, np.where(missing, -np.inf, keys), side="left")
@@ -72,12 +74,19 @@ class _Discrete:
 
 
 def find_dependencies(
-    columns: Sequence[Column], k: int, people: Floats, *, keep: str | None = None
+    columns: Sequence[Column],
+    k: int,
+    people: Floats,
+    *,
+    keep: str | None = None,
+    rng: np.random.Generator | None = None,
 ) -> list[Dependency]:
     """Find the columns that follow from another one that stays.
 
     The finest columns are looked at first, so that chains end in a column that is kept, and of
-    two that follow from one another the category stays. ``keep`` is never left out.
+    two that follow from one another the category stays. ``keep`` is never left out. How many
+    exceptions are too many is drawn by ``rng``: a map that one more exception breaks for sure would
+    tell of it.
     """
     found: list[Dependency] = []
     kept: list[_Discrete] = []
@@ -92,8 +101,9 @@ def find_dependencies(
                 if looked > _MOST_PAIRS or len(source.values) < 2:
                     continue
                 if _may_follow(source, target, sample):
-                    dependency = _stepwise(source, target, people, k)
-                    dependency = dependency or _valuewise(source, target, people, k)
+                    luck = 0.0 if rng is None else float(rng.random())
+                    dependency = _stepwise(source, target, people, k, luck)
+                    dependency = dependency or _valuewise(source, target, people, k, luck)
                 if dependency is not None:
                     break
         if dependency is None:
@@ -101,6 +111,15 @@ def find_dependencies(
         else:
             found.append(dependency)
     return found
+
+
+def fit_dependency(source: Column, target: Column, k: int, people: Floats) -> Dependency | None:
+    """Map one column to another that is said to follow from it, whatever few rows say.
+
+    Every entry is what at least ``k`` people share. Returns None if there is none.
+    """
+    first, second = _discrete(source, k, people), _discrete(target, k, people)
+    return _stepwise(first, second, people, k, 0.0) or _majority(first, second, people, k)
 
 
 def _fineness(one: _Discrete) -> int:
@@ -139,30 +158,63 @@ def _may_follow(source: _Discrete, target: _Discrete, sample: Ints) -> bool:
     return bool(len(rows) - most.sum() <= max(5.0, 0.01 * len(rows)))
 
 
-def _allowed(target: _Discrete, rows: Ints, k: int) -> float:
+def _allowed(target: _Discrete, rows: Ints, k: int, luck: float) -> float:
     """Return how many of the rows may break a dependency.
 
-    Fewer than ``k`` always may: values that so few hold were merged with others.
+    Up to ``k - 1`` may if they are few among those whose value is not the commonest: values that
+    so few hold were merged with others. One always may: a single person who breaks a rule must not
+    show by the rule being broken in the release. ``luck`` in [0, 1) blurs where the limit is.
     """
     counts = np.bincount(target.codes[rows], minlength=len(target.values))
     minority = len(rows) - counts.max()
-    return float(min(max(_BROKEN * len(rows), k - 1), _BROKEN_OF_MINORITY * minority))
+    few = float(min(max(_BROKEN * len(rows), k - 1), _BROKEN_OF_MINORITY * minority))
+    return max(few, 1.0) * (1.0 + luck)
 
 
-def _valuewise(source: _Discrete, target: _Discrete, people: Floats, k: int) -> Dependency | None:
+def _valuewise(
+    source: _Discrete, target: _Discrete, people: Floats, k: int, luck: float
+) -> Dependency | None:
     """Look for a map with an entry for each value that at least ``k`` people hold."""
     rows = np.flatnonzero(source.common[source.codes])
     if people[rows].sum() < _COVERED * people.sum() or source.common.sum() < 2:
         return None
-    width = len(target.values)
-    pairs, counts = np.unique(source.codes[rows] * width + target.codes[rows], return_counts=True)
-    key, answer = pairs // width, pairs % width
-    best = np.lexsort((-counts, key))
-    first = best[np.r_[True, key[best][1:] != key[best][:-1]]]
-    broken = len(rows) - counts[first].sum()
-    if broken > _allowed(target, rows, k) or len(np.unique(answer[first])) < 2:
+    _, answer, counts = _usual(source, target, rows, np.ones(len(people)))
+    broken = len(rows) - counts.sum()
+    if broken > _allowed(target, rows, k, luck) or len(np.unique(answer)) < 2:
         return None
-    entries = {int(code): ([int(value)], [1.0]) for code, value in zip(key[first], answer[first])}
+    if not target.common[answer].all():
+        return None
+    if not target.common[answer].all():
+        return None
+    return _majority(source, target, people, 0)
+
+
+def _usual(
+    source: _Discrete, target: _Discrete, rows: Ints, people: Floats
+) -> tuple[Ints, Ints, Floats]:
+    """Return each value of the source, the target's commonest value with it, and of how many."""
+    width = len(target.values)
+    pairs, place = np.unique(source.codes[rows] * width + target.codes[rows], return_inverse=True)
+    held: Floats = np.bincount(place.reshape(-1), weights=people[rows]).astype(float)
+    key, answer = pairs // width, pairs % width
+    best = np.lexsort((-held, ~target.common[answer], key))  # never an answer of few people
+    first = best[np.r_[True, key[best][1:] != key[best][:-1]]]
+    return key[first], answer[first], held[first]
+
+
+def _majority(
+    source: _Discrete, target: _Discrete, people: Floats, least: int
+) -> Dependency | None:
+    """Map each value of ``k`` people to the commonest value with it, if ``least`` share that."""
+    rows = np.flatnonzero(source.common[source.codes])
+    if not len(rows):
+        return None
+    key, answer, held = _usual(source, target, rows, people)
+    enough = (held >= least - _SLACK) & target.common[answer]
+    if not enough.any():
+        return None
+    key, answer = key[enough], answer[enough]
+    entries = {int(code): ([int(value)], [1.0]) for code, value in zip(key, answer)}
     other = getattr(source.column, "other", None)
     if other is not None and (source.values == other).any():
         entries |= _mixed(source, target, int(np.flatnonzero(source.values == other)[0]))
@@ -183,36 +235,68 @@ def _mixed(
     return {code: (answers.tolist(), counts[answers].astype(float).tolist())}
 
 
-def _stepwise(source: _Discrete, target: _Discrete, people: Floats, k: int) -> Dependency | None:
-    """Look for stretches of a number along which the target does not change."""
+def _stepwise(
+    source: _Discrete, target: _Discrete, people: Floats, k: int, luck: float
+) -> Dependency | None:
+    """Look for stretches of a number along which the target does not change, but for a few rows."""
     if not isinstance(source.column, NumberColumn) or source.column.coded:
         return None
-    order = np.argsort(source.codes, kind="stable")
-    order = order[np.isfinite(source.values)[source.codes[order]]]
-    if not len(order):
+    rows = np.flatnonzero(np.isfinite(source.values)[source.codes])
+    if not len(rows):
         return None
-    answers, codes = target.codes[order], source.codes[order]
+    allowed = _allowed(target, rows, k, luck)
+    values, answers, broken = _majorities(source.codes[rows], target.codes[rows])
+    held: Floats = np.bincount(source.codes[rows], weights=people[rows])[values].astype(float)
+    answers, more = _smoothed(answers, held, allowed)
     change = np.flatnonzero(answers[1:] != answers[:-1])
-    if not 1 <= len(change) <= _MOST_STEPS or (codes[change] == codes[change + 1]).any():
+    if broken + more > allowed or not 1 <= len(change) <= _MOST_STEPS:
         return None
-    ends = np.r_[change, len(order) - 1]
-    held = np.diff(np.r_[0.0, np.cumsum(people[order])[ends]])
-    if (held < k - _SLACK).any():
+    ends = np.r_[change, len(values) - 1]
+    if (np.diff(np.r_[0.0, np.cumsum(held)[ends]]) < k - _SLACK).any():
         return None
     cuts = [
-        _between(source.values[codes[i]], source.values[codes[i + 1]], source.column.decimals)
+        _between(source.values[values[i]], source.values[values[i + 1]], source.column.decimals)
         for i in change.tolist()
     ]
     entries = {place: ([int(answers[end])], [1.0]) for place, end in enumerate(ends.tolist())}
     absent = np.flatnonzero(np.isinf(source.values)[source.codes])
     if people[absent].sum() >= k - _SLACK:
         counts = np.bincount(target.codes[absent], minlength=len(target.values))
-        if counts.max() < (1 - _BROKEN) * len(absent):
+        if len(absent) - counts.max() > max(_BROKEN * len(absent), 1.0):
             return None
         entries[len(ends)] = ([int(counts.argmax())], [1.0])
     else:
         entries[len(ends)] = entries[len(ends) - 1]
     return _mapped(source, target, np.array(cuts), entries, steps=True)
+
+
+def _majorities(codes: Ints, answers: Ints) -> tuple[Ints, Ints, int]:
+    """Return the values that occur, the commonest answer to each, and the rows that differ."""
+    width = int(answers.max()) + 1
+    pairs, counts = np.unique(codes * width + answers, return_counts=True)
+    best = np.lexsort((-counts, pairs // width))
+    first = best[np.r_[True, np.diff((pairs // width)[best]) > 0]]
+    return pairs[first] // width, pairs[first] % width, int(len(codes) - counts[first].sum())
+
+
+def _smoothed(answers: Ints, held: Floats, allowed: float) -> tuple[Ints, float]:
+    """Return answers without exceptions between two of the same stretch, and who these are."""
+    answers, broken = answers.copy(), 0.0
+    for _ in range(int(allowed)):
+        change = np.flatnonzero(answers[1:] != answers[:-1]) + 1
+        starts, ends = np.r_[0, change], np.r_[change, len(answers)]
+        if len(starts) > 3 * _MOST_STEPS:
+            break
+        sizes = np.add.reduceat(held, starts)
+        inside = np.arange(1, len(starts) - 1)
+        alike = inside[answers[starts[inside - 1]] == answers[starts[inside + 1]]]
+        alike = alike[sizes[alike] <= allowed - broken]
+        if not len(alike):
+            break
+        least = int(alike[np.argmin(sizes[alike])])
+        broken += float(sizes[least])
+        answers[starts[least] : ends[least]] = answers[starts[least - 1]]
+    return answers, broken
 
 
 def _between(low: float, high: float, decimals: int | None) -> float:

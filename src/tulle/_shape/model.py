@@ -7,6 +7,8 @@
    the covariance within groups.
 4. A tree for each column, with leaves of at least ``k`` people (``2 k`` by default), says how its
    cells are distributed given the columns before.
+   How often, in a leaf and in a group, is drawn once when the model is fitted: many draws from it
+   do not average to the true totals.
 5. A pseudo-record belongs to a group, chosen at random, and is a point drawn about its mean.
    Column by column, the tree's leaf says which cells the pseudo-records in it get, and the order
    of their points says who gets which.
@@ -18,7 +20,7 @@ it is a chain of trees. The model holds no row and no row's number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +30,7 @@ from tulle._shape.cells import Cells, fit_cells
 from tulle._shape.columns import Column, cells_of
 from tulle._shape.condensed import CondensedGroups, condense
 from tulle._shape.dependencies import Dependency, find_dependencies
+from tulle._shape.diversity import Diversity
 from tulle._shape.trees import MOST_CELLS, Tree, fit_tree
 from tulle._types import Floats, Ints
 
@@ -47,7 +50,6 @@ class ShapeModel:
     groups: CondensedGroups | None
     labels: Ints | None  # the first column's cell in each group, if no group mixes them
     dependencies: list[Dependency]
-    exact: bool
 
     def sample(self, n: int | None, rng: np.random.Generator) -> list[Floats | Ints]:
         """Draw ``n`` rows and return their columns in the order of the table that was fitted."""
@@ -64,7 +66,7 @@ class ShapeModel:
     def _draw_cells(self, n: int, rng: np.random.Generator) -> list[Ints]:
         groups, points = None, None
         if self.groups is not None:
-            groups = self.groups.choose(n, rng, exact=self.exact)
+            groups = self.groups.choose(n, rng)
             points = self.groups.draw(groups, rng)
         features = np.empty((n, len(self.columns)), dtype=np.uint8)
         cells: list[Ints] = []
@@ -74,7 +76,7 @@ class ShapeModel:
                 drawn = self.labels[groups]
             else:
                 leaves = tree.leaves(features[:, :place])
-                drawn = tree.draw(leaves, rng, exact=self.exact)
+                drawn = tree.draw(leaves, rng)
                 if points is not None:
                     width = self.coordinates[place].shape[1]
                     part = points[:, at : at + width]
@@ -95,6 +97,7 @@ def fit_shape(
     people: Ints | None = None,
     exact: bool = False,
     dependent: bool = True,
+    demands: Sequence[Diversity] = (),
 ) -> ShapeModel:
     """Fit the model of a table.
 
@@ -111,32 +114,37 @@ def fit_shape(
     people : ndarray (n,) of int, optional
         The person of each row, if people have several rows.
     exact : bool
-        Hand out totals in proportion, make blocks of everybody and leaves of ``k`` people,
-        instead of drawing totals at random, using a random half and leaves of ``2 k``. Closer
-        to the table, but who knows all others can tell whether one person was in it.
+        Keep the totals, make blocks of everybody and leaves of ``k`` people, instead of drawing
+        totals at random (once: they are part of the model), using a random half and leaves of
+        ``2 k``. Closer to the table, but who knows all others can tell whether one person was
+        in it.
     dependent : bool
         Look for columns that follow from others.
+    demands : sequence of Diversity
+        What the values of sensitive columns must look like in every leaf of their trees. Such a
+        column is never restored from another: a value that gives it away would reveal it.
     """
+    asked = {demand.name: demand for demand in demands}
     weights = weigh_people(people, len(cells_of(columns[0])))
-    found = find_dependencies(columns, k, weights, keep=label) if dependent else []
+    lots = None if exact else rng
+    found = find_dependencies(columns, k, weights, keep=label, rng=lots) if dependent else []
+    found = [dependency for dependency in found if dependency.target not in asked]
     left_out = {dependency.target for dependency in found}
     kept = [column for column in columns if column.name not in left_out]
     kept.sort(key=lambda column: column.name != label)
     coded = [fit_cells(column, k, weights, rng, exact=exact) for column in kept]
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
 
-    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k)
+    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k, lots, asked)
     groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
     if members is not None and len(kept) > int(label is not None):
         labels = _labels(members, cells[0]) if label is not None else None
         coordinates = [model.coordinates() for model in models]
         first = int(labels is not None)  # a class that is known from the group needs no point
         points = np.hstack([c[codes] for c, codes in zip(coordinates[first:], cells[first:])])
-        groups = condense(points, members)
+        groups = condense(points, members, lots)
     names = [column.name for column in columns]
-    return ShapeModel(
-        k, len(weights), names, models, trees, coordinates, groups, labels, found, exact
-    )
+    return ShapeModel(k, len(weights), names, models, trees, coordinates, groups, labels, found)
 
 
 def weigh_people(people: Ints | None, n: int) -> Floats:
@@ -204,7 +212,14 @@ def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Gen
     return given
 
 
-def _fit_trees(models: list[Cells], cells: list[Ints], people: Floats, least: int) -> list[Tree]:
+def _fit_trees(
+    models: list[Cells],
+    cells: list[Ints],
+    people: Floats,
+    least: int,
+    rng: np.random.Generator | None,
+    asked: Mapping[str, Diversity],
+) -> list[Tree]:
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
     ordered = np.array([model.ordered for model in models])
@@ -217,6 +232,8 @@ def _fit_trees(models: list[Cells], cells: list[Ints], people: Floats, least: in
             cells[place],
             people,
             least,
+            rng,
+            asked.get(model.name),
         )
         for place, model in enumerate(models)
     ]

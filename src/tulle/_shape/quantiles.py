@@ -22,6 +22,8 @@ from tulle._types import Floats, Ints
 
 _SLACK = 1e-9  # people are sums of fractions
 _STANDS_OUT = 3.0  # times the people of a usual neighbour
+_RARE = 0.05  # of the people: so few may be exceptions
+_ONE = 1.5  # people: more than one, fewer than two
 _FEW = 128  # pieces that stay apart
 _CELLS = 240  # about as many cells otherwise,
 _CELLS_OF_ATOMS = 64  # and so many where pieces are exact values
@@ -104,7 +106,8 @@ def fit_quantiles(
         ``1.5 k`` are enough. Without it blocks are made of all, and ``k`` are enough.
     """
     people = np.ones(len(values)) if people is None else people
-    enough = draw_threshold(k, rng)
+    # in a table of fewer than 1.5 k people, all of them are enough
+    enough = max(float(k), min(draw_threshold(k, rng), float(people.sum())))
     order = np.argsort(values, kind="stable")
     values, people = values[order], people[order]
     turns = np.zeros(len(values)) if rng is None else rng.random(len(values))
@@ -127,12 +130,15 @@ def fit_quantiles(
     if not pieces:
         pieces = [_only(values, unit)]
     low, high = np.array(pieces).T
-    low, high = _keep_sign(low, high, values)
+    low, high = _keep_sign(low, high, values, people, enough)
     cuts = _cuts(low, high)
     piece = np.searchsorted(cuts, values, side="left")
     weight: Floats = np.bincount(piece, weights=people, minlength=len(low)).astype(float)
     cells = _cells(weight, (low == high) & (not coded), k)
-    return Quantiles(low, high, weight / weight.sum(), cuts, cells, decimals)
+    shares = weight / weight.sum()
+    if rng is not None:  # once and for all: many draws must not average to the true shares
+        shares = rng.multinomial(len(values), shares) / len(values)
+    return Quantiles(low, high, shares, cuts, cells, decimals)
 
 
 def draw_threshold(k: int, rng: np.random.Generator | None) -> float:
@@ -142,6 +148,14 @@ def draw_threshold(k: int, rng: np.random.Generator | None) -> float:
     that this person was in the data.
     """
     return float(k) if rng is None else k * (1 + 0.5 * rng.random())
+
+
+def count_exceptions(enough: float, total: float) -> float:
+    """Return how many people are too few to decide how all others look.
+
+    Fewer than are ``enough``, and few among all; one person always is.
+    """
+    return max(_ONE, min(enough, _RARE * total))
 
 
 def _heaps(
@@ -248,11 +262,17 @@ def _only(values: Floats, unit: float | None) -> tuple[float, float]:
     return middle, middle
 
 
-def _keep_sign(low: Floats, high: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Keep intervals on the side of zero that all values are on."""
-    if len(values) and values[0] >= 0:
+def _keep_sign(
+    low: Floats, high: Floats, values: Floats, people: Floats, enough: float
+) -> tuple[Floats, Floats]:
+    """Keep intervals on the side of zero that all but a few people are on.
+
+    If it took all of them, a single number below zero in the release would tell of one person.
+    """
+    few = count_exceptions(enough, float(people.sum()))
+    if people[values < 0].sum() < few:
         low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
-    if len(values) and values[-1] <= 0:
+    elif people[values > 0].sum() < few:
         low, high = np.minimum(low, 0.0), np.minimum(high, 0.0)
     return low, high
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._shape.cells import Cells
+from tulle._shape.diversity import Diversity, tally
 from tulle._types import Floats, Ints
 
 MOST_CELLS = 256  # of a column that trees split on
@@ -42,13 +43,10 @@ class Tree:
         )
         return leaves
 
-    def draw(self, leaves: Ints, rng: np.random.Generator, *, exact: bool = False) -> Ints:
-        """Return a cell for each row from its leaf.
-
-        Independent draws by default; if ``exact``, the rows of a leaf get its cells in proportion.
-        """
+    def draw(self, leaves: Ints, rng: np.random.Generator) -> Ints:
+        """Return a cell for each row from its leaf: the rows of a leaf get its cells evenly."""
         first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
-        level = rng.random(len(leaves)) if not exact else _even(leaves, len(self.split), rng)
+        level = _even(leaves, len(self.split), rng)
         member = first + np.floor(level * (last - first)).astype(np.int64)
         place = np.searchsorted(self.rises, member, side="right") - 1
         return self.cells[np.minimum(place, len(self.cells) - 1)]
@@ -62,6 +60,8 @@ def fit_tree(
     cells: Ints,
     people: Floats,
     least: int,
+    rng: np.random.Generator | None = None,
+    demand: Diversity | None = None,
 ) -> Tree:
     """Grow a tree for the cells of a column, on the cells of others.
 
@@ -77,6 +77,12 @@ def fit_tree(
         What each row counts: 1 over the number of rows of its person.
     least : int
         People in every leaf.
+    rng : numpy Generator, optional
+        Draws how often each cell occurs in a leaf, once and for all, from how often it does:
+        however many rows are drawn from the tree later, they never tell the true totals.
+    demand : Diversity, optional
+        What the column's values must look like in every leaf: splits that lead to another are
+        taken back.
     """
     if features.shape[1] == 0 or people.sum() < 2 * least:
         leaf = np.zeros(len(cells), dtype=np.int64)
@@ -96,11 +102,48 @@ def fit_tree(
             people,
             float(least),
         )
+    if demand is not None:
+        split, leaf = _take_back(demand, split, left, right, leaf, cells)
+    if rng is not None:
+        cells = _drawn_again(cells, leaf, len(split), rng)
     pairs, counts = np.unique(leaf * target.size + cells, return_counts=True)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
     rises = np.r_[0, np.cumsum(counts)]
     packed = np.packbits(goes_left, axis=1)
     return Tree(split, packed, left, right, starts, pairs % target.size, rises)
+
+
+def _take_back(
+    demand: Diversity, split: Ints, left: Ints, right: Ints, leaf: Ints, cells: Ints
+) -> tuple[Ints, Ints]:
+    """Undo splits until every leaf meets a demand, and return the splits and the rows' leaves.
+
+    Children have higher numbers than their parents, so that going backward is going upward.
+    """
+    split, counts = split.copy(), tally(leaf, cells)
+    counts = np.vstack([counts, np.zeros((len(split) - len(counts), counts.shape[1]))])
+    whole = counts.sum(axis=0)
+    end = np.arange(len(split))
+    for node in range(len(split) - 1, -1, -1):
+        if split[node] < 0:
+            continue
+        sides = np.array([left[node], right[node]])
+        counts[node] = counts[sides].sum(axis=0)
+        if ((split[sides] < 0) & demand.falls_short(counts[sides], whole)).any():
+            split[node] = -1
+    for node in range(len(split)):  # downward: whatever hangs below a leaf ends there
+        if left[node] and (split[node] < 0 or end[node] != node):
+            end[left[node]] = end[right[node]] = end[node]
+    return split, end[leaf]
+
+
+def _drawn_again(cells: Ints, leaf: Ints, nodes: int, rng: np.random.Generator) -> Ints:
+    """Return for each row the cell of a row of the same leaf, by lot with replacement."""
+    order = np.argsort(leaf, kind="stable")
+    counts = np.bincount(leaf, minlength=nodes)
+    begin = np.cumsum(counts) - counts
+    place = begin[leaf] + np.floor(rng.random(len(leaf)) * counts[leaf]).astype(np.int64)
+    return cells[order[place]]
 
 
 def _even(leaves: Ints, nodes: int, rng: np.random.Generator) -> Floats:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._attacks.records import chosen
+from tulle._attacks.records import Records, chosen
 from tulle._metrics import k_marginal, sense
 from tulle._metrics.cells import MOST_VALUES, Cells, joined, number_cells
 from tulle._metrics.heaps import Heaps, heaps
@@ -179,16 +179,22 @@ def celled(tables: Aligned) -> Cells:
     return Cells(tables.columns, tuple(sizes), stacked)
 
 
+def compared(tables: Aligned) -> tuple[Records, ...]:
+    """Return original, release and, if there is one, control."""
+    both = (tables.original, tables.release)
+    return both if tables.control is None else (*both, tables.control)
+
+
 def column_cells(tables: Aligned, name: str) -> list[Codes]:
     """Return the cells of one column in each table; missing is 0."""
     if name in tables.original.number_names:
         return number_cells([_numbers(frame[name]) for frame in tables.frames])
     place = tables.original.code_names.index(name)
-    return [records.codes[:, place] for records in tables.present]
+    return [records.codes[:, place] for records in compared(tables)]
 
 
 def exact_codes(tables: Aligned) -> list[list[Ints]]:
-    """Number the values of each column as they are, alike in all tables; missing is 0."""
+    """Return a number for each exact value, alike in all tables; missing is 0."""
     found = []
     for name in tables.columns:
         if name not in tables.original.number_names:
@@ -203,7 +209,7 @@ def exact_codes(tables: Aligned) -> list[list[Ints]]:
 
 
 def exact_keys(tables: Aligned, columns: Sequence[str]) -> list[Ints]:
-    """Number the combinations of the values of some columns, alike in all tables."""
+    """Return a number for each exact combination of some columns, alike in all tables."""
     places = [tables.columns.index(name) for name in columns]
     codes = exact_codes(tables)
     stacked = [np.column_stack(parts) for parts in zip(*codes)]
@@ -217,11 +223,11 @@ def _numbers(series: pl.Series) -> Floats:
 
 def _bounded(tables: Aligned, rng: np.random.Generator) -> tuple[Aligned, dict[str, str]]:
     """Draw a sample of each large table, and say so."""
-    largest = max(map(len, tables.present))
-    if largest <= MOST_RECORDS:
+    parts = compared(tables)
+    if max(map(len, parts)) <= MOST_RECORDS:
         return tables, {}
-    rows = [chosen(len(records), MOST_RECORDS, rng) for records in tables.present]
-    records = [part.take(some) for part, some in zip(tables.present, rows)]
+    rows = [chosen(len(records), MOST_RECORDS, rng) for records in parts]
+    records = [part.take(some) for part, some in zip(parts, rows)]
     sampled = replace(
         tables,
         original=records[0],
@@ -245,7 +251,7 @@ def _fresh(tables: Aligned) -> tuple[str, int]:
 def _told_apart(tables: Aligned, rng: np.random.Generator, most: int) -> Propensity:
     people, release = (
         ranked(records, tables.original)
-        for records in (tables.present[_fresh(tables)[1]], tables.release)
+        for records in (compared(tables)[_fresh(tables)[1]], tables.release)
     )
     return propensity(people, release, rng, most=most)
 
@@ -335,7 +341,7 @@ def _heap_metrics(columns: list[ColumnFitness]) -> dict[str, float]:
 
 
 def _laws(tables: Aligned) -> tuple[list[LawKept], Flags, Flags | None]:
-    """What every original keeps, and which rows of release and control break any of it."""
+    """Find what every original keeps, and which rows of release and control break any of it."""
     codes = exact_codes(tables)
     gaps = [[np.minimum(part, 1) for part in parts] for parts in codes]
     numbers = [
@@ -350,7 +356,7 @@ def _laws(tables: Aligned) -> tuple[list[LawKept], Flags, Flags | None]:
     missing = sense.dependencies(codes, "missing", gaps)
     found += [(law, names, names) for law in missing if (law.source, law.target) not in known]
     found += [(law, tuple(ordered), tuple(ordered)) for law in sense.orders(numbers)]
-    broken = [np.zeros(len(records), bool) for records in tables.present[1:]]
+    broken = [np.zeros(len(records), bool) for records in compared(tables)[1:]]
     kept = []
     for law, sources, targets in found:
         for total, some in zip(broken, law.broken):

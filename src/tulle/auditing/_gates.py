@@ -22,16 +22,32 @@ _ATTACKS = {
     "max_inference": ("inference",),
     "max_membership": ("membership",),
     "max_singling_out": ("singling_out",),
+    "max_reconstruction": ("exact_values", "sums_on_grid", "affine_hull"),
+    "max_homogeneity": ("homogeneity",),
+    "max_earlier": (
+        *("earlier_totals", "earlier_membership", "earlier_inference"),
+        "earlier_intersection",
+    ),
+    "max_worst_case": ("worst_case",),
 }
 _NEEDS = {
     "max_membership": f"a control of at least {LEAST} records (--control)",
     "max_inference": "a column to infer",
+    "max_homogeneity": "a sensitive column",
+    "max_earlier": "an earlier release (--earlier)",
+    "max_worst_case": "the slow attack of the worst case (--worst-case)",
     "min_accuracy_ratio": "a target (--target) that a model can learn from the original",
 }
 
 
-def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
-    """Raise for limits that make no sense, or that need a control where none is given.
+def check_limits(
+    limits: Mapping[str, float | None],
+    *,
+    control: bool,
+    earlier: bool = True,
+    worst_case: bool = True,
+) -> None:
+    """Raise for limits that make no sense, or that need what is not given.
 
     Limits that are None are not asked for.
     """
@@ -40,8 +56,10 @@ def check_limits(limits: Mapping[str, float | None], *, control: bool) -> None:
         if limit is not None:
             # a limit of 5 for 5 % would never fail
             check_real("audit", name, limit, 0, 1 if name in _ATTACKS else math.inf)
-    if not control and limits.get("max_membership") is not None:
-        raise _unmeasurable("max_membership")
+    given = {"max_membership": control, "max_earlier": earlier, "max_worst_case": worst_case}
+    for name, there in given.items():
+        if not there and limits.get(name) is not None:
+            raise _unmeasurable(name)
 
 
 def gate_rows(result: Result, limits: Mapping[str, float | None]) -> list[Gate]:
@@ -70,7 +88,8 @@ def _gate(result: Result, name: str, limit: float) -> Gate:
         holds = value is not None and value >= limit
     else:
         worst = max(_attacks_of(result, name), key=lambda attack: attack["risk"], default=None)
-        none = 0.0 if name == "max_singling_out" else None  # nobody could be tried
+        # nobody could be tried: nobody has a combination, or a number, of their own
+        none = 0.0 if name in ("max_singling_out", "max_reconstruction") else None
         value, people = (worst["risk"], _people(worst)) if worst else (none, None)
         holds = value is not None and value <= limit
     if value is None:

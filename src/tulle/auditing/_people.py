@@ -243,7 +243,7 @@ def _outcome(
 def _grouped(
     tables: Aligned, cells: Cells, k: int, inside: Ints, outside: Ints
 ) -> list[tuple[str, tuple[Flags, Flags]]]:
-    """The categories that at least ``k`` people have, among those who were tried."""
+    """List the categories that at least ``k`` people have, among those who were tried."""
     words = [i for i, name in enumerate(cells.names) if name in tables.domains]
     found = []
     for group in subgroups(cells, words, k, 60):

@@ -373,6 +373,26 @@ def left_out_section(rows: Sequence[Mapping[str, str]]) -> list[Section]:
     ]
 
 
+def rules_section(rows: Sequence[Mapping[str, Any]]) -> list[Section]:
+    """Return the rules between columns, and how many released records break each."""
+    if not rows:
+        return []
+    return [
+        {
+            "id": "rules",
+            "title": "Rules between columns",
+            "owner_only": True,
+            "blocks": [
+                {
+                    "type": "table",
+                    "columns": list(rows[0]),
+                    "rows": [list(row.values()) for row in rows],
+                }
+            ],
+        }
+    ]
+
+
 def notes_section(notes: Sequence[str]) -> list[Section]:
     """List the notes of a release's maker; they may name classes or count few: owner only."""
     if not notes:

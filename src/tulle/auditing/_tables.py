@@ -27,6 +27,8 @@ from tulle._types import Floats
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
+from tulle.table._numbers import decimals_of
+from tulle.table._states import writing_of
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
 
@@ -45,6 +47,7 @@ class Aligned:
     original: Records
     release: Records
     control: Records | None
+    earlier: Records | None  # another release of much the same people
     frames: tuple[pl.DataFrame, ...]  # of original, release and, if there is one, control
     view: MatrixView
     kinds: Mapping[str, Kind]  # in the order of the original's columns
@@ -58,34 +61,51 @@ class Aligned:
 
     @property
     def present(self) -> tuple[Records, ...]:
-        """Return the two or three tables."""
-        both = (self.original, self.release)
-        return both if self.control is None else (*both, self.control)
+        """Return the tables that were given."""
+        tables = (self.original, self.release, self.control, self.earlier)
+        return tuple(table for table in tables if table is not None)
+
+    def numbers(self, place: int) -> Floats:
+        """Return the columns of numbers of a frame in their own units, NaN where missing."""
+        names = self.original.number_names
+        if not names:
+            return np.empty((self.frames[place].height, 0))
+        return self.frames[place].select(names).fill_null(np.nan).to_numpy()
+
+    def last_decimals(self) -> Floats:
+        """Return the last decimal of each column of numbers, 0 where they are floats as they come.
+
+        Whole numbers are written to 1, and points in time to the microsecond or coarser.
+        """
+        found = (decimals_of(_present(column), pl.Float64) for column in self.numbers(0).T)
+        return np.array([0.0 if places is None else 10.0**-places for places in found])
 
     def of_role(self, *roles: Role) -> list[str]:
         """Return the columns with one of some roles."""
         return [name for name in self.columns if self.roles.get(name) in roles]
 
 
-def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
+def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any = None) -> Aligned:
     """Open the tables, check that they can be compared, and encode them."""
     entries = _entries(policy)
     roles = {n: _role(entry) for n, entry in entries.items() if not isinstance(entry, Kind)}
     tables = {"original": opened("original", original), "release": opened("release", release)}
-    if control is not None:
-        tables["control"] = opened("control", control)
+    others = {"control": control, "earlier release": earlier}
+    tables |= {which: opened(which, table) for which, table in others.items() if table is not None}
     names = _shared_columns(tables, roles)
+    tables = _read_values(tables, entries, names)
     kinds = {name: _agreed_kind(name, tables, entries.get(name)) for name in names}
     frames = _frames(list(tables.values()), kinds)
     columns = [_coded(name, [frame[name] for frame in frames]) for name in names]
-    records = [_records(columns, place) for place in range(len(frames))]
+    records = {which: _records(columns, place) for place, which in enumerate(tables)}
     if control is not None:
-        _refuse_members(records[0], records[2])
+        _refuse_members(records["original"], records["control"])
     return Aligned(
-        records[0],
-        records[1],
-        records[2] if control is not None else None,
-        frames,
+        records["original"],
+        records["release"],
+        records.get("control"),
+        records.get("earlier release"),
+        frames[:3] if control is not None else frames[:2],
         MatrixView(frames[0]),
         kinds,
         {name: role for name, role in roles.items() if name in kinds},
@@ -94,7 +114,31 @@ def align(original: Any, release: Any, control: Any, policy: Any) -> Aligned:
     )
 
 
+def _present(column: Floats) -> Floats:
+    return column[np.isfinite(column)]
+
+
 # Opening: which columns are compared, and of which kind they are.
+
+
+def _read_values(
+    tables: Mapping[str, pl.DataFrame],
+    entries: Mapping[str, Column | Kind | Role],
+    names: Sequence[str],
+) -> dict[str, pl.DataFrame]:
+    """Read numbers and dates that are text or have special values, which are then missing."""
+    found = dict(tables)
+    for name in names:
+        entry, series = entries.get(name), tables["original"][name]
+        if not isinstance(entry, Column) or entry.kind not in (*NUMBERS, Kind.DATETIME):
+            continue
+        writing = writing_of(series, entry)
+        if writing is None:
+            continue
+        for which, table in found.items():
+            values, _ = writing.split(table[name])
+            found[which] = table.with_columns(values.alias(name))
+    return found
 
 
 def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
@@ -170,7 +214,8 @@ def _shared_columns(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role
                 f"The policy names column '{name}', which is not in the tables: {hint}"
             )
     naming = (Role.IDENTIFIER, Role.PERSON)
-    named = [name for name in tables["release"].columns if roles.get(name) in naming]
+    released = [name for which in tables if "release" in which for name in tables[which].columns]
+    named = [name for name in dict.fromkeys(released) if roles.get(name) in naming]
     if named:
         raise PrivacyError(
             f"the release holds {_listed(named)}, which the policy calls identifiers. Drop them "

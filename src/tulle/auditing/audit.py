@@ -21,11 +21,17 @@ import numpy as np
 
 from tulle import _report as report
 from tulle._attacks.copies import exact_copies, near_copies
+from tulle._attacks.earlier import earlier_inference, earlier_membership, earlier_totals
+from tulle._attacks.homogeneity import homogeneity
 from tulle._attacks.inference import inference
 from tulle._attacks.linkage import linkage, linkage_one_to_one
 from tulle._attacks.membership import LEAST, membership
-from tulle._attacks.result import AttackResult
+from tulle._attacks.planes import affine_hull
+from tulle._attacks.records import Records
+from tulle._attacks.result import AttackFigures, AttackResult
 from tulle._attacks.singling_out import singling_out
+from tulle._attacks.sums import sums_on_grid
+from tulle._attacks.values import exact_values
 from tulle._checks import check_int
 from tulle._plurals import counted
 from tulle._progress import bar
@@ -45,6 +51,8 @@ from tulle.auditing._people import (
     uniques,
 )
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
+from tulle.auditing._refits import FITS, worst_cases
+from tulle.auditing._rules import rules_section, stated
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
@@ -203,6 +211,8 @@ _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("marginal_distance", "marginal_distance_max"),
     *("correlation_difference", "correlation_difference_max"),
 )
+_Planned = tuple[str, Callable[[np.random.Generator], AttackResult | None]]
+_MOST_SHARED = 3  # columns that homogeneity looks at when no role says which are sensitive
 _OF_FEW = ("subgroup_distance_max", "nearer_excess_apart")  # about a small part of the people
 _MOST_SECRETS_QUICKLY = 6
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
@@ -226,6 +236,8 @@ def audit(
     sensitive: Sequence[str] | None = None,
     known: Any = None,
     estimator: Any = None,
+    earlier: Any = None,
+    worst_case: Any = None,
     k: int = 10,
     attempts: int | None = None,
     title: str = "Audit of a release",
@@ -253,6 +265,12 @@ def audit(
         the release by the columns that it shares with the original.
     estimator
         Any scikit-learn estimator to train on release and original; gradient boosting by default.
+    earlier
+        Another release of much the same people, made before: what both tell together.
+    worst_case
+        The condenser that made the release, or a function from a table and a seed to a release:
+        40 releases (or ``attempts``, if fewer) of up to 400 records are made with an outlier, with
+        an ordinary person, and with neither of them. Slow, and not a bound.
     k
         The least number of records behind an aggregate in pictures and in the public edition.
     attempts
@@ -279,9 +297,11 @@ def audit(
     _check_parameters(k, attempts, estimator)
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
+    tables = align(original, release, control, policy, earlier)
+    seed, generator = _seeded(random_state)
     found = audited(
-        align(original, release, control, policy),
-        random_state,
+        tables,
+        generator,
         target=target,
         sensitive=sensitive,
         known=known,
@@ -289,8 +309,26 @@ def audit(
         k=k,
         attempts=attempts,
         title=title,
-    )
-    return found.extended(context=dict(policy.context)) if isinstance(policy, Policy) else found
+    ).extended(provenance={"audit seed": seed})
+    if isinstance(policy, Policy):
+        found = found.extended(context=dict(policy.context))
+        found = with_rules(found, policy.rules or (), original, release)
+    if worst_case is None:
+        return found
+    fits = FITS if attempts is None else min(FITS, attempts)
+    results = worst_cases(original, worst_case, policy, spawn(generator, 1)[0], fits=fits)
+    # about one person each: for nobody but the owner
+    told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
+    return found.extended(attacks=told)
+
+
+def with_rules(found: Audit, rules: Sequence[str], original: Any, release: Any) -> Audit:
+    """Add which of the policy's rules released rows break."""
+    broken = stated(rules, original, release)
+    if broken is None:
+        return found
+    measured = {"stated_rules_broken": broken.any}
+    return found.extended(metrics=measured, sections=[rules_section(broken)])
 
 
 def audited(
@@ -326,7 +364,7 @@ def audited(
     metrics |= fit.metrics
     at_risk: list[Section] = []
     if not quick:
-        carriers = _carriers(attacks)
+        carriers = _carriers(attacks, hidden)
         at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
         metrics |= uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
         behind |= dict.fromkeys(_OF_FEW, 0)
@@ -337,8 +375,8 @@ def audited(
             "k": k,
             "records": min(map(len, tables.present)),
             "compared": min(len(tables.original), len(tables.release)),
-            "metrics": metrics,
-            "behind": behind,
+            "metrics": metrics | _membership_figures(attacks),
+            "behind": behind | dict.fromkeys(_membership_figures(attacks), _tried_members(attacks)),
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": []
             if quick
@@ -396,10 +434,11 @@ def _check_parameters(k: int, attempts: int | None, estimator: Any) -> None:
         )
 
 
-def _carriers(attacks: Sequence[AttackResult]) -> list[str]:
+def _carriers(attacks: Sequence[AttackResult], columns: Sequence[str]) -> list[str]:
     """Return the columns that are inferred best, beyond strangers."""
-    found = [result for result in attacks if result.name.startswith("inference:")]
-    return [r.name.partition(":")[2] for r in sorted(found, key=lambda r: -r.risk) if r.risk > 0]
+    found = {f"inference:{column}": column for column in columns}
+    known = sorted((r for r in attacks if r.name in found), key=lambda result: -result.risk)
+    return [found[result.name] for result in known if result.risk > 0]
 
 
 def _attacks(
@@ -429,7 +468,7 @@ def _planned(
     attempts: int,
     attackers: Sequence[Attacker],
     quick: bool,
-) -> Iterator[tuple[str, Callable[[np.random.Generator], AttackResult | None]]]:
+) -> Iterator[_Planned]:
     """Yield each attack by name, waiting for its generator."""
     original, release, control = tables.original, tables.release, tables.control
     tried: dict[str, Any] = {"control": control, "attempts": attempts}
@@ -458,6 +497,65 @@ def _planned(
             )
     if control is not None and len(control) >= LEAST:
         yield "membership", partial(membership, original, release, control, attempts=attempts)
+    yield from _planned_on_numbers(tables, tried, quick)
+    for column in _shared_secrets(tables, columns) if not quick else ():
+        beside = _known_beside(column, register.known)
+        yield column, partial(homogeneity, original, release, column, known=beside, **tried)
+    if tables.earlier is not None:
+        yield from _planned_on_both(tables, tables.earlier, columns, tried)
+
+
+def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> Iterator[_Planned]:
+    """Yield the attacks that look at the digits of numbers, and at the planes of released rows."""
+    numbers = [tables.numbers(place) for place in range(len(tables.frames))]
+    decimals = tables.last_decimals()
+    outside = numbers[2] if len(numbers) > 2 else None
+    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside)
+    yield "exact values", partial(values, attempts=tried["attempts"])
+    if quick:
+        return
+    yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, decimals)
+    yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
+
+
+def _planned_on_both(
+    tables: Aligned, earlier: Records, columns: list[str], tried: dict[str, Any]
+) -> Iterator[_Planned]:
+    """Yield the attacks with two releases."""
+    original, release, control = tables.original, tables.release, tables.control
+    known = tables.of_role(Role.QUASI) or None
+    yield "two releases: totals", partial(earlier_totals, original, release, earlier)
+    if control is not None and len(control) >= LEAST:
+        both = partial(earlier_membership, original, release, earlier, control)
+        yield "two releases: membership", partial(both, attempts=tried["attempts"])
+    for column in _shared_secrets(tables, columns):
+        beside: dict[str, Any] = {"known": _known_beside(column, known), **tried}
+        read = partial(earlier_inference, original, release, earlier, column, **beside)
+        yield f"two releases: {column}", read
+        sure = partial(homogeneity, original, release, column, earlier=earlier, **beside)
+        yield f"two releases: {column}", sure
+
+
+def _shared_secrets(tables: Aligned, columns: list[str]) -> list[str]:
+    """Return the columns that people alike may share: sensitive ones, or a few categories."""
+    if tables.of_role(Role.SENSITIVE, Role.TARGET):
+        return columns
+    words = [name for name in columns if name not in tables.original.number_names]
+    return (words or columns)[:_MOST_SHARED]
+
+
+def _membership_figures(attacks: Sequence[AttackResult]) -> dict[str, float]:
+    """Return the measures that the attack on membership leaves beside its rate."""
+    return {
+        name: value
+        for result in attacks
+        for name, value in result.details.items()
+        if name.startswith("membership_")
+    }
+
+
+def _tried_members(attacks: Sequence[AttackResult]) -> int:
+    return next((result.attempts for result in attacks if result.name == "membership"), 0)
 
 
 def _reading(tables: Aligned, column: str, attacker: Attacker, tried: dict[str, Any]) -> _Attack:

@@ -57,6 +57,13 @@ seed_of_attacks = click.option(
     default=None,
     help="Repeat the attacks exactly. Default: the operating system's randomness.",
 )
+sign_key = click.option(
+    "--sign-key",
+    type=FILE,
+    envvar="TULLE_SIGN_KEY",
+    metavar="FILE",
+    help="Sign the manifest with this private key (tulle keygen). Default: TULLE_SIGN_KEY, if set.",
+)
 force = click.option("--force", is_flag=True, help="Replace existing output.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 
@@ -77,7 +84,8 @@ audit = click.option(
 
 def releasing(command: Command) -> Command:
     """Add the options of every command that writes a release."""
-    for option in (as_json, force, seed, accept_risk, report, policy, output, source):
+    given = (as_json, force, sign_key, seed, accept_risk, report, policy, output, source)
+    for option in given:
         command = option(command)
     return command
 

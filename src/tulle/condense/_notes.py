@@ -6,7 +6,9 @@ import warnings
 from typing import Any
 
 from tulle._plurals import counted
+from tulle.condense._diversity import demand_of
 from tulle.errors import PrivacyWarning
+from tulle.table._encoder import TableEncoder
 
 
 def warn_weaker(condenser: Any) -> None:
@@ -47,17 +49,32 @@ def table_notes(condenser: Any) -> list[str]:
             "formed: withheld"
         )
     notes += [
+        f"column '{demand.name}': every group has {demand.describe()} (information loss "
+        f"{condenser.diversity_loss_:.2g} points higher)"
+        for demand in map(demand_of, encoder.columns_)
+        if demand is not None
+    ]
+    notes += [
         f"column '{name}' has a single value, which the release shows" for name in encoder.constant_
     ]
     notes += [f"column '{name}' has no values" for name in encoder.empty_]
-    least = int(condenser.levels_.max())
-    shown = "merged with others" if condenser._keeps_shape else "the release shows which occur"
-    notes += [
-        f"column '{name}' has {counted(count, 'category')} held by fewer than {least:,} records: "
-        f"{shown}"
-        for name, count in encoder.rare_categories(
-            least, numbers=not condenser._keeps_shape
-        ).items()
+    return notes + column_notes(encoder, int(condenser.levels_.max()))
+
+
+def column_notes(encoder: TableEncoder, least: int) -> list[str]:
+    """List the columns that do not come out with all their values, and those that do by choice."""
+    notes = [
+        f"column '{name}': {counted(values, 'value')} held by too few people (fewer than {least:,} "
+        f"or little more), in {counted(rows, 'record')}: merged or suppressed"
+        for name, (values, rows) in encoder.merged().items()
     ]
-    notes += [f"column '{name}' was dropped because of its role" for name in encoder.dropped_]
+    notes += [
+        f"column '{name}' keeps values held by fewer than {least:,} people, as its policy asks"
+        for name in encoder.kept_rare()
+    ]
+    notes += [
+        f"column '{name}': {counted(count, 'value', 'was')} not understood; the release has "
+        "none of them"
+        for name, count in encoder.unread().items()
+    ]
     return notes

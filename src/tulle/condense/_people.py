@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Ints
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table.schema import Role, Schema
-
-_CELLS = 4_000_000  # distances at a time
 
 
 def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
@@ -43,33 +41,24 @@ def count_people(groups: Ints, people: Ints | None) -> Ints:
     return np.bincount(np.unique(groups * width + people) // width)
 
 
-def join_until_enough(matrix: Floats, groups: Ints, demands: Ints, people: Ints) -> Ints:
-    """Join groups with too few different people to their nearest ones, until all have enough.
-
-    Every round joins all such groups at once, so there are few rounds.
-    """
-    while True:
-        held = count_people(groups, people)
-        short = np.flatnonzero(held < _asked(groups, demands))
-        if not len(short):
-            return groups
-        if len(held) == 1:
-            raise PrivacyError(
-                f"there are only {int(held[0])} different people, but a group must hold "
-                f"{int(demands.max())}: lower the group size, or add people",
-                parameter="k",
-            )
-        groups = _joined(groups, short, _nearest(matrix, groups, short))
+def too_few_people(groups: Ints, demands: Ints, people: Ints) -> Flags:
+    """Return which groups hold fewer people than a record in them requires."""
+    return count_people(groups, people) < _asked(groups, demands)
 
 
 def check_people(groups: Ints, demands: Ints, people: Ints) -> None:
     """Refuse a grouping in which a group holds fewer people than a record in it requires."""
-    held = count_people(groups, people)
-    small = int((held < _asked(groups, demands)).sum())
-    if small:
+    short = too_few_people(groups, demands, people)
+    if short.any() and len(short) == 1:
         raise PrivacyError(
-            f"{small} of {len(held)} groups hold fewer people than the level of a record in them: "
-            "nothing is released"
+            f"there are only {int(count_people(groups, people)[0])} different people, but a group "
+            f"must hold {int(demands.max())}: lower the group size, or add people",
+            parameter="k",
+        )
+    if short.any():
+        raise PrivacyError(
+            f"{int(short.sum())} of {len(short)} groups hold fewer people than the level of a "
+            "record in them: nothing is released"
         )
 
 
@@ -78,30 +67,3 @@ def _asked(groups: Ints, demands: Ints) -> Ints:
     asked = np.zeros(int(groups.max()) + 1, dtype=np.int64)
     np.maximum.at(asked, groups, demands)
     return asked
-
-
-def _nearest(matrix: Floats, groups: Ints, some: Ints) -> Ints:
-    """Return, for some groups, the other group with the nearest mean."""
-    counts = np.bincount(groups)
-    sums = [np.bincount(groups, weights=column) for column in matrix.T]
-    means = np.stack(sums, axis=1) / counts[:, None]
-    squares = (means**2).sum(axis=1)
-    nearest = np.empty(len(some), dtype=np.int64)
-    step = max(1, _CELLS // len(means))
-    for first in range(0, len(some), step):
-        part = some[first : first + step]
-        away = squares - 2 * means[part] @ means.T  # the own square is the same in a row
-        away[np.arange(len(part)), part] = np.inf
-        nearest[first : first + step] = away.argmin(axis=1)
-    return nearest
-
-
-def _joined(groups: Ints, first: Ints, second: Ints) -> Ints:
-    """Return the groups with each of the first joined to its second, numbered without gaps."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    size = int(groups.max()) + 1
-    links = coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
-    _, parts = connected_components(links, directed=False)
-    return np.asarray(parts, dtype=np.int64)[groups]

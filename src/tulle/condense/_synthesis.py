@@ -82,6 +82,26 @@ def _drawn(
     return matrix
 
 
+def leave_grid(column: Floats, groups: Ints, unit: float, rng: np.random.Generator) -> None:
+    """Move the exact sums of groups off the grid of the column's decimals, in place.
+
+    The sum of people's numbers is a multiple of the last decimal, and so is, of its square, the
+    group's size times the sum of squares about the mean. Released rows of which this were true
+    could be recognised as a group. Both are moved by up to one step of their grid at random: the
+    mean by less than the last decimal over the group's size.
+    """
+    sizes = np.maximum(np.bincount(groups), 1)
+    means = np.bincount(groups, weights=column) / sizes
+    inner = column - means[groups]
+    squares = np.bincount(groups, weights=inner**2)
+    shift = rng.uniform(-1, 1, len(sizes)) * unit / sizes
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stretch = rng.uniform(-1, 1, len(sizes)) * unit**2 / (sizes * squares)
+    # rows that are all alike, or nearly, have no squares to recognise them by
+    stretch = np.where(np.isfinite(stretch), np.clip(stretch, -0.01, 0.01), 0.0)
+    column += shift[groups] + inner * stretch[groups]
+
+
 def count_degenerate(moments: GroupMoments) -> int:
     """Count groups of two or more identical records: their records come out as they went in."""
     variances = np.einsum("gii->gi", moments.scatters) / moments.counts[:, None]

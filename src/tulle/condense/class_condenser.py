@@ -17,20 +17,36 @@ from tulle._choices import SMALL_CLASSES
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
-from tulle._shape.columns import CategoryColumn
-from tulle._shape.model import ShapeModel, fit_shape
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
+from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._levels import LevelSummary, check_levels, join_summaries, locate_levels
+from tulle.condense._levels import (
+    LevelSummary,
+    check_levels,
+    feasible,
+    join_summaries,
+    locate_levels,
+)
 from tulle.condense._notes import warn_weaker
 from tulle.condense._people import locate_people
+from tulle.condense._shaped import (
+    ShapedTable,
+    classes_of,
+    fit_shaped,
+    plan_checks,
+    refuse_broken,
+    rule_notes,
+    summarise_rules,
+    with_labels,
+)
 from tulle.condense._statistics import information_loss
 from tulle.condense.condenser import Condenser, Watcher
 from tulle.errors import ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, Exit, enter, enter_column, free_name
+from tulle.table._rare import Crowd
 from tulle.table.schema import Schema
 
 _DEFAULT_MIN_GROUP = 10
@@ -42,7 +58,8 @@ class ClassCondenser(BaseEstimator):
     Parameters
     ----------
     condenser : Condenser, optional
-        Gives grouping, synthesis, weights and policy; a plain ``Condenser()`` by default. Its
+        Gives grouping, synthesis, weights, policy and rules between columns (which may name the
+        classes by the name of ``y``); a plain ``Condenser()`` by default. Its
         time budget is that of all classes together. A stream condenses class by class with
         ``StreamCondenser(classwise=True)``.
     k : int, optional
@@ -71,7 +88,7 @@ class ClassCondenser(BaseEstimator):
     condensers_ : list
         The fitted condenser of each class (the pool's last).
     counts_, means_, covariances_, levels_, information_loss_, level_summary_, n_suppressed_,
-    n_verbatim_, n_degenerate_, n_singular_, notes_
+    n_verbatim_, n_degenerate_, n_singular_, rules_, broken_rules_, notes_
         As in :class:`Condenser`, over all classes. Scales are those of the whole table.
 
     What may leave
@@ -135,15 +152,16 @@ class ClassCondenser(BaseEstimator):
         frame, exit = enter(X)
         schema = Schema.of(template.columns, frame).weighted(template.weights)
         levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
-        encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else ())
         people = locate_people(frame, schema)
-        matrix = encoder.encode(frame)
+        sensitive = locate_sensitive(frame, schema)
         labels = read_labels(y, frame.height)
         demands = None if levels is None else check_levels(levels, frame.height)
         units, self.k_ = self._plan(labels, demands, people)
-
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
+        crowd = self._crowd(units, demands, people, frame.height, rng)
+        encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else (), crowd)
+        matrix = encoder.encode(frame)
         condensers = []
         members = np.full(frame.height, -1, dtype=np.int64)
         with progress.bar("condensing classes", len(units)) as advance:
@@ -153,7 +171,8 @@ class ClassCondenser(BaseEstimator):
                 asked = None if demands is None else demands[unit.rows]
                 inputs = _of_unit(unit, matrix, labels, encoder, exit, asked)
                 own = None if people is None else people[unit.rows]
-                kept, groups = part._fit_encoded(*inputs, watch, own)
+                secret = [column.at(unit.rows) for column in sensitive]
+                kept, groups = part._fit_encoded(*inputs, watch, own, sensitive=secret)
                 members[unit.rows[kept]] = members.max() + 1 + groups
                 condensers.append(part)
                 advance(1)
@@ -169,29 +188,27 @@ class ClassCondenser(BaseEstimator):
         released = np.concatenate([unit.rows for unit in units])
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         self._withheld = frame.height - int(self.class_counts_.sum())
-        self._shape = None
-        if template._keeps_shape and all(len(unit.classes) == 1 for unit in units):
-            self._shape = self._fit_shape(frame, labels, members, encoder, people)
-            self._encoder = encoder
-
-    def _fit_shape(
-        self,
-        frame: pl.DataFrame,
-        labels: Labels,
-        members: Ints,
-        encoder: TableEncoder,
-        people: Ints | None,
-    ) -> ShapeModel:
-        """Model all classes together: the class is a column that the others depend on."""
         inside = members >= 0
-        least = int(self.levels_.max())
+        table = frame.filter(inside)
         people = None if people is None else people[inside]
-        columns = encoder.plain(frame.filter(inside), least, self._rng, people)
-        label = CategoryColumn("", labels.codes[inside], len(self.classes_))
-        groups = members[inside]
-        return fit_shape(
-            [*columns, label], least, self._rng, label="", members=groups, people=people
-        )
+        self._shaped: ShapedTable | None = None
+        self._accept = template.accept_broken_rules
+        classes = classes_of(labels, units, members, rng)
+        least = int(self.levels_.max())
+        if template._keeps_shape:
+            groups = members[inside]
+            wanted = [column.demand for column in sensitive]
+            self._shaped = fit_shaped(
+                table, encoder, template.rules, least, rng, groups, people, classes, wanted
+            )
+            self._rule_plan = self._shaped.plan
+        else:
+            self._rule_plan = plan_checks(
+                table, encoder, template.rules, least, rng, people, classes
+            )
+        self._encoder = encoder
+        self.rules_ = summarise_rules(self._rule_plan)
+        self._rule_notes = rule_notes(template.rules, self.rules_)
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """Draw new records and their labels, in random order.
@@ -209,10 +226,15 @@ class ClassCondenser(BaseEstimator):
         check_is_fitted(self, "condensers_")
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
-        if self._shape is not None:
-            *columns, drawn_codes = self._shape.sample(n_samples, self._rng)
-            drawn = self._encoder.restore(columns)
-            return self._exit.leave(drawn), self._labels.leave(drawn_codes.astype(np.int64))
+        drawn, codes = self._draw(n_samples)
+        whole = with_labels(drawn, self._labels, codes, self._encoder)
+        self.broken_rules_ = refuse_broken(self._rule_plan, whole, accept=self._accept)
+        return self._exit.leave(drawn), self._labels.leave(codes)
+
+    def _draw(self, n_samples: int | None) -> tuple[pl.DataFrame, Ints]:
+        """Draw records as a frame, and their classes as places among the labels."""
+        if self._shaped is not None:
+            return self._shaped.draw_with_classes(n_samples, self._rng)
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
         if n_samples is not None:
@@ -226,7 +248,7 @@ class ClassCondenser(BaseEstimator):
         drawn = pl.concat([frame for frame, _ in parts])
         codes = np.concatenate([part for _, part in parts])
         order = self._rng.permutation(len(codes))
-        return self._exit.leave(drawn[order]), self._labels.leave(codes[order])
+        return drawn[order], codes[order]
 
     def fit_resample(self, X: Any, y: Any, levels: Any = None) -> tuple[Any, Any]:
         """Fit the table and draw a training set of the same size.
@@ -269,6 +291,10 @@ class ClassCondenser(BaseEstimator):
         return np.concatenate([part.covariances_[:, :width, :width] for part in self.condensers_])
 
     @property
+    def merged_(self) -> dict[str, tuple[int, int]]:
+        return self.condensers_[0].merged_
+
+    @property
     def information_loss_(self) -> float:
         """Return 100 SSQ / SST on the columns as standardised over the whole table, as the parts
         are.
@@ -279,6 +305,12 @@ class ClassCondenser(BaseEstimator):
         scatters = np.concatenate([part.scatters[:, :width, :width] for part in parts])
         levels = self.levels_
         return information_loss(GroupMoments(self.counts_, means, scatters, levels, levels))
+
+    @property
+    def diversity_loss_(self) -> float:
+        """Return how much of the loss the demands on sensitive columns cost, mean over records."""
+        sizes = [int(part.counts_.sum()) for part in self.condensers_]
+        return float(np.average([part.diversity_loss_ for part in self.condensers_], weights=sizes))
 
     @property
     def level_summary_(self) -> list[LevelSummary]:
@@ -323,7 +355,7 @@ class ClassCondenser(BaseEstimator):
         for part, classes in zip(self.condensers_, self._units):
             names = ", ".join(f"'{self.classes_[place]}'" for place in classes)
             notes += [f"class {names}: {note}" for note in part.notes_ if note not in shared]
-        return notes + shared
+        return notes + shared + self._rule_notes
 
     def _check_parameters(self) -> None:
         if self.k is not None:
@@ -361,6 +393,22 @@ class ClassCondenser(BaseEstimator):
         rows = [unit.rows for unit in units]
         sizes = [len(part) if people is None else len(np.unique(people[part])) for part in rows]
         return units, approximate_gcd(sizes, t)
+
+    def _crowd(
+        self,
+        units: list[Unit],
+        demands: Ints | None,
+        people: Ints | None,
+        rows: int,
+        rng: np.random.Generator,
+    ) -> Crowd:
+        """Return how many people must share what the release shows: as many as anybody asks for."""
+        kept = np.zeros(rows, dtype=bool)
+        for unit in units:
+            asked = None if demands is None else feasible(demands[unit.rows], "suppress", "level")
+            kept[unit.rows] = True if asked is None else asked
+        k = self.k_ if demands is None else int(demands[kept].max(initial=1))
+        return Crowd.of_kept(int(k or 1), kept, people, rng)
 
     def _unfitted(self, template: Condenser, share: float, rng: np.random.Generator) -> Condenser:
         """Return the unfitted condenser of one class, which has a share of the records."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,11 @@ from tulle._checks import check_choice, check_flag, check_int, check_real
 from tulle._choices import GROUPINGS, ON_INFEASIBLE, SYNTHESES
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
-from tulle._shape.model import ShapeModel, fit_shape
+from tulle._relations.plan import Plan
 from tulle._types import Flags, Floats, Ints
+from tulle.condense._diversity import Sensitive, check_sensitive, locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
+from tulle.condense._joining import join_groups
 from tulle.condense._levels import (
     check_groups,
     check_levels,
@@ -29,18 +32,27 @@ from tulle.condense._levels import (
     summarise_levels,
 )
 from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
-from tulle.condense._people import check_people, count_people, join_until_enough, locate_people
+from tulle.condense._people import check_people, count_people, locate_people, too_few_people
+from tulle.condense._shaped import (
+    ShapedTable,
+    fit_shaped,
+    plan_checks,
+    refuse_broken,
+    rule_notes,
+    summarise_rules,
+)
 from tulle.condense._statistics import (
     information_loss,
     refuse_beyond_floats,
     refuse_beyond_memory,
     rescaled,
 )
-from tulle.condense._synthesis import count_degenerate, synthesize
+from tulle.condense._synthesis import count_degenerate, leave_grid, synthesize
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter_with_target
+from tulle.table._rare import Crowd
 from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
 # sees the standardised records, their groups and the groups' statistics while a fit runs
@@ -51,9 +63,10 @@ class Condenser(BaseEstimator):
     """Condense a table into groups of at least ``k`` records and draw a look-alike from them.
 
     Records are put into groups of similar ones. Of each group only the count, the mean and the
-    covariance are kept, and new records are drawn from these. Categories, booleans and
-    missing values come out at each group's own rates; every column keeps its type, range,
-    precision and domain.
+    covariance are kept, and new records are drawn from these. Categories, booleans, missing
+    and special values come out at each group's own rates; every column keeps its type and
+    precision. Values that fewer than ``k`` people hold are merged or suppressed, and the bounds of
+    numbers rest on at least ``k`` people.
 
     Parameters
     ----------
@@ -72,9 +85,11 @@ class Condenser(BaseEstimator):
         group's mean (plain microaggregation).
     exact_moments : bool
         Draw as ``"uniform"`` and give each group's records exactly its mean and covariance instead
-        of on average. Decimals are then neither rounded nor clipped; whole numbers, dates and
-        categories still are. Refused where a group has no more records than dimensions: its
-        records could be computed from the release.
+        of on average (in a column with a fixed number of decimals, to a fraction of the last one:
+        an exact sum would lie on the grid of these decimals and identify the group). Decimals are
+        then neither rounded nor clipped; whole numbers, dates and categories still are. Refused
+        where a group has no more records than dimensions: its records could be computed from the
+        release.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
     columns : sequence of :class:`~tulle.table.schema.Column`, or mapping
@@ -86,6 +101,14 @@ class Condenser(BaseEstimator):
     on_infeasible : {"error", "suppress"}
         What to do if records ask for a larger group than there are records: stop, or withhold
         those records and count them in ``n_suppressed_``.
+    rules : sequence of str, optional
+        Rules between columns that the release keeps, such as ``"admitted <= discharged"``,
+        ``"bmi = weight / (height / 100) ** 2"``, ``"industry -> sector"`` or ``"income is missing
+        if age < 15"``; see :doc:`/condensation`. By default those that the table itself follows
+        in nearly all records are kept; an empty list keeps none.
+    accept_broken_rules : bool
+        Release a table in which a given rule that the original follows could not be kept
+        everywhere; ``broken_rules_`` counts the records.
     random_state : int, Generator, RandomState or None
         None takes the operating system's entropy.
 
@@ -103,6 +126,8 @@ class Condenser(BaseEstimator):
         The same, on standardised columns.
     information_loss_ : float
         100 SSQ / SST on standardised columns.
+    diversity_loss_ : float
+        How much of it the demands on sensitive columns cost.
     level_summary_ : list of LevelSummary
         For each level: its records, and the smallest group that holds one of them.
     n_suppressed_ : int
@@ -116,19 +141,28 @@ class Condenser(BaseEstimator):
         Groups of no more records than dimensions, whose pseudo-records lie in the plane that the
         group's own records span: who knows some columns of a member can compute the others. 0
         with ``synthesis="shape"``, which draws from the covariance within all groups.
+    rules_ : list of RuleSummary
+        The rules that are kept: the text, whether it was found in the table, and the share of its
+        records that break it (0 where fewer than about ``k`` people do).
+    broken_rules_ : dict of str to int
+        How many records of the last sample break a rule that hardly anybody breaks in the table.
     notes_ : list of str
         What a reader of the release should know, in sentences without data.
+    merged_ : dict
+        For each column with values that too few people hold: how many values, and in how many
+        records they were merged with others or suppressed.
     encoded_names_ : list of str
         The names of the ``d`` dimensions.
 
     What may leave
     --------------
     What ``sample`` returns. The fitted object holds no row, but statistics of groups, ranges and
-    domains: it is for the owner of the data. Not protected: the range of each column and the
-    domain of categories (give public bounds), what all records of a group share
-    (``n_degenerate_``), and that many draws from one fit average to its means. Group sizes bound
-    what can be linked to a person, they are not proof against an attacker with other knowledge:
-    audit a release.
+    domains: it is for the owner of the data. Not protected: the number of records, about where
+    each column ends (give public bounds), which categories at least ``k`` people hold, and what all
+    people of a leaf or a group share (``n_degenerate_``). With the papers' synthesis also exact
+    totals, and that many draws from one fit average to its means. Group sizes bound what can be
+    linked to a person, they are not proof against an attacker with other knowledge: audit a
+    release.
 
     Notes
     -----
@@ -147,8 +181,8 @@ class Condenser(BaseEstimator):
     (200, 3)
     """
 
-    # a model of the columns and how to read it; several where condensers were merged
-    _shapes: list[tuple[TableEncoder, ShapeModel]]
+    # what records are drawn from; several where condensers were merged
+    _shapes: list[ShapedTable]
 
     def __init__(
         self,
@@ -161,6 +195,8 @@ class Condenser(BaseEstimator):
         weights: Mapping[str, float] | Sequence[float] | None = None,
         columns: ColumnsLike | None = None,
         on_infeasible: str = "error",
+        rules: Sequence[str] | None = None,
+        accept_broken_rules: bool = False,
         random_state: RandomState = None,
     ) -> None:
         self.k = k
@@ -171,6 +207,8 @@ class Condenser(BaseEstimator):
         self.weights = weights
         self.columns = columns
         self.on_infeasible = on_infeasible
+        self.rules = rules
+        self.accept_broken_rules = accept_broken_rules
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
@@ -209,7 +247,9 @@ class Condenser(BaseEstimator):
         check_is_fitted(self, "moments_")
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
-        return self._border.leave(self._draw(n_samples))
+        drawn = self._draw(n_samples)
+        self.broken_rules_ = refuse_broken(self._rule_plan, drawn, accept=self.accept_broken_rules)
+        return self._border.leave(drawn)
 
     def _draw(self, n_samples: int | None) -> pl.DataFrame:
         """Draw records as a frame; the target, if there is one, is its last column."""
@@ -230,17 +270,16 @@ class Condenser(BaseEstimator):
         order = self._rng.permutation(len(groups))
         matrix, groups = matrix[order], groups[order]
         matrix *= self._encoder.scales_
+        for name, unit in self._grid.items():
+            leave_grid(matrix[:, self._encoder.slices_[name].start], groups, unit, self._rng)
         snap = not self.exact_moments
         return self._encoder.decode(matrix, groups, self._rng, means=self.means_, snap=snap)
 
     def _draw_shape(self, n_samples: int) -> pl.DataFrame:
         """Draw records from the models of all merged parts, at random by their numbers."""
-        weights = np.array([model.n_rows for _, model in self._shapes], dtype=float)
+        weights = np.array([part.model.n_rows for part in self._shapes], dtype=float)
         sizes = self._rng.multinomial(n_samples, weights / weights.sum()).tolist()
-        drawn = [
-            encoder.restore(model.sample(size, self._rng))
-            for (encoder, model), size in zip(self._shapes, sizes)
-        ]
+        drawn = [part.draw(size, self._rng) for part, size in zip(self._shapes, sizes)]
         order = self._rng.permutation(n_samples)
         return pl.concat(drawn, how="vertical_relaxed")[order]
 
@@ -293,6 +332,10 @@ class Condenser(BaseEstimator):
         return self.moments_.covariances * scales[:, None] * scales
 
     @property
+    def merged_(self) -> dict[str, tuple[int, int]]:
+        return self._encoder.merged()
+
+    @property
     def encoded_names_(self) -> list[str]:
         return self._encoder.feature_names_
 
@@ -306,16 +349,27 @@ class Condenser(BaseEstimator):
         if border.target is not None:
             schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
         people = locate_people(frame, schema)
-        encoder = TableEncoder(schema).fit(frame, border.plain(frame))
+        sensitive = locate_sensitive(frame, schema)
+        rng = as_generator(self.random_state)
+        crowd = self._crowd(levels, frame.height, people, rng)
+        encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         note_features(self, features, plain=border.table.plain)
         matrix = encoder.encode(frame)
-        kept, groups = self._fit_encoded(matrix, levels, encoder, border, watch, people)
+        kept, groups = self._fit_encoded(
+            matrix, levels, encoder, border, watch, people, rng, sensitive
+        )
+        people = None if people is None else people[kept]
+        least, table = int(self.levels_.max()), frame.filter(kept)
         if self._keeps_shape:
-            least = int(self.levels_.max())
-            people = None if people is None else people[kept]
-            columns = encoder.plain(frame.filter(kept), least, self._rng, people)
-            model = fit_shape(columns, least, self._rng, members=groups, people=people)
-            self._shapes = [(encoder, model)]
+            demands = [column.demand for column in sensitive]
+            shaped = fit_shaped(
+                table, encoder, self.rules, least, self._rng, groups, people, demands=demands
+            )
+            self._shapes, self._rule_plan = [shaped], shaped.plan
+        else:
+            self._rule_plan = plan_checks(table, encoder, self.rules, least, self._rng, people)
+        self.rules_ = summarise_rules(self._rule_plan)
+        self.notes_ += rule_notes(self.rules, self.rules_)
 
     def _fit_encoded(
         self,
@@ -325,32 +379,48 @@ class Condenser(BaseEstimator):
         border: Border,
         watch: Watcher | None = None,
         people: Ints | None = None,
+        rng: np.random.Generator | None = None,
+        sensitive: Sequence[Sensitive] = (),
     ) -> tuple[Flags, Ints]:
         """Group encoded records, and return which were kept and the group of each of those.
 
         The matrix is used up.
         """
+        self._grid = encoder.grid(matrix) if self.exact_moments else {}
         matrix /= encoder.scales_
-        demands = check_levels(self.k if levels is None else levels, len(matrix))
-
-        rng = as_generator(self.random_state)
-        kept = feasible(demands, self.on_infeasible, "k" if levels is None else "level")
+        demands, kept = self._demands(levels, len(matrix))
+        rng = as_generator(self.random_state) if rng is None else rng
         if not kept.all():
             matrix, demands = matrix[kept], demands[kept]
             people = None if people is None else people[kept]
-        groups = self._group(matrix, demands, rng, people)
+            sensitive = [column.at(kept) for column in sensitive]
+        groups = self._group(matrix, demands, rng, people, list(sensitive))
 
         self._encoder = encoder
         self._border = border
         self._rng = rng
         self._shapes = []
+        self._rule_plan = Plan()
         self.people_ = count_people(groups, people)
         self.level_summary_ = summarise_levels(demands, groups, self.people_)
         self.n_suppressed_ = int((~kept).sum())
         self._store(GroupMoments.of(matrix, groups, demands))
+        encoder.reach(self.means_)
         if watch is not None:
             watch(matrix, groups, self.moments_)
         return kept, groups
+
+    def _demands(self, levels: Any, rows: int) -> tuple[Ints, Flags]:
+        """Return the smallest group that each record accepts, and which records can have it."""
+        demands = check_levels(self.k if levels is None else levels, rows)
+        return demands, feasible(demands, self.on_infeasible, "k" if levels is None else "level")
+
+    def _crowd(
+        self, levels: Any, rows: int, people: Ints | None, rng: np.random.Generator
+    ) -> Crowd:
+        """Return how many people must share what the release shows: as many as anybody asks for."""
+        demands, kept = self._demands(levels, rows)
+        return Crowd.of_kept(int(demands[kept].max()), kept, people, rng)
 
     @property
     def _keeps_shape(self) -> bool:
@@ -364,9 +434,15 @@ class Condenser(BaseEstimator):
         check_choice("Condenser", "synthesis", self.synthesis, SYNTHESES)
         check_flag("Condenser", "exact_moments", self.exact_moments)
         check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
+        check_flag("Condenser", "accept_broken_rules", self.accept_broken_rules)
 
     def _group(
-        self, matrix: Floats, demands: Ints, rng: np.random.Generator, people: Ints | None
+        self,
+        matrix: Floats,
+        demands: Ints,
+        rng: np.random.Generator,
+        people: Ints | None,
+        sensitive: list[Sensitive],
     ) -> Ints:
         from tulle.condense.groupings import group_records
 
@@ -374,8 +450,17 @@ class Condenser(BaseEstimator):
             matrix, demands, rng, method=self.grouping, time_budget=self.time_budget
         )
         if people is not None:
-            groups = join_until_enough(matrix, groups, demands, people)
+            short = partial(too_few_people, demands=demands, people=people)
+            groups = join_groups(matrix, groups, short)
             check_people(groups, demands, people)
+        self.diversity_loss_ = 0.0
+        if sensitive:
+            before = information_loss(GroupMoments.of(matrix, groups, demands))
+            for column in sensitive:
+                groups = join_groups(matrix, groups, column.falls_short)
+            check_sensitive(groups, sensitive)
+            after = information_loss(GroupMoments.of(matrix, groups, demands))
+            self.diversity_loss_ = after - before
         check_groups(groups, demands)
         refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
         return groups
@@ -421,6 +506,12 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     check_is_fitted(second, "moments_")
     if (first._border.target is None) != (second._border.target is None):
         raise DataError("one condenser has a target and the other has none")
+    if bool(first._shapes) != bool(second._shapes):
+        raise ParameterError(
+            "condensers merge if they draw records in the same way, but one has "
+            f"synthesis='{first.synthesis}' and the other synthesis='{second.synthesis}'",
+            parameter="synthesis",
+        )
     scales = first._encoder.scales_, second._encoder.scales_
     refuse_beyond_floats(*scales)
     encoder, *ways = first._encoder.merge(second._encoder)
@@ -435,6 +526,12 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
     merged._rng = spawn(first._rng, 1)[0]  # what one of them draws, the other must not draw again
     merged._encoder = encoder
     merged._shapes = first._shapes + second._shapes
+    merged._rule_plan = first._rule_plan.joined(second._rule_plan)
+    merged.rules_ = summarise_rules(merged._rule_plan)
+    merged._grid = {
+        name: min(part._grid.get(name, np.inf) for part in (first, second))
+        for name in {**first._grid, **second._grid}
+    }
     merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
     merged.people_ = np.concatenate([first.people_, second.people_])
     merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_

@@ -38,6 +38,7 @@ SIZES = (3, 5, 10, 20, 50, 100)
 METHODS = ("shape", "uniform")
 _QUICK, _QUICK_CONTROL = 1_200, 800  # records of the quick round
 _QUICK_ATTEMPTS, _QUICK_SIZES = 300, 4
+_APART, _MOST_APART = 300, 0.3  # people, and share of a small table
 Progress = Callable[[Point, int, int], None]
 
 
@@ -170,7 +171,7 @@ def explore(
     folder: FilePath | None = None,
     *,
     control: Any = None,
-    holdout: float | str = 0.1,
+    holdout: float | str | None = None,
     target: str | None = None,
     columns: Any = None,
     k: Sequence[int] = SIZES,
@@ -198,8 +199,9 @@ def explore(
         ``explore.html`` and ``explore.json``. A run that was stopped goes on from there.
     control : table, optional
         People who are not in ``table``; otherwise ``holdout`` of them are kept out.
-    holdout : float or str
-        The share of the people to keep out.
+    holdout : float or str, optional
+        The share of the people to keep out: a tenth, and up to three tenths of a small table, in
+        which a tenth would be too few to decide anything.
     target : str, optional
         The column that a miner predicts. Without it, each column is predicted from the others.
     columns : sequence of Column, mapping or Schema, optional
@@ -342,7 +344,7 @@ def _check(
     for name in rounds:
         check_choice("explore", "rounds", name, ("quick", "whole"))
     check_scoring(scoring)
-    check_limits(gates or {}, control=True)
+    check_limits(gates or {}, control=True, earlier=False, worst_case=False)
 
 
 def _seed(given: RandomState, place: Folder) -> int:
@@ -359,7 +361,7 @@ def _seed(given: RandomState, place: Folder) -> int:
 def _people(
     table: Any,
     control: Any,
-    holdout: float | str,
+    holdout: float | str | None,
     target: str | None,
     columns: Any,
     seed: int,
@@ -383,8 +385,14 @@ def _people(
         return People(frame, outside.select(frame.columns), known)
     person = next((c.name for c in known if c.role is Role.PERSON), None)
     aim = next((c.name for c in known if c.role is Role.TARGET), None)
-    rows = split_rows(frame, holdout, person=person, target=aim, random_state=seed)
+    share = _enough_apart(frame.height) if holdout is None else holdout
+    rows = split_rows(frame, share, person=person, target=aim, random_state=seed)
     return People(frame[rows.members], frame[rows.control], known)
+
+
+def _enough_apart(records: int) -> float:
+    """Return the share to keep out: a tenth, or as much of a small table as decides something."""
+    return min(_MOST_APART, max(0.1, _APART / max(1, records)))
 
 
 def _columns(frame: pl.DataFrame, target: str | None, columns: Any) -> tuple[Column, ...]:

@@ -11,13 +11,17 @@ from __future__ import annotations
 import datetime
 import io
 import logging
+import re
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from tulle._files import check_unpacked
 from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._formats import Format, Source, existing_file, readable_as, split_sheet
 from tulle.io._headers import refuse_doubled, refuse_record
@@ -35,6 +39,8 @@ def read_excel(source: Source) -> pl.DataFrame:
     name, sheet = split_sheet(source)
     path = existing_file(name)
     reader = _library("fastexcel")
+    with readable_as(source, Format.EXCEL):
+        _refuse_bomb(path)
     with readable_as(source, Format.EXCEL), _quiet():
         book = reader.read_excel(path)
         chosen = _sheet(name, book.sheet_names, sheet)
@@ -47,6 +53,72 @@ def read_excel(source: Source) -> pl.DataFrame:
         tidy = _tidy(name, frame, names)
         refuse_record(name, tidy.head(_SOME))
         return tidy
+
+
+# A workbook is a zip of XML. A few bytes of it unpack into gigabytes, and two cells in opposite
+# corners of a sheet make readers lay out all the cells between them.
+
+_CELL = re.compile(rb"""\sr=["']([A-Z]{1,3})([0-9]{1,7})["']""")
+_SPARSE = 100  # cells laid out for each that is filled, at most,
+_FEW_CELLS = 10_000_000  # unless they are few
+_PIECE = 1 << 20
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Raise for a workbook that unpacks or spreads out into far more than it holds."""
+    with zipfile.ZipFile(path) as book:
+        size, unpacked = path.stat().st_size, 0
+        for member in book.infolist():
+            # a member longer than it says fails its checksum
+            spread = _Spread() if member.filename.startswith("xl/worksheets/") else None
+            with book.open(member) as file:
+                while piece := file.read(_PIECE):
+                    unpacked += len(piece)
+                    check_unpacked(path, size, unpacked)
+                    if spread is not None:
+                        spread.add(piece)
+            if spread is not None and spread.area > max(_FEW_CELLS, _SPARSE * spread.cells):
+                raise DataError(
+                    f"{path}: a sheet has {spread.cells:,} cells spread over {spread.area:,} "
+                    "places: delete the cells far away from the table"
+                )
+
+
+class _Spread:
+    """How many cells a sheet has, and how many places they span."""
+
+    def __init__(self) -> None:
+        self.cells = self._rows = self._columns = 0
+        self._rest = b""
+
+    @property
+    def area(self) -> int:
+        """Return the places up to the last row and column."""
+        return self._rows * self._columns
+
+    def add(self, piece: bytes) -> None:
+        """Take a piece of the XML into account; a cell may be cut by its end."""
+        text = self._rest + piece
+        cut = max(0, text.rfind(b"<"))
+        found = _CELL.findall(text, 0, cut)
+        self._rest = text[cut:][-_PIECE:]
+        self.cells += len(found)
+        if found:
+            self._rows = max(self._rows, max(int(row) for _, row in found))
+            widest = max({name for name, _ in found}, key=lambda name: (len(name), name))
+            self._columns = max(self._columns, _column_number(widest))
+
+
+def _column_number(letters: bytes) -> int:
+    """Return the number of a column, from 1.
+
+    >>> _column_number(b"A"), _column_number(b"XFD")
+    (1, 16384)
+    """
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
 
 
 def excel_book(frame: pl.DataFrame) -> bytes:

@@ -19,6 +19,7 @@ from tulle.io._text_types import ALL, ColumnGuess
 from tulle.table._frames import refuse_patterns
 
 SEPARATORS = ",;\t|"
+MOST_COLUMNS = 10_000
 
 
 def separator_of(header: str, record: str | None) -> str:
@@ -59,6 +60,8 @@ def refuse_no_header(source: str, header: str) -> None:
 
 def column_names(source: str, header: Iterable[str | None]) -> list[str]:
     """Return the names of columns: the unnamed (an index that pandas wrote) get one."""
+    header = list(header)
+    refuse_wide(source, len(header))
     named = [n if n and n.strip() else f"column_{i}" for i, n in enumerate(header, 1)]
     refuse_doubled(source, named)
     return named
@@ -78,6 +81,15 @@ def refuse_title(source: str, header: Iterable[str | None], filled: Iterable[boo
         raise DataError(
             f"{source}: {len(unnamed)} columns, the first of them column {unnamed[0]}, have values "
             "but no name: a table begins with one line of names, without a title above it"
+        )
+
+
+def refuse_wide(source: str, count: int) -> None:
+    """Raise for more columns than can be looked at in reasonable time."""
+    if count > MOST_COLUMNS:
+        raise DataError(
+            f"{source}: has {count:,} columns, more than {MOST_COLUMNS:,}: leave some out, or give "
+            "one row per entry"
         )
 
 

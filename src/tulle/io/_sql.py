@@ -196,6 +196,7 @@ def record_batches(
     with connection.cursor(adbc_stmt_kwargs=options) as cursor:
         cursor.execute(statement)
         for batch in cursor.fetch_record_batch():
+            batch.validate(full=True)  # text that is not UTF-8 would make polars panic
             frame = pl.from_arrow(batch)
             assert isinstance(frame, pl.DataFrame)
             yield frame

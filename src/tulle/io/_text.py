@@ -19,6 +19,7 @@ from typing import BinaryIO, NamedTuple, cast
 import numpy as np
 import polars as pl
 
+from tulle._files import BoundedGzip
 from tulle._types import Ints
 from tulle.errors import DataError
 from tulle.io._headers import SEPARATORS
@@ -153,7 +154,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
-        file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+        file = cast(BinaryIO, BoundedGzip(path, raw)) if packed else raw
         mark = _read(file, path, 3)
         if mark[:2] in _WIDE_MARKS:
             raise DataError(f"{path}: the text is UTF-16: save it as UTF-8")

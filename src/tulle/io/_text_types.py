@@ -341,4 +341,4 @@ def declared_type(kind: Kind | None, guessed: TextType | None) -> TextType | Non
     """Return the type that a policy asks for; dates come in many forms, so they stay as guessed."""
     if kind is None or kind is Kind.DATETIME or (kind is Kind.DECIMAL and guessed is WITH_COMMA):
         return guessed
-    return None if kind in (Kind.CATEGORY, Kind.TEXT) else _PLAIN[kind.value]
+    return _PLAIN.get(kind.value)  # None, which is text, for categories and words

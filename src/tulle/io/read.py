@@ -19,6 +19,7 @@ from tulle.io._formats import (
     format_of,
     readable_as,
 )
+from tulle.io._headers import refuse_wide
 from tulle.io._json_lines import NdjsonPlan, ndjson_frames
 from tulle.io._text_types import TEMPORAL, ColumnGuess, TextType
 from tulle.table._frames import refuse_patterns
@@ -139,6 +140,7 @@ def _streamed(source: Source, kind: Format, lazy: pl.LazyFrame) -> Iterator[pl.D
 
 
 def _chosen(source: Source, schema: pl.Schema, columns: Sequence[str] | None) -> list[str]:
+    refuse_wide(display_name(source), len(schema))
     refuse_patterns(schema)
     if columns is None:
         return list(schema)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterable, Iterator
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import PurePath
@@ -18,7 +20,8 @@ from typing import Any, BinaryIO, cast
 import polars as pl
 
 from tulle._files import atomic_write
-from tulle.errors import DataError, TulleError
+from tulle._plurals import counted
+from tulle.errors import DataError, PrivacyWarning, TulleError
 from tulle.io._formats import Format, Source, display_name, format_of, is_compressed
 from tulle.table._frames import to_polars
 
@@ -181,14 +184,43 @@ def _one_schema(frames: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, Iterator[
 def _put_lines(
     frames: Iterable[pl.DataFrame], stream: BinaryIO, kind: Format, separator: str
 ) -> None:
+    formulas: Counter[str] = Counter()
     for i, frame in enumerate(frames):
         simple = flat(frame, kind)
         if kind is Format.CSV:
+            formulas.update(_formulas(simple))
             header = "" if i else _header(simple.columns, separator)
             lines = simple.write_csv(include_header=False, separator=separator)
             stream.write((header + lines).encode())
         elif simple.height:
             stream.write(simple.write_ndjson().encode())
+    _warn_of_formulas(formulas)
+
+
+# what a spreadsheet runs, if it is not just a number with a sign
+_FORMULA = r"^[=+\-@\t\r]"
+_SIGNED = r"^[+-]?[\d.,]*$"
+
+
+def _formulas(frame: pl.DataFrame) -> dict[str, int]:
+    """Count the cells of each column that begin like a formula."""
+    texts = [series for series in frame if series.dtype == pl.String]
+    counts = {
+        series.name: int((series.str.contains(_FORMULA) & ~series.str.contains(_SIGNED)).sum() or 0)
+        for series in texts
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _warn_of_formulas(counts: Mapping[str, int]) -> None:
+    if counts:
+        named = ", ".join(f"'{name}' ({count})" for name, count in counts.items())
+        warnings.warn(
+            f"{counted(sum(counts.values()), 'cell', 'begin')} like a formula, in column {named}: "
+            "a spreadsheet that opens the CSV may run them; import it as text, or write .xlsx",
+            PrivacyWarning,
+            stacklevel=2,
+        )
 
 
 def _separator(name: Source) -> str:

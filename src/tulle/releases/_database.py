@@ -31,6 +31,7 @@ from tulle.io._sql import (
     transaction,
     writable,
 )
+from tulle.keys import SigningKey
 from tulle.releases.manifest import Manifest
 
 _COLUMN = "manifest"
@@ -66,7 +67,12 @@ def check_target(
 
 
 def write(
-    target: str, put: Callable[[BinaryIO], None], manifest: Manifest, *, force: bool = False
+    target: str,
+    put: Callable[[BinaryIO], None],
+    manifest: Manifest,
+    *,
+    sign_key: SigningKey | None = None,
+    force: bool = False,
 ) -> Manifest:
     """Write both tables, or none."""
     address, beside = writable(target), writable(manifest_table(target))
@@ -77,6 +83,7 @@ def write(
             put_rows(_frames(address, file), address, connection, force=force)
             sha256 = digest_of_rows(get_rows(address, connection))
             complete = manifest.completed(table=address.selection, sha256=sha256)
+            complete = complete if sign_key is None else complete.signed(sign_key)
             record = pl.DataFrame({_COLUMN: [complete.to_json()]})
             put_rows([record], beside, connection, force=force)
     return complete

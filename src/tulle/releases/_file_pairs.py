@@ -10,7 +10,6 @@ that no other run undoes what a live one is about to complete.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -26,8 +25,12 @@ from tulle._files import (
     remove_leftovers,
 )
 from tulle._files import digest_of as digest_of_file
+from tulle._json import read_json
 from tulle.errors import DataError
+from tulle.keys import SigningKey
 from tulle.releases.manifest import Manifest
+
+_LARGEST = 64 << 20  # bytes of a manifest: one with 100,000 columns has a fifth of that
 
 
 def manifest_path(release: str | os.PathLike[str]) -> Path:
@@ -57,6 +60,7 @@ def write(
     put: Callable[[BinaryIO], None],
     manifest: Manifest,
     *,
+    sign_key: SigningKey | None = None,
     force: bool = False,
 ) -> Manifest:
     """Write both files, or none."""
@@ -68,6 +72,7 @@ def write(
             file.flush()
             file.seek(0)
             complete = manifest.completed(file=target.name, sha256=digest_of_file(file))
+            complete = complete if sign_key is None else complete.signed(sign_key)
             until_both_are_named.enter_context(alone_in(target.parent))
             with atomic_write(_next(beside), force=True) as staged:
                 staged.write(complete.to_json().encode())
@@ -85,7 +90,7 @@ def settle(path: str | os.PathLike[str]) -> None:
         return
     with alone_in(staged.parent):  # a living run has completed it by then
         with suppress(OSError, ValueError, KeyError, TypeError):
-            if json.loads(staged.read_bytes())["output"]["sha256"] == digest(path):
+            if read_json(_content(staged))["output"]["sha256"] == digest(path):
                 os.replace(staged, beside)
         staged.unlink(missing_ok=True)
 
@@ -99,7 +104,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     settle(path)
     beside = manifest_path(path)
     try:
-        return Manifest.from_json(beside.read_bytes(), str(beside))
+        return Manifest.from_json(_content(beside), str(beside))
     except FileNotFoundError:
         raise DataError(f"{path} has no manifest ({beside.name}): it is not a release") from None
 
@@ -108,6 +113,13 @@ def digest_of(path: str | os.PathLike[str]) -> str:
     if not Path(path).is_file():
         raise DataError(f"{path} does not exist, though its manifest does")
     return digest(path)
+
+
+def _content(file: Path) -> bytes:
+    """Return the content of a manifest, unless it is larger than any manifest."""
+    if file.stat().st_size > _LARGEST:
+        raise DataError(f"{file} is too large for a Tulle manifest")
+    return file.read_bytes()
 
 
 def _next(beside: Path) -> Path:

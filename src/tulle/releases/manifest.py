@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tulle import __version__
-from tulle._json import plain
+from tulle._json import plain, read_json
 from tulle.errors import DataError
 
+if TYPE_CHECKING:
+    from tulle.keys import PublicKey, SigningKey
+
 FORMAT = 1
+_ALGORITHM = "Ed25519"
 _PACKAGES = ("numpy", "scikit-learn", "polars")
 
 
@@ -31,7 +36,8 @@ class Manifest:
     guarantee : mapping
         What was asked for.
     verified : mapping
-        What was checked on the finished result. A release without it is never written.
+        What was checked on the finished result, each with True: nothing else counts as verified. A
+        release without it is never written.
     counts : mapping
         Records released, suppressed, withheld or released as they are.
     columns : mapping
@@ -52,6 +58,9 @@ class Manifest:
         Versions of Tulle and of the libraries it used.
     format : int
         Version of the manifest's layout.
+    signature : mapping
+        Algorithm, fingerprint of the key and the signature over everything else; empty if the
+        release is not signed.
 
     Examples
     --------
@@ -60,7 +69,7 @@ class Manifest:
     ...     method="condense",
     ...     parameters={"k": 10},
     ...     guarantee={"smallest group": 10},
-    ...     verified={"smallest group": 11},
+    ...     verified={"every group has at least 10 records": True},
     ... )
     >>> manifest.holds
     True
@@ -80,11 +89,49 @@ class Manifest:
     created: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
+    signature: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
-        """Return whether something was verified, and nothing of it failed."""
-        return bool(self.verified) and all(_holds(value) for value in self.verified.values())
+        """Return whether something was verified and all of it is True; nothing else counts."""
+        return bool(self.verified) and all(value is True for value in self.verified.values())
+
+    def signed(self, key: SigningKey) -> Manifest:
+        """Return the manifest with a signature over all of it, and so over the data's digest.
+
+        Parameters
+        ----------
+        key : SigningKey
+            The key of whoever vouches for the release.
+
+        Returns
+        -------
+        Manifest
+        """
+        value = base64.b64encode(key.sign(self._signed_bytes())).decode("ascii")
+        signature = {"algorithm": _ALGORITHM, "key": key.public.fingerprint(), "value": value}
+        return replace(self, signature=signature)
+
+    def signed_by(self, key: PublicKey) -> bool:
+        """Return whether the signature is there, made by this key, and over just this manifest.
+
+        Parameters
+        ----------
+        key : PublicKey
+            The key of whoever is said to vouch for the release.
+
+        Returns
+        -------
+        bool
+        """
+        value = self.signature.get("value")
+        if self.signature.get("algorithm") != _ALGORITHM or not isinstance(value, str):
+            return False
+        try:
+            signature = base64.b64decode(value, validate=True)
+        except ValueError:
+            return False
+        return key.accepts(signature, self._signed_bytes())
 
     def completed(self, **output: Any) -> Manifest:
         """Add what is known at the end: the output, the time and the versions.
@@ -123,6 +170,12 @@ class Manifest:
         """
         return json.dumps(plain(self.to_dict()), indent=2, allow_nan=False) + "\n"
 
+    def _signed_bytes(self) -> bytes:
+        """All but the signature, in the one form that does not depend on blanks and order."""
+        entries = {name: value for name, value in self.to_dict().items() if name != "signature"}
+        text = json.dumps(plain(entries), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return b"tulle-manifest-v1:" + text.encode()
+
     @classmethod
     def from_json(cls, text: str | bytes, place: str) -> Manifest:
         """Read what :meth:`to_json` wrote.
@@ -139,25 +192,21 @@ class Manifest:
         Manifest
         """
         try:
-            found = cls(**json.loads(text))
+            found = cls(**read_json(text))
         except (ValueError, TypeError):
             raise DataError(f"{place} is not a Tulle manifest") from None
-        if isinstance(found.format, int) and found.format > FORMAT:
+        if type(found.format) is int and found.format > FORMAT:
             raise DataError(
                 f"{place} has format {found.format}: this version of Tulle reads formats up to "
                 f"{FORMAT}"
             )
         sections = [getattr(found, part.name) for part in fields(cls) if "Mapping" in part.type]
-        if found.format != FORMAT or not all(isinstance(part, dict) for part in sections):
+        words = (found.method, found.seed, found.created)
+        if (
+            type(found.format) is not int
+            or found.format != FORMAT
+            or not all(isinstance(part, dict) for part in sections)
+            or not all(isinstance(word, str) for word in words)
+        ):
             raise DataError(f"{place} is not a Tulle manifest")
         return found
-
-
-def _holds(value: Any) -> bool:
-    """Return whether a finding holds; counts and words do, false and nothing do not."""
-    if isinstance(value, Mapping):
-        return _holds(value.get("holds", True))
-    if isinstance(value, list | tuple):
-        return all(map(_holds, value))
-    known = plain(value)
-    return known is not None and known is not False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, BinaryIO
 
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import is_sql, split_sheet
+from tulle.keys import PublicKey, SigningKey
 from tulle.releases.manifest import Manifest
 
 Place = str | os.PathLike[str]
@@ -20,18 +21,19 @@ def write_release(
     manifest: Manifest,
     *,
     sources: tuple[Place, ...] = (),
+    sign_key: SigningKey | None = None,
     force: bool = False,
 ) -> Manifest:
     """Write data and manifest, or nothing; return the completed manifest.
 
     ``write`` puts the data into a binary file. A manifest without a verified guarantee is refused:
-    no guarantee, no output.
+    no guarantee, no output. With ``sign_key`` the manifest is signed.
     """
     if not manifest.holds:
         raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")
     kind = _kind(path)
     kind.check_target(path, sources=sources, force=force)
-    complete: Manifest = kind.write(path, write, manifest, force=force)
+    complete: Manifest = kind.write(path, write, manifest, sign_key=sign_key, force=force)
     return complete
 
 
@@ -78,13 +80,16 @@ def read_manifest(path: Place) -> Manifest:
     return found
 
 
-def verify_release(path: Place) -> list[dict[str, Any]]:
-    """Check a release against its manifest.
+def verify_release(path: Place, key: PublicKey | Place | None = None) -> list[dict[str, Any]]:
+    """Check a release against its manifest, and the manifest against a public key.
 
     Parameters
     ----------
     path : path-like or str
         The release, a file or ``URI#table``.
+    key : PublicKey or path-like, optional
+        The key of whoever vouches for the release, or its file: the manifest must be signed by it.
+        Without a key nobody vouches for the manifest.
 
     Returns
     -------
@@ -100,15 +105,23 @@ def verify_release(path: Place) -> list[dict[str, Any]]:
     >>> [row["holds"] for row in verify_release(path)]
     [True, True]
     """
+    owner = key if key is None or isinstance(key, PublicKey) else PublicKey.load(key)
     found, same = _compared(path)
-    return [
+    rows = [
         {"check": "data unchanged since the release", "holds": same, "detail": "SHA-256"},
         {
             "check": "guarantee verified when it was made",
             "holds": found.holds,
-            "detail": ", ".join(_said(name, value) for name, value in found.verified.items()),
+            "detail": ", ".join(map(str, found.verified)),
         },
     ]
+    if owner is not None:
+        signer = found.signature.get("key", "nobody")
+        detail = f"Ed25519, {owner.fingerprint()}"
+        holds = found.signed_by(owner)
+        told = detail if holds else f"{detail}; signed by {signer}, or changed since"
+        rows.append({"check": "manifest signed with the key", "holds": holds, "detail": told})
+    return rows
 
 
 def _compared(path: Place) -> tuple[Manifest, bool]:
@@ -131,10 +144,3 @@ def _kind(path: Place) -> ModuleType:
     from tulle.releases import _file_pairs as file_pairs
 
     return file_pairs
-
-
-def _said(name: str, value: Any) -> str:
-    """Summarise a verified promise in a few words; its tables stay in the manifest."""
-    if value is True or isinstance(value, list | Mapping):
-        return name
-    return f"{name} {value}"

@@ -7,7 +7,7 @@ All ways to say how much must go end in one form: rule r is hidden when its supp
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -24,6 +24,10 @@ from tulle.transactions import Transactions
 from tulle.transactions.baskets import _among
 
 Codes = tuple[int, ...]
+_WIDTH = Fraction(1, 10)  # random margins take up to so much off a threshold,
+_FEW = 10  # but at least so many baskets, as long as this is
+_MOST = Fraction(1, 2)  # no more than half of it
+_STEPS = 1000  # coarse enough for whole numbers of 64 bits, finer than a basket
 
 
 class Limit(NamedTuple):
@@ -34,6 +38,35 @@ class Limit(NamedTuple):
     leaving: Fraction
 
 
+class Margin(NamedTuple):
+    """How far below its thresholds a rule must end."""
+
+    share: Fraction  # of the thresholds, or
+    draw: Fraction | None = None  # of how far random margins reach
+
+    def below(self, limit: int) -> Fraction:
+        """Return the margin as a share, for a threshold of so many baskets."""
+        if self.draw is None:
+            return self.share
+        return self.draw * max(_WIDTH, min(_MOST, Fraction(_FEW, limit)))
+
+
+def drawn_margins(
+    owner: str, rules: Sequence[Rule], margin: float | str, rng: np.random.Generator
+) -> dict[Rule, Margin]:
+    """Return the margin of each rule.
+
+    One margin for all rules puts them all at one level, where whoever finds it finds them. So
+    ``"random"`` draws one for each rule, all of them at some distance: by chance, too, no two rules
+    shall meet more than they must. The draws are told to nobody.
+    """
+    if margin != "random":
+        return dict.fromkeys(rules, Margin(exact_share(owner, "margin", margin)))
+    draws = (rng.permutation(len(rules)) + rng.random(len(rules))) / len(rules)
+    steps = np.floor(draws * _STEPS).astype(int).tolist()
+    return {rule: Margin(Fraction(0), Fraction(step, _STEPS)) for rule, step in zip(rules, steps)}
+
+
 @dataclass(frozen=True)
 class Thresholds:
     """How far rules must fall: a share that may stay (way a), or mining thresholds (way b)."""
@@ -41,8 +74,8 @@ class Thresholds:
     owner: str
     min_support: Any = None
     min_confidence: Any = None
-    margin: float = 0.0
     disclosure: Any = None
+    margins: Mapping[Rule, Margin] = field(default_factory=dict)
 
     def of(self, rule: Rule, support: int, n_baskets: int) -> Limit:
         """Return the limits of one rule, given its support and the number of baskets.
@@ -60,7 +93,8 @@ class Thresholds:
                 f"no threshold is set for '{rule}': give min_support (and min_confidence) or "
                 "disclosure, for all rules or for this one"
             )
-        margin = exact_share(self.owner, "margin", self.margin)
+        drawn = self.margins.get(rule, Margin(Fraction(0)))
+        margin = drawn.below(support_count(self.owner, least, n_baskets))
         limit = support_count(self.owner, least, n_baskets, margin)
         if limit < 1:
             raise DataError("margin=1 leaves no support at all: choose a smaller margin")

@@ -38,6 +38,7 @@ from tulle.rules._sensitive import (
     Sensitive,
     Thresholds,
     count_sets,
+    drawn_margins,
     is_hidden,
     lookup,
 )
@@ -240,7 +241,10 @@ class RuleHider(BaseEstimator):
         or ``"0.1%"``; an int support is a count. Without ``min_confidence`` rules are hidden by
         support alone.
     margin
-        Safety margin: rules end below (1 - margin) times a threshold.
+        Safety margin: rules end below (1 - margin) times a threshold. ``"random"`` draws one for
+        each rule, up to a tenth, or ten baskets where that is more. A share is the same for all
+        rules: they then stop at one level, where whoever finds it finds them. It counts for
+        thresholds, not for ``disclosure``.
     disclosure
         The literature's psi, in [0, 1], instead of thresholds: the share of the baskets that
         support a rule which may stay as they are. The thresholds then only serve to measure.
@@ -304,7 +308,7 @@ class RuleHider(BaseEstimator):
         method: str = "best",
         min_support: float | int | str | None = None,
         min_confidence: float | str | None = None,
-        margin: float = 0.0,
+        margin: float | str = "random",
         disclosure: float | str | None = None,
         window: int | None = None,
         victim: str = "transaction",
@@ -356,7 +360,7 @@ class RuleHider(BaseEstimator):
             )
         rng = as_generator(self.random_state)
 
-        thresholds = self._thresholds()
+        thresholds = self._thresholds(wishes.rules, rng)
         sensitive = Sensitive.find(baskets, wishes.rules, thresholds)
         before = self._mined(baskets)
         kept_sets = lookup(baskets, wishes.keep)
@@ -389,7 +393,8 @@ class RuleHider(BaseEstimator):
         check_flag(name, "shuffle", self.shuffle)
         if self.additions and self.method != "best":
             raise ParameterError(f"The 'additions' parameter of {name} requires method='best'.")
-        exact_share(name, "margin", self.margin)
+        if self.margin != "random":
+            exact_share(name, "margin", self.margin)
         if self.window is not None:
             check_int(name, "window", self.window, 1)
         if self.disclosure is not None:
@@ -406,14 +411,10 @@ class RuleHider(BaseEstimator):
             )
         return RuleFile(wishes.rules, keep)
 
-    def _thresholds(self) -> Thresholds:
-        return Thresholds(
-            type(self).__name__,
-            self.min_support,
-            self.min_confidence,
-            self.margin,
-            self.disclosure,
-        )
+    def _thresholds(self, rules: Sequence[Rule], rng: np.random.Generator) -> Thresholds:
+        name = type(self).__name__
+        margins = drawn_margins(name, rules, self.margin, rng)
+        return Thresholds(name, self.min_support, self.min_confidence, self.disclosure, margins)
 
     def _mined(self, baskets: Transactions) -> Mined | None:
         if self.min_support is None:

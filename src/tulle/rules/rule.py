@@ -284,6 +284,7 @@ def _parse_line(line: str) -> Rule:
 
 Share = float | int | str
 _SUPPORT = "a share in the range (0, 1] or a count of at least 1"
+_MOST_DIGITS = 18
 _FINEST = 10**9  # denominators up to here: products with counts stay whole numbers of 64 bits
 
 
@@ -310,6 +311,8 @@ def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fra
     """
     name = "min_support"
     if isinstance(value, str) and value.strip().isdecimal():
+        if len(value) > _MOST_DIGITS:
+            raise wrong(owner, name, _SUPPORT, f"a number of {len(value)} digits")
         value = int(value)
     if isinstance(value, Integral) and not isinstance(value, bool):
         if value < 1:

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._json import read_json
 from tulle._plurals import counted
 from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError
@@ -190,6 +191,7 @@ class ValueType(StrEnum):
 TYPE_OF_KIND = {
     Kind.TEXT: ValueType.TEXT,
     Kind.CATEGORY: ValueType.TEXT,
+    Kind.ORDERED: ValueType.TEXT,
     Kind.BOOLEAN: ValueType.BOOLEAN,
     Kind.INTEGER: ValueType.INTEGER,
     Kind.DECIMAL: ValueType.DECIMAL,
@@ -492,7 +494,10 @@ class Vocabulary:
     def load(self, path: str | os.PathLike[str]) -> None:
         """Add the values of a vocabulary that was saved under the same agreement."""
         plain = read_sealed(path, _CONTENT, self._lock(), "agreement")
-        words: Mapping[str, list[str]] = json.loads(plain)
+        try:
+            words: dict[str, list[str]] = dict(read_json(plain))
+        except (ValueError, TypeError):
+            raise KeyMaterialError(f"{path} does not contain a vocabulary") from None
         for name, texts in words.items():
             if name in self._columns and texts:
                 self.learn(name, texts)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tulle._checks import check_choice, check_int, check_real
 from tulle._choices import CUTS
+from tulle._json import read_json
 from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites import _columns as grading
@@ -238,7 +239,7 @@ class SiteAgreement:
         """
         plain = read_sealed(path, _CONTENT, lock)
         try:
-            entries = json.loads(plain)
+            entries = read_json(plain)
             if entries["format"] != FORMAT:
                 raise KeyMaterialError(
                     f"{path} holds an agreement of format {entries['format']}: this version of "

@@ -5,14 +5,15 @@ the low bit of its value at the column's point. The four coefficients come from 
 matrix is stored, and two owners with one key produce comparable sketches. The polynomial is
 evaluated once for each column that occurs, never for each non-zero entry.
 
-A column of a matrix has its number as point; a term (a word, an item) has a keyed BLAKE2b hash,
-so that the set of terms may be open.
+The point of a column is a keyed BLAKE2b hash of its term (a word, an item), so that the set of
+terms may be open, or of its number in a matrix, so that known signs cannot be continued.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,21 @@ def term_points(key: SecretKey, terms: Iterable[str]) -> Points:
     digests = [
         hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=secret).digest()
         for term in terms
+    ]
+    return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
+
+
+def number_points(key: SecretKey, numbers: npt.NDArray[Any]) -> Points:
+    """Return the points of numbered columns; without the key nobody knows them.
+
+    The sign of a column is the low bit of a cubic of its point. If the points were the numbers
+    themselves, signs that an attacker learns could be continued to columns never seen.
+    """
+    secret = key.derive("sketch/numbers", 32)
+    words = np.ascontiguousarray(numbers, dtype="<u8").tobytes()
+    digests = [
+        hashlib.blake2b(words[at : at + 8], digest_size=8, key=secret).digest()
+        for at in range(0, len(words), 8)
     ]
     return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
 

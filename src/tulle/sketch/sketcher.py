@@ -16,7 +16,7 @@ from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
 from tulle.sketch._neighbours import Graph, nearest, row_squares, variance_and_bound
 from tulle.sketch._records import Records, as_records, canonical, numbered, validated
-from tulle.sketch._signs import Points, coefficients, sign_table, term_points
+from tulle.sketch._signs import Points, coefficients, number_points, sign_table, term_points
 from tulle.sketch.sketches import Sketches
 
 # delta-anonymity: the number of components of a record, from the record alone. The estimate of
@@ -431,7 +431,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
                 raise ParameterError(
                     f"'columns' must be numbers from 0 to {self.n_features_in_ - 1}"
                 )
-            points = columns.astype(np.uint64)
+            points = number_points(self.key_, columns)
         return sign_table(coefficients(self.key_, 0, components), points)
 
     # --- the two models -------------------------------------------------------------------
@@ -513,8 +513,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
         if records.terms is not None:
             return term_points(self.key_, records.terms)
         if records.numbers is not None:
-            return records.numbers.astype(np.uint64)
-        return np.arange(records.matrix.shape[1], dtype=np.uint64)
+            return number_points(self.key_, records.numbers)
+        return number_points(self.key_, np.arange(records.matrix.shape[1]))
 
     def _provenance(self, verified: dict[str, Any]) -> dict[str, Any]:
         names = ["model", "delta", "max_components"]

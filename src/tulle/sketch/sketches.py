@@ -6,6 +6,7 @@ components that both have: their first min(m_i, m_j). No key is needed for any o
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
-from tulle._files import digest
+from tulle._files import check_unpacked, digest
 from tulle._types import FilePath, Floats
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError, ParameterError, TulleError
+from tulle.keys import SigningKey
 from tulle.releases import Manifest, has_manifest, read_manifest, write_release
 
 # Sketches in files: Parquet (a ragged list a record) or npz (zero-padded), with a manifest.
@@ -36,6 +38,7 @@ def write_sketches(
     verdict: Mapping[str, Any] | None = None,
     accepted_risk: str = "",
     sources: tuple[FilePath, ...] = (),
+    sign_key: SigningKey | None = None,
     force: bool = False,
 ) -> Manifest:
     """Write parts of sketches, made alike, as one release with its manifest, or nothing at all.
@@ -71,7 +74,7 @@ def write_sketches(
         accepted_risk=accepted_risk,
         seed="key",
     )
-    return write_release(path, put, manifest, sources=sources, force=force)
+    return write_release(path, put, manifest, sources=sources, sign_key=sign_key, force=force)
 
 
 def check_kind(path: FilePath) -> None:
@@ -134,13 +137,35 @@ def _frame(sketches: Sketches) -> Any:
 
 
 def _read_npz(path: FilePath) -> tuple[Any, Any]:
-    from zipfile import BadZipFile
-
+    """Return the two arrays, if the file is laid out as one of sketches."""
     try:
+        _check_npz(path)
         with np.load(path, allow_pickle=False) as stored:
             return stored["values"], stored["lengths"]
-    except (ValueError, KeyError, OSError, AttributeError, TypeError, BadZipFile, EOFError):
-        raise DataError(f"{path} contains no sketches") from None
+    except TulleError:
+        raise
+    except Exception:  # of a damaged or crafted archive: NumPy, zipfile and zlib have many words
+        raise DataError(f"{path} does not contain sketches") from None
+
+
+def _check_npz(path: FilePath) -> None:
+    """Raise if the members are not two arrays of numbers as long as their headers say."""
+    from zipfile import ZipFile
+
+    read_header = np.lib.format.read_array_header_1_0
+    with ZipFile(path) as archive:
+        members = archive.infolist()
+        check_unpacked(path, os.path.getsize(path), sum(member.file_size for member in members))
+        if sorted(member.filename for member in members) != ["lengths.npy", "values.npy"]:
+            raise ValueError
+        for member in members:
+            with archive.open(member) as file:
+                if np.lib.format.read_magic(file) != (1, 0):
+                    raise ValueError
+                shape, _, dtype = read_header(file)
+                size = math.prod(shape) * dtype.itemsize
+                if dtype.kind not in "iuf" or size != member.file_size - file.tell():
+                    raise ValueError
 
 
 def _read_parquet(path: FilePath) -> tuple[Any, Any]:
@@ -367,6 +392,7 @@ class Sketches:
         *,
         source: Mapping[str, Any] | None = None,
         sources: tuple[str | os.PathLike[str], ...] = (),
+        sign_key: SigningKey | None = None,
         force: bool = False,
     ) -> Manifest:
         """Write the sketches with their manifest, or nothing at all.
@@ -379,6 +405,8 @@ class Sketches:
             What the manifest says of the source.
         sources : tuple of path-like
             Files that must not be overwritten.
+        sign_key : SigningKey, optional
+            Signs the manifest.
         force : bool
             Replace a release that exists.
 
@@ -386,7 +414,9 @@ class Sketches:
         -------
         Manifest
         """
-        return write_sketches([self], path, source=source, sources=sources, force=force)
+        return write_sketches(
+            [self], path, source=source, sources=sources, sign_key=sign_key, force=force
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Sketches:

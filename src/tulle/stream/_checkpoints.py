@@ -23,7 +23,7 @@ from tulle._types import Ints
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey
 from tulle.stream import StreamCondenser
-from tulle.stream._saved import state_from_bytes, state_to_bytes
+from tulle.stream._saved import read_state, state_from_bytes, state_to_bytes
 from tulle.stream._sources import Lines, Source
 
 _COUNTS = ("read", "surplus_keys", "snapshots", "shown", "rejected", "reject_bytes")
@@ -80,7 +80,7 @@ class Checkpoint:
     def read(self) -> tuple[StreamCondenser, dict[str, Any], list[dict[str, Any]]]:
         """Return the condenser, what was saved with it, and the waiting records to read again."""
         condenser, extra, owed = state_from_bytes(
-            StreamCondenser, self.path.read_bytes(), key=self.key, origin=str(self.path)
+            StreamCondenser, read_state(self.path), key=self.key, origin=str(self.path)
         )
         if "position" not in extra:
             raise DataError(

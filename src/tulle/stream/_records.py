@@ -101,7 +101,7 @@ class RecordReader:
         self.encoding.decide(b"\n".join([self.header, *filter(None, texts)]))
         self.encoding.name = self.encoding.name or "utf-8"
         texts, refused = self._recoded(texts)
-        declared = {column.name: column.kind for column in columns}
+        declared = {column.name: _read_as(column) for column in columns}
         with readable_as(self.source, Format.CSV if self.kind == "csv" else Format.NDJSON):
             if self.kind == "csv":
                 self._begin_csv(texts, declared)
@@ -196,6 +196,18 @@ class RecordReader:
         if b"\r\n" in block:  # a return that belongs to a text must not be taken for a line end
             block = b"\r\n".join([*chosen, b""])
         return self._csv.fields(block), places, refused
+
+
+def _read_as(column: Column) -> Kind | None:
+    """Return the kind that cells are read as; None if they are what they look like.
+
+    Numbers with words among them, or in a form of their own, stay text: the code of their column
+    reads them.
+    """
+    if column.kind is Kind.ORDERED:
+        return None
+    words = any(isinstance(value, str) for value in column.missing) or column.codes
+    return Kind.TEXT if words or column.format else column.kind
 
 
 def _first(texts: Texts) -> bytes | None:

@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._json import plain, series_from_text, series_to_text
+from tulle._json import plain, read_json, series_from_json, series_to_json
 from tulle._types import Floats
 from tulle.condense._classes import LabelSchema, labels_of
 from tulle.errors import DataError, KeyMaterialError
@@ -166,7 +167,7 @@ def fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
         "names": fitted.names,
         "level_column": fitted.level_column,
         "has_target": fitted.has_target,
-        "classes": None if labels is None else series_to_text(labels.of([*fitted.states]).domain),
+        "classes": None if labels is None else series_to_json(labels.of([*fitted.states]).domain),
         "border": fitted.border.to_json(),
         "encoder": fitted.encoder.to_json(),
         "location": fitted.location.tolist(),
@@ -280,10 +281,10 @@ def _get(arrays: Arrays, prefix: str, wide: int, *, least: int = 1) -> Groups:
     return groups
 
 
-def _classes(text: str | None) -> tuple[LabelSchema | None, list[Any]]:
-    if text is None:
+def _classes(entry: Entries | None) -> tuple[LabelSchema | None, list[Any]]:
+    if entry is None:
         return None, [None]
-    domain = series_from_text(text)
+    domain = series_from_json(entry)
     classes = domain.to_list()
     _require(domain.null_count() == 0 and len(set(classes)) == len(classes) > 0)
     return labels_of(*enter_column(domain)).schema, classes
@@ -366,7 +367,7 @@ def _refusing(origin: str) -> Iterator[None]:
     """Turn whatever a damaged or crafted file raises into one line without its values."""
     try:
         yield
-    except (DataError, KeyMaterialError):
+    except (DataError, KeyMaterialError, OSError):
         raise
     except (Exception, pl.exceptions.PanicException):
         raise DataError(f"{origin} is not a saved stream, or it is damaged") from None
@@ -391,7 +392,7 @@ def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
     """Return header and arrays, after checking the format, the version and the digest."""
     with _refusing(origin):
         members = _members(content)
-        header: Entries = json.loads(members.pop(_HEADER))
+        header: Entries = read_json(members.pop(_HEADER))
         _require(header["format"] == FORMAT)
         if header["version"] != VERSION:
             raise DataError(
@@ -406,13 +407,33 @@ def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
         }
 
 
+def read_state(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file, if it is laid out as a state before any of it is read."""
+    with _refusing(str(path)), open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        _require(zipfile.is_zipfile(file))
+        with zipfile.ZipFile(file) as archive:
+            entries = _stored(archive, size)
+            # a member has its name twice, and two headers of less than a hundred bytes
+            members = sum(entry.file_size + 2 * len(entry.filename) + 200 for entry in entries)
+            _require(size <= members + 200)
+        file.seek(0)
+        return file.read()
+
+
 def _members(content: bytes) -> dict[str, bytes]:
     """Return all members of a zip that is no larger inside than outside."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = archive.infolist()
-        _require(all(entry.compress_type == zipfile.ZIP_STORED for entry in entries))
-        _require(sum(entry.file_size for entry in entries) <= len(content))
+        entries = _stored(archive, len(content))
         return {entry.filename: archive.read(entry) for entry in entries}
+
+
+def _stored(archive: zipfile.ZipFile, size: int) -> list[zipfile.ZipInfo]:
+    """Return the members, if they are stored as they are and fit into the file."""
+    entries = archive.infolist()
+    _require(all(entry.compress_type == zipfile.ZIP_STORED for entry in entries))
+    _require(sum(entry.file_size for entry in entries) <= size)
+    return entries
 
 
 def _as_npy(array: NDArray[Any]) -> bytes:

@@ -6,7 +6,6 @@ import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ from tulle._types import Floats, Ints
 from tulle.condense._classes import refuse_quantity
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
-from tulle.condense._notes import privacy_notes
+from tulle.condense._notes import column_notes, privacy_notes
 from tulle.condense._people import refuse_people
 from tulle.condense._synthesis import count_degenerate
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
@@ -42,6 +41,7 @@ from tulle.table._codecs import first_reasons
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter
 from tulle.table._numbers import EXACT
+from tulle.table._rare import Crowd
 from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema, natural_column
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
@@ -429,10 +429,9 @@ class StreamCondenser(BaseEstimator):
         -------
         StreamCondenser
         """
-        from tulle.stream._saved import state_from_bytes
+        from tulle.stream._saved import read_state, state_from_bytes
 
-        content = Path(path).read_bytes()
-        condenser, _, owed = state_from_bytes(cls, content, key=key, origin=str(path))
+        condenser, _, owed = state_from_bytes(cls, read_state(path), key=key, origin=str(path))
         if owed:
             raise KeyMaterialError(
                 f"{counted(len(owed), 'record', 'is')} waiting in {path}, sealed or left out: "
@@ -482,6 +481,8 @@ class StreamCondenser(BaseEstimator):
     @property
     def notes_(self) -> list[str]:
         notes = privacy_notes(self)
+        if self._states:
+            notes += column_notes(self._encoder, self.k)
         if self.n_small_:
             notes.append(
                 f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
@@ -644,9 +645,15 @@ class StreamCondenser(BaseEstimator):
         if border.target is not None:
             target = natural_column(frame.to_series(-1), Role.TARGET, complete=complete)
             schema = schema.with_column(target)
-        encoder = TableEncoder(schema).fit(frame, border.plain(frame))
+        crowd = self._crowd(initial) if complete else None
+        encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         fix_scales(encoder, self.scales, border.features(frame))
         return encoder
+
+    def _crowd(self, initial: Batch) -> Crowd:
+        """Return how many people must share what a release shows: as many as anybody asks for."""
+        asked = initial.levels[initial.levels <= len(initial)]
+        return Crowd(int(asked.max(initial=1)), np.ones(len(initial)))
 
     def _located(self, frame: pl.DataFrame, levels: Any) -> Any:
         """Return the levels of a later batch: as given, or from the column of levels."""
@@ -656,17 +663,22 @@ class StreamCondenser(BaseEstimator):
     def _start(self, initial: Batch, matrix: Floats, standard: Floats) -> None:
         """Group the initial records class by class; those that fit in no group are absorbed."""
         numbers = np.arange(len(initial))
+        means = []
         for label, rows in self._by_class(initial):
             state = self._state_of(label)
             grouped = _largest_feasible(initial.levels[rows])
             if grouped.any():
                 inside = rows[grouped]
-                state.start(self._grouped(standard[inside], initial.levels[inside]))
+                moments = self._grouped(standard[inside], initial.levels[inside])
+                means.append(moments.means * self._encoder.scales_ + self._location)
+                state.start(moments)
             left = rows[~grouped]
             state.absorb(standard[left], initial.levels[left], numbers[left])
         joined = self._aside.exchange(self.waiting_numbers(), matrix, 0)
         if len(joined) < len(matrix):
             self._encoder.confine(joined)
+        for part in means:
+            self._encoder.reach(part)
 
     def _grouped(self, matrix: Floats, levels: Ints) -> GroupMoments:
         from tulle.condense.groupings import group_records

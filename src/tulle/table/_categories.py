@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._shape.cells import merge_rare
-from tulle._shape.columns import CategoryColumn, NumberColumn, looks_coded
+from tulle._shape.columns import CategoryColumn
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -25,7 +24,10 @@ from tulle.table._codecs import (
 )
 from tulle.table._drawing import Grouped, among_present, choose_states
 from tulle.table._frames import filled, free_name, is_missing, with_nulls
-from tulle.table.schema import Kind
+from tulle.table._rare import Crowd, Hierarchy, merge_categories
+from tulle.table.schema import Column, Kind
+
+_UNKNOWN = -2  # the place of a value that nothing takes in
 
 
 @dataclass
@@ -35,7 +37,8 @@ class CategoryCodec:
     Dimensions: an indicator for each of the commonest categories; if there are more than
     ``max_width``, one code for all others (0.5 to 1.5, commoner ones first; 0 for records of the
     first kind); an indicator for missing where that occurred. The domain is kept, in order of
-    frequency: it is part of the schema and of the release.
+    frequency: it is part of the schema and of the release. Values that too few people hold are not
+    in it: they go to more general ones, to a rest, or are missing.
     """
 
     name: str
@@ -47,22 +50,55 @@ class CategoryCodec:
     scales: Floats = field(default_factory=lambda: np.ones(1))
     weight: float = 1.0
     kind: Kind = Kind.CATEGORY
-    shown: pl.Series = field(default_factory=lambda: pl.Series([]))  # what a release may hold
-    words: tuple[int, list[str]] | None = None  # of text that is numbers: decimals, other words
+    hierarchy: Any = None  # more general values, as a policy gives them
+    rest: int | None = None  # where other values go: a place in the domain, or -1 for missing
+    named_rest: bool = False  # whether that place holds nothing but merged values
+    too_few: tuple[int, int] = (0, 0)  # values that too few people hold, and their records
+    few_missing: bool = False  # whether too few people miss the value
+    keep_rare: bool = False
 
     @classmethod
-    def fit(cls, series: pl.Series, *, weight: float, max_width: int) -> CategoryCodec:
-        """Learn the domain, in order of frequency, and the scale."""
-        present = series.drop_nulls().alias("value")
-        table = present.value_counts().sort("count", "value", descending=[True, False])
-        domain = table["value"].alias(series.name)
-        counts = table["count"].cast(pl.Int64).to_numpy()
-        top = len(domain) if len(domain) <= max_width else max_width - 1
-        missing = bool(series.null_count())
-        codec = cls(series.name, series.dtype, domain, counts, top, missing, weight=weight)
-        codec.words = _words_among_numbers(series)
+    def fit(
+        cls, series: pl.Series, column: Column, *, max_width: int, crowd: Crowd | None = None
+    ) -> CategoryCodec:
+        """Learn the domain, in order of frequency, and the scale; ``crowd`` shares every value."""
+        domain, counts = _counted(series)
+        codec = cls(series.name, series.dtype, domain, counts, 0, False, weight=column.weight)
+        codec.hierarchy, codec.keep_rare = column.hierarchy, column.keep_rare
+        codec.missing = bool(series.null_count())
+        if crowd is not None and not column.keep_rare:
+            codec._merge_rare(series, crowd)
+        codec.top = len(codec.domain) if len(codec.domain) <= max_width else max_width - 1
         codec._fit_scales(len(series))
         return codec
+
+    def _merge_rare(self, series: pl.Series, crowd: Crowd) -> None:
+        """Take the values that too few people hold out of the domain."""
+        codes = np.where(is_missing(series), -1, filled(self._places(series), 0))
+        nameless = self.dtype not in (pl.String, pl.Categorical)
+        parents = Hierarchy.of(None if nameless else self.hierarchy)
+        merging, codes = merge_categories(
+            codes, self.domain.to_list(), crowd, parents, nameless=nameless
+        )
+        few = self.missing and crowd.hold(codes < 0) < crowd.enough()
+        self.few_missing = few and (len(merging.kept) > 0 or merging.rest != -1)
+        self.too_few = (merging.merged, merging.rows)
+        names = merging.general
+        if merging.rest is not None and merging.rest >= merging.size:
+            names = [*names, free_name("other", [*self.domain.cast(pl.String), *names])]
+        domain = self.domain.gather(merging.kept)
+        if names:
+            domain = pl.concat([domain, pl.Series(self.name, names).cast(self.dtype)])
+        counts = np.bincount(codes[codes >= 0], minlength=len(domain)).astype(np.int64)
+        order = np.argsort(-counts, kind="stable")
+        self.domain, self.counts = domain.gather(order), counts[order]
+        self.rest, self.missing = merging.rest, bool((codes < 0).any())
+        if merging.rest is not None and merging.rest >= 0:
+            self.rest = int(np.flatnonzero(order == merging.rest)[0])
+            self.named_rest = merging.rest >= merging.size
+        if self.few_missing:
+            self.missing = False
+            self.counts[0] += int((codes < 0).sum())
 
     @property
     def tail(self) -> int:
@@ -130,40 +166,23 @@ class CategoryCodec:
 
     def plain(
         self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
-    ) -> CategoryColumn | NumberColumn:
-        """Return the column as the synthesis of shapes takes it, and learn what it may show.
+    ) -> CategoryColumn:
+        """Return the column as the synthesis of shapes takes it.
 
-        Codes, -1 where missing. Values that fewer than about ``k`` records hold are merged into
-        one named rest; where the type has no room for a new word they are missing. Text that is
-        numbers but for a few words (``N``) is numbers, and each word a state of its own.
+        Codes, -1 where missing.
         """
         codes, absent, problems = self._read(series)
         refuse(problems)
-        if self.words is not None:
-            return _coded_numbers(series, *self.words, k)
         codes = np.where(absent, -1, codes)
-        codes, kept, other = merge_rare(codes, len(self.domain), k, weights, rng)
-        self.shown = self.domain.gather(kept)
-        if other is None:
-            return CategoryColumn(self.name, codes, len(kept))
-        if self.dtype not in (pl.String, pl.Categorical):
-            return CategoryColumn(self.name, np.where(codes == other, -1, codes), len(kept))
-        rest = pl.Series([free_name("other", self.domain.to_list())]).cast(self.dtype)
-        self.shown = pl.concat([self.shown, rest.alias(self.name)])
-        return CategoryColumn(self.name, codes, len(self.shown), other)
+        other = self.rest if self.named_rest else None
+        return CategoryColumn(self.name, codes, len(self.domain), other, self.keep_rare)
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of values that may be shown from codes, -1 where missing."""
-        if self.words is not None:
-            return _as_texts(self.name, cells, *self.words)
-        if not len(self.shown):
+        if not len(self.domain):
             return pl.Series(self.name, [None] * len(cells), dtype=self.dtype)
         places = with_nulls(pl.Series(np.maximum(cells, 0)), np.asarray(cells) < 0)
-        return self.shown.gather(places).alias(self.name)
-
-    def rare(self, k: int) -> int:
-        """Return how many categories are held by fewer than ``k`` records."""
-        return int((self.counts < k).sum())
+        return self.domain.gather(places).alias(self.name)
 
     def _read(self, series: pl.Series) -> tuple[Ints, NDArray[np.bool_], list[Problem]]:
         """Return the place of each value in the domain, which ones are missing, and what is
@@ -176,6 +195,12 @@ class CategoryCodec:
             return np.zeros(len(series), np.int64), absent, [wrong_type(self, series)]
         problems = []
         unknown = is_missing(codes) & ~absent
+        places = filled(codes, 0)
+        if unknown.any() and self.too_few[0]:
+            places = np.array(places, dtype=np.int64)
+            places[unknown] = self._merged(series.filter(pl.Series(unknown)))
+            absent, unknown = absent | (places == -1), places == _UNKNOWN
+            places = np.maximum(places, 0)
         if unknown.any():
             problems.append(
                 Problem(
@@ -185,8 +210,21 @@ class CategoryCodec:
                 )
             )
         if absent.any() and not self.missing:
-            problems.append(never_missing(self, absent))
-        return filled(codes, 0), absent, problems
+            if self.rest != -1 and not self.few_missing:
+                problems.append(never_missing(self, absent))
+            absent = absent & False  # too few people miss it: the commonest value, at place 0
+        return places, absent, problems
+
+    def _merged(self, values: pl.Series) -> Ints:
+        """Return where values go that are not in the domain: -1 for missing, or ``_UNKNOWN``."""
+        parents = Hierarchy.of(self.hierarchy)
+        places = {value: place for place, value in enumerate(self.domain.to_list())}
+        found = {}
+        for value in values.unique().to_list():
+            ups = (places.get(up) for up in parents.above(value))
+            rest = _UNKNOWN if self.rest is None else self.rest
+            found[value] = next((place for place in ups if place is not None), rest)
+        return np.array([found[value] for value in values.to_list()], dtype=np.int64)
 
     def _places(self, series: pl.Series) -> pl.Series:
         """Return the place of each value in the domain; null where it is not in it."""
@@ -251,8 +289,14 @@ class CategoryCodec:
             top=self.top if alike else len(domain),
             missing=self.missing or other.missing,
             counts=self._counts_in(domain) + other._counts_in(domain),
+            too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
+            few_missing=self.few_missing or other.few_missing,
         )
         joined.scales = np.full(joined.width, self.scales[0])
+        first = next((codec for codec in (self, other) if codec.rest is not None), self)
+        joined.rest, joined.named_rest = first.rest, first.named_rest
+        if first.rest is not None and first.rest >= 0:
+            joined.rest = first._places_in(domain)[first.rest]
         return joined, self._way_into(joined), other._way_into(joined)
 
     def _places_in(self, domain: pl.Series) -> list[int]:
@@ -284,45 +328,14 @@ class CategoryCodec:
         return cls(**fields_from_json(entries))
 
 
-# Text that is numbers but for a few words, such as N for "not applicable".
-
-_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$"
-_MOST_WORDS = 6
-_LEAST_NUMBERS = 50  # different ones: fewer are categories, whatever they look like
-_STATE = -1e18  # where the words lie among the numbers: beyond all of them
-
-
-def _words_among_numbers(series: pl.Series) -> tuple[int, list[str]] | None:
-    """Return the decimals and the words of a column of numbers with words; None if it is not."""
-    if series.dtype != pl.String:
-        return None
-    present = series.drop_nulls()
-    is_number = present.str.contains(_NUMBER)
-    numbers, words = present.filter(is_number), present.filter(~is_number).unique().sort()
-    if not 0 < len(words) <= _MOST_WORDS or numbers.n_unique() < _LEAST_NUMBERS:
-        return None
-    decimals = numbers.str.extract(r"\.([0-9]+)$").fill_null("").str.len_chars().unique()
-    return (int(decimals[0]), words.to_list()) if len(decimals) == 1 else None
+def _counted(series: pl.Series) -> tuple[pl.Series, Ints]:
+    """Return the values in order of frequency, and how many records hold each."""
+    table = series.drop_nulls().alias("value").value_counts()
+    table = table.sort("count", "value", descending=[True, False])
+    return table["value"].alias(series.name), table["count"].cast(pl.Int64).to_numpy()
 
 
-def _coded_numbers(series: pl.Series, decimals: int, words: list[str], k: int) -> NumberColumn:
-    """Return the numbers, with each word as a state far from all of them."""
-    values = filled(series.cast(pl.Float64, strict=False), np.nan).astype(np.float64)
-    coded = decimals == 0 and looks_coded(values[np.isfinite(values)], k)
-    for place, word in enumerate(words, start=1):
-        values[filled(series == word, False)] = _STATE * place
-    states = tuple(_STATE * place for place in range(1, len(words) + 1))
-    return NumberColumn(series.name, values, decimals, states, coded)
-
-
-def _as_texts(name: str, cells: Floats, decimals: int, words: list[str]) -> pl.Series:
-    """Return numbers and states as they were written."""
-    states = {_STATE * place: word for place, word in enumerate(words, start=1)}
-    texts = [
-        None if value != value else states.get(value) or f"{value:.{decimals}f}"
-        for value in np.asarray(cells, dtype=np.float64).tolist()
-    ]
-    return pl.Series(name, texts, dtype=pl.String)
+_TRUTH = np.array([0.0, 1.0, 0.5])  # of false, true and missing
 
 
 @dataclass
@@ -336,17 +349,39 @@ class BooleanCodec:
     constant: bool = False
     scales: Floats = field(default_factory=lambda: np.ones(1))
     kind: Kind = Kind.BOOLEAN
+    few: tuple[int, ...] = ()  # of false, true and missing (0, 1, 2): what too few people hold
+    too_few: tuple[int, int] = (0, 0)  # how many of these, and their records
+    instead: int = 2  # what those become
+    keep_rare: bool = False
 
     @classmethod
-    def fit(cls, series: pl.Series, *, weight: float) -> BooleanCodec:
-        """Learn whether values are missing, and the scale."""
-        rows, null = max(len(series), 1), series.null_count()
-        truth = series.cast(pl.Float64).fill_null(0.5).to_numpy()
-        rate = null / rows
+    def fit(cls, series: pl.Series, column: Column, *, crowd: Crowd | None = None) -> BooleanCodec:
+        """Learn whether values are missing, and the scale; ``crowd`` shares what it shows."""
+        null = series.null_count()
+        codec = cls(series.name, null > 0, len(series) - null, column.weight)
+        codec.keep_rare = column.keep_rare
+        states = filled(series.cast(pl.Int64), 2)
+        if crowd is not None and not column.keep_rare:
+            held = np.array([crowd.hold(states == state) for state in range(3)])
+            enough = crowd.enough()
+            codec.few = tuple(np.flatnonzero((held > 0) & (held < enough)).tolist())
+            codec.instead = int(held.argmax()) if held.max() >= enough else 2
+            kept = [state for state in range(3) if held[state] >= enough]
+            codec.missing = 2 in kept or (bool(codec.few) and codec.instead == 2)
+            codec.too_few = (len(codec.few), int(np.isin(states, codec.few).sum()))
+        truth = codec._truth(series)
+        rate = float((truth == 0.5).mean()) if codec.missing and len(series) else 0.0
         variance = float(truth.var()) + rate * (1 - rate) if len(series) else 0.0
-        codec = cls(series.name, null > 0, len(series) - null, weight)
         codec.rescale(np.array([variance]))
         return codec
+
+    def _truth(self, series: pl.Series) -> Floats:
+        """Return 0, 1, or a half where missing; what too few people hold is something else."""
+        states = filled(series.cast(pl.Int64), 2)
+        truth = _TRUTH[states]
+        for state in self.few:
+            truth[states == state] = _TRUTH[self.instead]
+        return truth
 
     @property
     def width(self) -> int:
@@ -360,16 +395,16 @@ class BooleanCodec:
         """Return the rows that are not true or false, and missing ones where there were none."""
         if series.dtype not in (pl.Boolean, pl.Null):
             return [wrong_type(self, series)]
-        if self.missing or not series.null_count():
+        if self.missing or 2 in self.few or not series.null_count():
             return []
         return [never_missing(self, is_missing(series))]
 
     def encode(self, series: pl.Series, out: Floats) -> None:
         """Write the dimensions of a column into ``out``, (n, width)."""
         refuse(self.problems(series))
-        out[:, 0] = filled(series.cast(pl.Float64), 0.5)
+        out[:, 0] = self._truth(series)
         if self.missing:
-            out[:, 1] = is_missing(series)
+            out[:, 1] = out[:, 0] == 0.5
 
     def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
         """Return a column from its dimensions."""
@@ -388,8 +423,9 @@ class BooleanCodec:
     ) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it: codes, -1 where missing."""
         refuse(self.problems(series))
-        codes = filled(series.cast(pl.Int64), -1)
-        return CategoryColumn(self.name, np.asarray(codes, dtype=np.int64), 2)
+        truth = self._truth(series)
+        codes = np.where(truth == 0.5, -1, truth).astype(np.int64)
+        return CategoryColumn(self.name, codes, 2, keep_rare=self.keep_rare)
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of booleans from codes, -1 where missing."""
@@ -402,6 +438,7 @@ class BooleanCodec:
             missing=self.missing or other.missing,
             observed=self.observed + other.observed,
             constant=self.constant and other.constant,
+            few=tuple(state for state in self.few if state in other.few),
         )
         joined.scales = np.full(joined.width, self.scales[0])
         ways = [

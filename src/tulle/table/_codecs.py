@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -11,12 +11,14 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from tulle._json import series_from_text, series_to_text
+from tulle._json import dtype_from_json, dtype_to_json, series_from_json, series_to_json
 from tulle._moments import GroupMoments
 from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._drawing import Grouped
+from tulle.table._rare import Tails
+from tulle.table._states import Writing
 from tulle.table.schema import Kind
 
 
@@ -52,6 +54,7 @@ class Codec(Protocol):
     name: str
     kind: Kind
     scales: Floats
+    too_few: tuple[int, int]  # values that too few people hold, and their records
 
     @property
     def observed(self) -> int: ...
@@ -138,7 +141,7 @@ def refuse_other_type(name: str, dtypes: Sequence[Any]) -> None:
 
 
 # A code as JSON, for states that outlive a process. Numbers are written so that they read back
-# bit by bit; types and domains as Arrow IPC. No row is in it, but the range and the domain of a
+# bit by bit; types and domains as JSON. No row is in it, but the range and the domain of a
 # column are: it is for the owner of the data.
 
 
@@ -152,21 +155,28 @@ def fields_from_json(entries: dict[str, Any]) -> dict[str, Any]:
     return {name: _from_json(value) for name, value in entries.items()}
 
 
+_PARTS: dict[str, type[Any]] = {"Writing": Writing, "Tails": Tails}
+
+
 def _to_json(value: Any) -> Any:
     if isinstance(value, Kind):
         return {"kind": value.value}
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return {"mapping": [list(pair) for pair in value.items()]}
     if isinstance(value, tuple):
         return {"tuple": list(value)}
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": value.dtype.str}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"part": type(value).__name__, "fields": fields_to_json(value)}
     if isinstance(value, pl.Series):
-        return {"series": series_to_text(value)}
+        return {"series": series_to_json(value)}
     if isinstance(value, pl.DataType) or (
         isinstance(value, type) and issubclass(value, pl.DataType)
     ):
-        return {"type": series_to_text(pl.Series("type", [], dtype=value))}
+        return {"type": dtype_to_json(pl.Series("type", [], dtype=value).dtype)}
     return value
 
 
@@ -175,10 +185,17 @@ def _from_json(value: Any) -> Any:
         return value
     if "kind" in value:
         return Kind(value["kind"])
+    if "mapping" in value:
+        return dict(value["mapping"])
     if "tuple" in value:
         return tuple(value["tuple"])
+    if "part" in value:
+        return _PARTS[value["part"]](**fields_from_json(value["fields"]))
     if "array" in value:
-        return np.array(value["array"], dtype=value["dtype"])
+        dtype = np.dtype(value["dtype"])
+        if dtype.kind not in "biuf":
+            raise ValueError
+        return np.array(value["array"], dtype=dtype)
     if "series" in value:
-        return series_from_text(value["series"])
-    return series_from_text(value["type"]).dtype
+        return series_from_json(value["series"])
+    return dtype_from_json(value["type"])

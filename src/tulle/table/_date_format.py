@@ -5,6 +5,7 @@ Every form that occurs is read; what no form reads is counted and is a state of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -49,6 +50,9 @@ _MONTH_WORDS = {
 }  # fmt: skip
 
 
+_Found = tuple[str, pl.Series]
+
+
 @dataclass(frozen=True)
 class DateReading:
     """What a text column is, read as dates or points in time.
@@ -58,6 +62,7 @@ class DateReading:
     values : dates or time stamps, null where a text is none
     formats : the forms that occur (as strftime has them), the commonest first, with the number
         of texts of each
+    years : the first and last year to expect, which tell the century of two-digit years
     ambiguous : how many texts may have day and month in either order, with nothing in the column
         to tell
     """
@@ -65,6 +70,7 @@ class DateReading:
     values: pl.Series
     formats: tuple[tuple[str, int], ...]
     ambiguous: int
+    years: tuple[int, int]
 
     @property
     def format(self) -> str:
@@ -75,10 +81,6 @@ class DateReading:
     def two_digit_years(self) -> int:
         """Count the texts with a two-digit year."""
         return sum(count for form, count in self.formats if "%y" in form)
-
-    def format_back(self, values: pl.Series) -> pl.Series:
-        """Write dates in the commonest form."""
-        return values.dt.strftime(self.format)
 
 
 def read_dates(texts: pl.Series, *, latest: int = 2030) -> DateReading | None:
@@ -103,22 +105,44 @@ def read_dates(texts: pl.Series, *, latest: int = 2030) -> DateReading | None:
     found, ambiguous = _without_twins(found, plausible)
     if not found:
         return None
-    values = pl.Series([None] * len(plausible), dtype=pl.Datetime("us"))
-    counts: dict[str, int] = {}
+    found.sort(key=lambda one: -_held(plausible, one[1]))
     expected = _expected_years(found, latest)
-    for form, read in sorted(found, key=lambda one: -_held(plausible, one[1])):
-        whole = _with_century(read, expected) if "%y" in form else read
-        new = values.is_null() & whole.is_not_null()
-        values = values.zip_with(~new, whole)
-        counts[form] = int(plausible["n"].filter(new).sum())
+    values, counts = _first_that_reads(found, expected, plausible["n"])
     table = plausible.select("text").with_columns(value=values)
-    if not any("%H" in form or "%I" in form for form in counts):
+    if not any(_has_clock(form) for form in counts):
         table = table.with_columns(pl.col("value").cast(pl.Date))
     joined = (
         texts.alias("text").to_frame().join(table, on="text", how="left", maintain_order="left")
     )
     formats = sorted(((f, n) for f, n in counts.items() if n), key=lambda one: -one[1])
-    return DateReading(joined["value"].alias(texts.name), tuple(formats), ambiguous)
+    return DateReading(joined["value"].alias(texts.name), tuple(formats), ambiguous, expected)
+
+
+def parse_dates(texts: pl.Series, forms: Sequence[str], years: tuple[int, int]) -> pl.Series:
+    """Read texts in forms that are known already; null where none of them fits.
+
+    >>> parse_dates(pl.Series(["3.11.61", "soon"]), ["%d.%m.%y"], (1930, 2029)).to_list()
+    [datetime.datetime(1961, 11, 3, 0, 0), None]
+    """
+    counted = texts.alias("text").to_frame()
+    patterns = dict(_forms())
+    read = [_matching(counted, form, patterns.get(form, ".*")) for form in forms]
+    found = [one for one in read if one is not None]
+    return _first_that_reads(found, years, pl.Series([1] * len(texts), dtype=pl.Int64))[0]
+
+
+def _first_that_reads(
+    found: Sequence[_Found], years: tuple[int, int], rows: pl.Series
+) -> tuple[pl.Series, dict[str, int]]:
+    """Return what the first form reads that reads a text, and how many rows each form reads."""
+    values = pl.Series([None] * len(rows), dtype=pl.Datetime("us"))
+    counts: dict[str, int] = {}
+    for form, read in found:
+        whole = _with_century(read, years) if "%y" in form else read
+        new = values.is_null() & whole.is_not_null()
+        values = values.zip_with(~new, whole)
+        counts[form] = int(rows.filter(new).sum())
+    return values, counts
 
 
 def read_whole_dates(numbers: pl.Series) -> pl.Series | None:
@@ -131,8 +155,6 @@ def read_whole_dates(numbers: pl.Series) -> pl.Series | None:
 
 
 # -- forms ------------------------------------------------------------------------------------
-
-_Found = tuple[str, pl.Series]
 
 
 def _forms() -> list[tuple[str, str]]:
@@ -157,10 +179,14 @@ def _matching(counted: pl.DataFrame, form: str, pattern: str) -> _Found | None:
         form_read = form.replace("%d.%b", "%d %b")
     else:
         form_read = form
-    whole = form_read if any(mark in form for mark in ("%H", "%I")) else f"{form_read} %H:%M"
+    whole = form_read if _has_clock(form) else f"{form_read} %H:%M"
     padded = texts if whole == form_read else texts + " 00:00"
     stamps = padded.str.strptime(pl.Datetime("us"), whole, strict=False)
     return (form, stamps) if stamps.null_count() < len(stamps) else None
+
+
+def _has_clock(form: str) -> bool:
+    return "%H" in form or "%I" in form
 
 
 def _english_months(texts: pl.Series) -> pl.Series:
@@ -194,7 +220,8 @@ def _expected_years(found: list[_Found], latest: int) -> tuple[int, int]:
     known = pl.concat(years) if years else pl.Series([], dtype=pl.Int32)
     if len(known) < _ENOUGH:
         return latest - 99, latest
-    return int(known.min()), int(known.max())  # type: ignore[arg-type]
+    first, last = int(known.min()), int(known.max())  # type: ignore[arg-type]
+    return first // 10 * 10, last // 10 * 10 + 9  # decades: the very first year is somebody's
 
 
 def _with_century(read: pl.Series, expected: tuple[int, int]) -> pl.Series:

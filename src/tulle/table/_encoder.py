@@ -26,7 +26,9 @@ from tulle.table._categories import BooleanCodec, CategoryCodec
 from tulle.table._codecs import Affine, Codec, Problem, side_by_side
 from tulle.table._drawing import Grouped
 from tulle.table._frames import frame_of
-from tulle.table._numbers import NumberCodec
+from tulle.table._numbers import NumberCodec, decimals_of
+from tulle.table._ordered import OrderedCodec
+from tulle.table._rare import Crowd
 from tulle.table.schema import Column, ColumnsLike, Kind, Schema, kind_of, natural_column
 
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
@@ -91,17 +93,21 @@ class TableEncoder:
         self.max_width = max_width
         self.weights = weights
 
-    def fit(self, frame: pl.DataFrame, plain: Collection[str] = ()) -> TableEncoder:
+    def fit(
+        self, frame: pl.DataFrame, plain: Collection[str] = (), crowd: Crowd | None = None
+    ) -> TableEncoder:
         """Learn kinds, ranges, domains and scales from a frame.
 
-        The numbers of ``plain`` columns have no precision of their own to keep.
+        The numbers of ``plain`` columns have no precision of their own to keep. With a ``crowd``,
+        nothing is learnt to be shown that too few people share: rare values are merged, and bounds
+        rest on many people.
         """
         max_width = check_int("TableEncoder", "max_width", self.max_width, 2)
         schema = Schema.of(self.columns, frame).weighted(self.weights)
         if not schema.released:
             raise DataError("no column is left to encode: the roles exclude all of them")
         codecs = [
-            _fitted(frame[name], schema[name], max_width=max_width, plain=name in plain)
+            _fitted(frame[name], schema[name], max_width, plain=name in plain, crowd=crowd)
             for name in schema.released
         ]
         self._store(frame.columns, codecs, schema)
@@ -111,12 +117,17 @@ class TableEncoder:
         """Return an encoder that knows one more column, and the dimensions of that column."""
         wider = copy.copy(self)
         column = natural_column(series)
-        codec = _fitted(series, column, max_width=self.max_width, plain=False)
+        codec = _fitted(series, column, self.max_width, plain=False)
         schema = Schema(self.columns_).with_column(column)
         wider._store([*self._names, series.name], [*self._codecs, codec], schema)
         block = np.empty((len(series), codec.width))
         codec.encode(series, block)
         return wider, block
+
+    @property
+    def codecs(self) -> dict[str, Codec]:
+        """The code of each column that is encoded, by name."""
+        return {codec.name: codec for codec in self._codecs}
 
     def problems(self, frame: pl.DataFrame) -> list[Problem]:
         """Return the rows that :meth:`encode` refuses, and why, column by column."""
@@ -208,17 +219,17 @@ class TableEncoder:
         """Return a frame like the fitted one, from columns as :meth:`plain` gives them."""
         return frame_of([codec.restore(cells) for codec, cells in zip(self._codecs, columns)])
 
-    def rare_categories(self, k: int, *, numbers: bool = True) -> dict[str, int]:
-        """Return how many categories of each column are held by fewer than ``k`` records.
+    def merged(self) -> dict[str, tuple[int, int]]:
+        """Return how many values of each column too few people hold, and in how many records."""
+        return {codec.name: codec.too_few for codec in self._codecs if codec.too_few[1]}
 
-        Text that is numbers but for a few words counts unless ``numbers`` is False.
-        """
-        rare = {
-            codec.name: codec.rare(k)
-            for codec in self._codecs
-            if isinstance(codec, CategoryCodec) and (numbers or codec.words is None)
-        }
-        return {name: count for name, count in rare.items() if count}
+    def kept_rare(self) -> list[str]:
+        """Return the columns whose rare values are kept because somebody chose so."""
+        return [column.name for column in self.columns_ if column.keep_rare]
+
+    def unread(self) -> dict[str, int]:
+        """Return how many values of each column of numbers or dates were not understood."""
+        return {codec.name: codec.unread for codec, _ in self._numbers() if codec.unread}
 
     def widen(self, matrix: Floats) -> None:
         """Widen the observed ranges of numbers by encoded records; scales and domains stay."""
@@ -230,12 +241,26 @@ class TableEncoder:
         for codec, place in self._numbers():
             codec.confine(matrix[:, place])
 
+    def reach(self, means: Floats) -> None:
+        """Let the ranges of numbers reach the means of groups, (g, d), in natural units."""
+        for codec, place in self._numbers():
+            codec.reach(means[:, place])
+
     def rescale(self, variances: Floats) -> TableEncoder:
         """Take the scales from the variances of the dimensions, (d,), in natural units."""
         for codec, place in zip(self._codecs, self.slices_.values()):
             codec.rescale(variances[place])
         self._collect()
         return self
+
+    def grid(self, matrix: Floats) -> dict[str, float]:
+        """Return the last decimal of each dimension that has one, from encoded records."""
+        found = {
+            codec.name: decimals_of(matrix[:, place.start], pl.Float64)
+            for codec, place in self._numbers()
+            if codec.kind is Kind.DECIMAL
+        }
+        return {name: 10.0**-places for name, places in found.items() if places is not None}
 
     def _numbers(self) -> Iterator[tuple[NumberCodec, slice]]:
         for codec, place in zip(self._codecs, self.slices_.values()):
@@ -316,7 +341,7 @@ class TableEncoder:
 
 
 _CODECS: dict[str, type[Any]] = {
-    codec.__name__: codec for codec in (NumberCodec, CategoryCodec, BooleanCodec)
+    codec.__name__: codec for codec in (NumberCodec, CategoryCodec, OrderedCodec, BooleanCodec)
 }
 
 
@@ -330,21 +355,28 @@ def unfit_values(frame: pl.DataFrame, schema: Schema) -> list[Problem]:
     ]
 
 
-def _fitted(series: pl.Series, column: Column, *, max_width: int, plain: bool) -> Codec:
+def _fitted(
+    series: pl.Series,
+    column: Column,
+    max_width: int,
+    *,
+    plain: bool,
+    crowd: Crowd | None = None,
+) -> Codec:
     """Return the fitted code of a column."""
-    kind = _agreed(column, kind_of(series.dtype))
+    kind = _agreed(column, series.dtype)
     if kind is Kind.CATEGORY:
-        return CategoryCodec.fit(series, weight=column.weight, max_width=max_width)
+        return CategoryCodec.fit(series, column, max_width=max_width, crowd=crowd)
+    if kind is Kind.ORDERED:
+        return OrderedCodec.fit(series, column, crowd=crowd)
     if kind is Kind.BOOLEAN:
-        return BooleanCodec.fit(series, weight=column.weight)
-    return NumberCodec.fit(
-        series, kind, weight=column.weight, bounds=column.bounds, find_decimals=not plain
-    )
+        return BooleanCodec.fit(series, column, crowd=crowd)
+    return NumberCodec.fit(series, column, find_decimals=not plain, crowd=crowd)
 
 
-def _agreed(column: Column, natural: Kind) -> Kind:
+def _agreed(column: Column, dtype: Any) -> Kind:
     """Return the declared kind, if values of that type can be of it."""
-    declared = column.kind
+    declared, natural = column.kind, kind_of(dtype)
     if declared is Kind.TEXT:
         raise DataError(
             f"column '{column.name}' looks like free text or an identifier, since nearly every "
@@ -355,6 +387,12 @@ def _agreed(column: Column, natural: Kind) -> Kind:
         return declared
     if natural in _NUMBERS and declared in _NUMBERS:
         return natural  # the type knows better whether values are whole
+    if declared is Kind.ORDERED and natural in (*_NUMBERS, Kind.CATEGORY):
+        return declared
+    if dtype in (pl.String, pl.Categorical) and declared in (*_NUMBERS, Kind.DATETIME):
+        return declared  # written as text
+    if declared is Kind.DATETIME and natural is Kind.INTEGER and column.format:
+        return declared  # 20240131
     if declared is Kind.BOOLEAN and natural in (Kind.INTEGER, Kind.CATEGORY):
         return Kind.CATEGORY  # 0 and 1, yes and no: two categories in their own words
     raise DataError(

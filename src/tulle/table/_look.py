@@ -70,12 +70,6 @@ class Look:
         return self.records - self.absent
 
     @property
-    def written_otherwise(self) -> bool:
-        """Return whether numbers or dates are written as text, or dates as whole numbers."""
-        read = self.numbers is not None or self.times is not None
-        return read and (self.texts is not None or bool(self.date_formats))
-
-    @property
     def whole(self) -> bool:
         """Return whether all numbers are whole and exact."""
         if self.numbers is None:
@@ -96,7 +90,7 @@ class Look:
 def look_at(series: pl.Series, k: int, people: pl.Series | None = None) -> Look:
     """Read a column and count what it holds."""
     look = _read_column(series, k, people)
-    discrete = look.written_otherwise or (look.times is None and look.numbers is None) or look.whole
+    discrete = (look.times is None and look.numbers is None) or look.whole
     if look.opaque or not discrete or look.distinct <= _MANY:
         return look
     values = series.fill_nan(None) if series.dtype.is_float() else series

@@ -1,4 +1,4 @@
-"""Numbers and points in time as dimensions: the value itself, and a state for missing ones."""
+"""Numbers and points in time as dimensions: the value, and a state for each other entry."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._shape.columns import NumberColumn, looks_coded
+from tulle._shape.quantiles import count_exceptions, draw_threshold
 from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -34,6 +35,18 @@ from tulle.table._drawing import (
     round_keeping_means,
 )
 from tulle.table._frames import filled, is_missing, with_nulls
+from tulle.table._rare import Crowd, Tails, safe_bounds
+from tulle.table._states import (
+    FIRST,
+    NAN,
+    NULL,
+    PRESENT,
+    STATE,
+    UNREAD,
+    States,
+    Writing,
+    writing_of,
+)
 from tulle.table.schema import Column, Kind
 
 # What a column of numbers tells about itself: mean, spread, precision, unit of time.
@@ -93,6 +106,21 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
     return None
 
 
+def common_decimals(values: Floats, people: Floats, few: float, dtype: Any) -> int | None:
+    """Return the decimals that suffice for all values but those of fewer than ``few`` people.
+
+    None for floats as they come. If it took all values, the one person with a finer number would
+    show in every row of a release.
+    """
+    single = dtype == pl.Float32
+    for decimals in range(6 if single else 13):
+        rounded = np.round(values, decimals)
+        same = (rounded.astype(np.float32) == values) if single else (rounded == values)
+        if people[~same].sum() < few:
+            return decimals_of(values[same], dtype)
+    return decimals_of(values, dtype)
+
+
 def only_two(present: Floats) -> tuple[float, float] | None:
     """Return the smallest and the largest value, if these two are all that there are."""
     low, high = float(present.min(initial=np.inf)), float(present.max(initial=-np.inf))
@@ -106,16 +134,18 @@ def present_of(block: Floats) -> Floats:
     return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
 
 
-_PRESENT, _NULL, _NAN = 0, 1, 2
+_ROUNDING = 1e-9
+_MISSING = (NULL, NAN, UNREAD)
 
 
 @dataclass
 class NumberCodec:
     """One column of numbers, dates, times or durations.
 
-    Dimensions: the value, then an indicator for null and one for NaN where they occurred. The
-    value of a missing record is the mean of the others. Points in time are whole ticks (the
-    coarsest of day, hour, ..., nanosecond that fits them all) since the earliest one.
+    Dimensions: the value, then an indicator for each other state that enough people are in: null,
+    NaN, not understood, and special values. The value of such a record is the mean of the others.
+    Points in time are whole ticks (the coarsest of day, hour, ..., nanosecond that fits them all)
+    since the earliest one.
     """
 
     name: str
@@ -130,44 +160,77 @@ class NumberCodec:
     origin: int = 0
     tick: int = 1
     pair: tuple[float, float] | None = None  # the only two values there are, if it is two
-    extra: list[int] = field(default_factory=list)  # of _NULL, _NAN: the states that occurred
+    extra: list[int] = field(default_factory=list)  # the states besides a value
     scales: Floats = field(default_factory=lambda: np.ones(1))
     observed: int = 0
+    writing: Writing | None = None  # of text, or with special values
+    unread: int = 0  # values that were not understood
+    too_few: tuple[int, int] = (0, 0)  # states of too few people, and the records in them
+    keep_rare: bool = False
+    least: int = 1  # people that a bound rests on
+    tails: Tails | None = None  # later records beyond the range
+    steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
 
     @classmethod
     def fit(
-        cls,
-        series: pl.Series,
-        kind: Kind,
-        *,
-        weight: float,
-        bounds: tuple[float, float] | None,
-        find_decimals: bool,
+        cls, series: pl.Series, column: Column, *, find_decimals: bool, crowd: Crowd | None = None
     ) -> NumberCodec:
-        """Learn range, precision and scale from a column."""
-        codec = cls(series.name, kind, series.dtype, weight, bounds)
+        """Learn range, precision and scale from a column; what it shows, ``crowd`` shares."""
+        writing = writing_of(series, column)
+        inner = series.dtype if writing is None else writing.inner
+        kind = column.kind
+        if kind is not Kind.DATETIME:  # the type knows better whether values are whole
+            kind = Kind.INTEGER if inner.is_integer() else Kind.DECIMAL
+        codec = cls(series.name, kind, inner, column.weight, column.bounds)
+        codec.writing, codec.keep_rare = writing, column.keep_rare
         if kind is Kind.DATETIME:
-            codec._fit_ticks(series)
+            codec._fit_ticks(series if writing is None else writing.split(series)[0])
         values, states, problems = codec._read(series)
         refuse(problems)
-        present = values[states == _PRESENT]
-        codec.extra = [state for state in (_NULL, _NAN) if (states == state).any()]
-        codec.observed = len(present)
+        here = states == PRESENT
+        present = values[here]
+        codec._fit_states(states, None if column.keep_rare else crowd)
+        codec.observed, codec.unread = len(present), int((states == UNREAD).sum())
         if len(present):
             codec.low, codec.high = float(present.min()), float(present.max())
             codec.fill = mean_of(present)
-        codec.pair = only_two(present) if bounds is None else None
+        codec.pair = only_two(present)
         if kind is Kind.DECIMAL and find_decimals:
-            codec.decimals = decimals_of(present, series.dtype)
-        if bounds is not None:
-            codec.low, codec.high = map(float, bounds)
+            codec.decimals = decimals_of(present, inner)
+        if crowd is not None:
+            codec._fit_bounds(present, crowd, here)
+        if column.bounds is not None:
+            codec.low, codec.high = map(float, column.bounds)
+            codec.pair = None
         codec._fit_scales(present, states)
         return codec
+
+    def _fit_states(self, states: States, crowd: Crowd | None) -> None:
+        """Keep the states that enough people are in."""
+        for state in np.unique(states[states != PRESENT]).tolist():
+            rows = states == state
+            if crowd is None or crowd.hold(rows) >= crowd.enough():
+                self.extra.append(state)
+            else:
+                self.too_few = (self.too_few[0] + 1, self.too_few[1] + int(rows.sum()))
+
+    def _fit_bounds(self, present: Floats, crowd: Crowd, rows: NDArray[np.bool_]) -> None:
+        """Take the range from statistics of many people; two values show if many hold each."""
+        self.least = crowd.k
+        if self.pair is not None:
+            weights = crowd.weights[rows]
+            if min(weights[present == value].sum() for value in self.pair) < crowd.enough():
+                self.pair = None
+        if self.pair is None:
+            since = self.origin / self.tick
+            self.low, self.high = safe_bounds(present, crowd, rows, origin=since)
 
     @classmethod
     def unfit(cls, series: pl.Series, column: Column) -> list[Problem]:
         """Return the rows that no code of a column of numbers could take."""
-        return cls(series.name, column.kind, series.dtype, public=column.bounds)._read(series)[2]
+        codec = cls(series.name, column.kind, series.dtype, public=column.bounds)
+        codec.writing = writing_of(series, column)
+        return codec._read(series)[2]
 
     @property
     def width(self) -> int:
@@ -175,7 +238,9 @@ class NumberCodec:
 
     @property
     def feature_names(self) -> list[str]:
-        words = {_NULL: "missing", _NAN: "not a number"}
+        words = {NULL: "missing", NAN: "not a number", UNREAD: "not understood"}
+        special = () if self.writing is None else self.writing.special
+        words |= {state: str(value) for state, value in enumerate(special, start=FIRST)}
         return [self.name, *(f"{self.name}=({words[state]})" for state in self.extra)]
 
     @property
@@ -191,13 +256,11 @@ class NumberCodec:
         """Write the dimensions of a column into ``out``, (n, width)."""
         values, states, problems = self._read(series)
         refuse(problems or self._unseen(states))
-        if not self.extra:
+        if not self.extra and not self.too_few[0]:
             out[:, 0] = values
             return
-        present = states == _PRESENT
-        if len(self.extra) == 1:
-            states[~present] = self.extra[0]  # null or NaN: one way of being missing is known
-        out[:, 0] = np.where(present, values, self.fill)
+        out[:, 0] = np.where(states == PRESENT, values, self.fill)
+        states = self._known(states)
         for place, state in enumerate(self.extra, start=1):
             out[:, place] = states == state
 
@@ -216,7 +279,7 @@ class NumberCodec:
                     values, absent, grouped.means[:, 0], 1 - shares[0], self.fill, grouped.groups
                 )
             chosen = choose_states([1 - absent, *extras], shares, grouped)
-            states = np.array([_PRESENT, *self.extra])[chosen]
+            states = np.array([PRESENT, *self.extra], dtype=np.int8)[chosen]
         return self._typed(self._snapped(values, states, grouped, snap), states)
 
     def plain(
@@ -225,47 +288,99 @@ class NumberCodec:
         """Return the column as the synthesis of shapes takes it: numbers, NaN where missing."""
         values, states, problems = self._read(series)
         refuse(problems)
-        present = states == _PRESENT
+        present = states == PRESENT
         decimals: int | None = 0
+        few = count_exceptions(draw_threshold(k, rng), float(weights.sum()))
+        if self.kind is Kind.DATETIME:
+            self.steps = self._common_steps(values[present], weights[present], few)
+            values = (values - self.steps[1]) / self.steps[0]
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
-            found = decimals_of(values[present], series.dtype)
+            found = common_decimals(values[present], weights[present], few, series.dtype)
             decimals = self.decimals if found is None else found
         coded = self.kind is Kind.INTEGER and looks_coded(values[present], k)
-        return NumberColumn(self.name, np.where(present, values, np.nan), decimals, coded=coded)
+        # null is NaN; where there is no null, NaN of floats is
+        special = [s for s in np.unique(states).tolist() if s > NULL and s != self._absent]
+        values = np.where(present, values, np.nan)
+        for state in special:
+            values[states == state] = STATE * state
+        return NumberColumn(
+            self.name,
+            values,
+            decimals,
+            tuple(STATE * state for state in special),
+            coded,
+            self.keep_rare,
+        )
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of the type of the fitted one from numbers, NaN where missing."""
         values = np.asarray(cells, dtype=np.float64)
-        states = np.where(np.isnan(values), _NAN if self.extra == [_NAN] else _NULL, _PRESENT)
+        special = values <= STATE
+        states = np.where(special, np.rint(values / STATE), PRESENT).astype(np.int8)
+        states[np.isnan(values)] = self._absent
+        values = values * self.steps[0] + self.steps[1]
         low, high = self.public or (-np.inf, np.inf)
-        return self._typed(np.clip(np.nan_to_num(values), low, high), states)
+        return self._typed(np.clip(np.where(states == PRESENT, values, 0.0), low, high), states)
+
+    @property
+    def _absent(self) -> int:
+        """The one state that a synthesis takes for missing."""
+        return NAN if NAN in self.extra and NULL not in self.extra else NULL
 
     def confine(self, block: Floats) -> None:
-        """Take the observed range from these records alone, given by their dimensions."""
-        self.observed = 0
-        self.widen(block)
-        self.pair = only_two(present_of(block)) if self.public is None else None
+        """Take the range from these records alone, given by their dimensions."""
+        present = present_of(block)
+        self.observed = len(present)
+        self.pair = only_two(present) if self.public is None else None
+        if self.public is None and len(present):
+            self.low, self.high = float(present.min()), float(present.max())
+            self.tails = None
+            if self.least > 1:
+                crowd = Crowd(self.least, np.ones(len(present)))
+                self._fit_bounds(present, crowd, np.ones(len(present), dtype=bool))
 
     def widen(self, block: Floats) -> None:
-        """Let the observed range grow by the values of more records."""
+        """Let the range grow by the values of more records.
+
+        It grows to where at least ``least`` of them lie beyond it.
+        """
         present = present_of(block)
         if self.public is None and len(present):
-            known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
-            self.low = min(known[0], float(present.min()))
-            self.high = max(known[1], float(present.max()))
+            if self.least == 1 or not self.observed:
+                known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
+                self.low = min(known[0], float(present.min()))
+                self.high = max(known[1], float(present.max()))
+            else:
+                beyond = self.tails or Tails.of(self.low, self.high)
+                self.tails = beyond.with_values(present)
+                self.low, self.high = self.tails.bounds(self.least)
         if self.pair is not None and not np.isin(present, self.pair).all():
             self.pair = None
         self.observed += len(present)
 
+    def reach(self, means: Floats) -> None:
+        """Let the range reach the means of whole groups, which rest on enough people."""
+        whole = means[means[:, 1:].sum(axis=1) < _ROUNDING, 0]
+        if self.public is not None or self.pair is not None or not len(whole):
+            return
+        places = self.decimals if self.kind is Kind.DECIMAL else 0
+        unit = 1.0 if places is None else 10.0**places
+        down, up = (np.positive, np.positive) if places is None else (np.floor, np.ceil)
+        self.low = min(self.low, float(down(whole.min() * unit)) / unit)
+        self.high = max(self.high, float(up(whole.max() * unit)) / unit)
+
     # -- from values to numbers ----------------------------------------------------------------
 
-    def _read(self, series: pl.Series) -> tuple[Floats, NDArray[np.int8], list[Problem]]:
-        """Return values as floats, the state of each record, and which records are wrong and
-        why.
-        """
+    def _read(self, series: pl.Series) -> tuple[Floats, States, list[Problem]]:
+        """Values as floats, the state of each record, and what is wrong with which records."""
         states = np.zeros(len(series), dtype=np.int8)
-        if series.null_count():
-            states[is_missing(series)] = _NULL
+        if self.writing is not None:
+            try:
+                series, states = self.writing.split(series)
+            except pl.exceptions.PolarsError:  # a type of which nothing converts
+                return np.zeros(len(series)), states, [wrong_type(self, series)]
+        elif series.null_count():
+            states[is_missing(series)] = NULL
         if not self._reads(series.dtype):
             return np.zeros(len(series)), states, [wrong_type(self, series)]
         if self.kind is Kind.DATETIME:
@@ -290,13 +405,13 @@ class NumberCodec:
             return family_of(dtype) == "number"
         return family_of(dtype) == family_of(self.dtype) and _zone(dtype) == _zone(self.dtype)
 
-    def _not_finite(self, values: Floats, states: NDArray[np.int8]) -> list[Problem]:
+    def _not_finite(self, values: Floats, states: States) -> list[Problem]:
         """Mark what is not a number, and find what is infinite."""
         finite = np.isfinite(values)
         if finite.all():
             return []
         infinite = np.isinf(values)
-        states[~finite & ~infinite] = _NAN
+        states[~finite & ~infinite] = NAN
         reason = f"column '{self.name}' is infinite"
         remedy = "make these values missing, or replace them with finite ones"
         return [Problem(infinite, reason, remedy)] if infinite.any() else []
@@ -308,20 +423,26 @@ class NumberCodec:
         remedy = "round it or subtract an offset, or declare it an identifier or a category"
         return [Problem(rows, reason, remedy)]
 
-    def _outside(self, values: Floats, states: NDArray[np.int8]) -> list[Problem]:
+    def _outside(self, values: Floats, states: States) -> list[Problem]:
         if self.public is None:
             return []
         low, high = self.public
-        rows = ((values < low) | (values > high)) & (states == _PRESENT)
+        rows = ((values < low) | (values > high)) & (states == PRESENT)
         reason = f"column '{self.name}' is outside its public bounds"
         return [Problem(rows, reason, "widen the bounds or correct the data")] if rows.any() else []
 
-    def _unseen(self, states: NDArray[np.int8]) -> list[Problem]:
-        """Find missing values where none was missing in fitting; one known way of being
-        missing is enough.
-        """
-        rows = (states != _PRESENT) if not self.extra else np.zeros(0, dtype=bool)
+    def _unseen(self, states: States) -> list[Problem]:
+        """Find records in a state that nobody was in; one known way of being missing is enough."""
+        if self.too_few[0] or any(state in _MISSING for state in self.extra):
+            return []
+        rows = ~np.isin(states, [PRESENT, *self.extra])
         return [never_missing(self, rows)] if rows.any() else []
+
+    def _known(self, states: States) -> States:
+        """Return states that are kept: for others missing, or a value where that is not kept."""
+        other = next((state for state in self.extra if state in _MISSING), PRESENT)
+        known = np.isin(states, [PRESENT, *self.extra])
+        return np.where(known, states, other).astype(np.int8)
 
     def _fit_ticks(self, series: pl.Series) -> None:
         ticks = series.drop_nulls().to_physical().cast(pl.Int64).to_numpy()
@@ -345,9 +466,24 @@ class NumberCodec:
         rest = ticks % self.tick - self.origin % self.tick
         return np.asarray(whole, dtype=np.float64) + rest / self.tick
 
+    def _common_steps(self, ticks: Floats, people: Floats, few: float) -> tuple[int, int]:
+        """Return the coarsest steps, and where they begin, that suffice for all but a few people.
+
+        If it took all, the one person with a time of the day would show in every row of a release.
+        """
+        for size in tick_sizes(self.dtype):
+            apart = size // self.tick
+            if apart <= 1:
+                break
+            places, where = np.unique(ticks % apart, return_inverse=True)
+            held = np.bincount(where, weights=people, minlength=1)
+            if len(places) and people.sum() - held.max() < few:
+                return apart, int(places[held.argmax()])
+        return 1, 0
+
     # -- learning ------------------------------------------------------------------------------
 
-    def _fit_scales(self, present: Floats, states: NDArray[np.int8]) -> None:
+    def _fit_scales(self, present: Floats, states: States) -> None:
         rates = np.array([(states == state).mean() for state in self.extra])
         spread = spread_of(present) * np.sqrt(len(present) / max(len(states), 1))
         self._share_weight(spread, float((rates * (1 - rates)).sum()))
@@ -376,7 +512,7 @@ class NumberCodec:
         low, high = self.low, self.high
         if self.kind is not Kind.DECIMAL:
             low, high = np.ceil(low), np.floor(high)
-        present = np.ones(len(values), dtype=bool) if states is None else states == _PRESENT
+        present = np.ones(len(values), dtype=bool) if states is None else states == PRESENT
         means = np.zeros(0)
         if grouped is not None:
             away = grouped.means[:, 1:].sum(axis=1)
@@ -402,20 +538,25 @@ class NumberCodec:
             values = np.round(values, self.decimals)
         return np.clip(values, low, high)
 
-    def _typed(self, values: Floats, states: NDArray[Any] | None) -> pl.Series:
+    def _typed(self, values: Floats, states: States | None) -> pl.Series:
         if self.kind is Kind.DATETIME:
             series = pl.Series(self.name, values.astype(np.int64) * self.tick + self.origin)
         elif self.kind is Kind.INTEGER:
             series = pl.Series(self.name, values.astype(np.int64))
         else:
             if states is not None:
-                values = np.where(states == _NAN, np.nan, values)
+                values = np.where(states == NAN, np.nan, values)
             series = pl.Series(self.name, values)
         if states is not None:
-            series = with_nulls(series, states == _NULL)
+            series = with_nulls(series, (states != PRESENT) & (states != NAN))
         if self.dtype == pl.Date:
             series = series.cast(pl.Int32)
-        return series.cast(self._holding())
+        series = series.cast(self._holding())
+        if self.writing is None:
+            return series
+        return self.writing.join(
+            series, np.zeros(len(series), np.int8) if states is None else states
+        )
 
     def _holding(self) -> Any:
         """Return the type of the column, wider if later records do not fit it: a stream's begin."""
@@ -430,9 +571,20 @@ class NumberCodec:
         """Return the code of both parts, and the way of each into it."""
         observed = [codec for codec in (self, other) if codec.observed] or [self]
         refuse_other_type(self.name, [codec.dtype for codec in observed])
+        special = [() if codec.writing is None else codec.writing.special for codec in observed]
+        if any(values != special[0] for values in special):
+            raise DataError(
+                f"column '{self.name}' has different special values in the two tables: fit both "
+                "with the same policy"
+            )
         joined = replace(
             self,
             dtype=observed[0].dtype,
+            writing=observed[0].writing,
+            unread=self.unread + other.unread,
+            least=max(self.least, other.least),
+            tails=None,
+            too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
             extra=sorted({*self.extra, *other.extra}),
             observed=self.observed + other.observed,
             decimals=_coarsest(observed),
@@ -468,7 +620,12 @@ class NumberCodec:
     @classmethod
     def from_json(cls, entries: dict[str, Any]) -> Self:
         """Return the code that :meth:`to_json` wrote."""
-        return cls(**fields_from_json(entries))
+        codec = cls(**fields_from_json(entries))
+        if not isinstance(codec.tails, Tails | None) or not isinstance(
+            codec.writing, Writing | None
+        ):
+            raise TypeError("the parts of a code are of other types")
+        return codec
 
 
 def _zone(dtype: Any) -> str | None:

@@ -56,6 +56,7 @@ _ACTIONS = {
     Role.IGNORED: "leave out",
 }
 _DECIDE = "refuse until a role is stated"
+_CODED = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED, Kind.DATETIME)  # may have special values
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,6 @@ class Guess:
         Name, kind and role, with the reason; the reason is empty if nothing speaks for the guess.
     records, absent, distinct : int
         How many records, records without a value, and different values there are.
-    special : tuple of str and float
-        Values among numbers or dates that stand for a state: ``"N"``, ``9999``.
     unread : int
         How many texts among numbers or dates were not understood.
     needs_decision : bool
@@ -80,7 +79,6 @@ class Guess:
     records: int
     absent: int
     distinct: int
-    special: tuple[str | float, ...] = ()
     unread: int = 0
     needs_decision: bool = False
 
@@ -127,6 +125,29 @@ def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:
     return _with_target(_with_references(frame, guesses), frame)
 
 
+_LEAST_NUMBERS = 50  # different ones: fewer are categories, whatever they look like
+
+
+def written_column(series: pl.Series) -> Column | None:
+    """Return what text holds that is numbers or dates in a form of its own, or with codes.
+
+    None if it is anything else. Plain numbers that come as text stay text: somebody made them so.
+    """
+    look = look_at(series, 10)
+    if look.times is not None and look.distinct > _FEW:
+        kind = Kind.DATETIME
+    elif look.numbers is not None and look.distinct >= _LEAST_NUMBERS:
+        kind = Kind.INTEGER if look.whole else Kind.DECIMAL
+    else:
+        return None
+    if kind is not Kind.DATETIME and not (_form(look, kind) or look.codes or look.words):
+        return None
+    codes = dict.fromkeys(look.codes, "text among numbers")
+    return Column(
+        series.name, kind, missing=_missing(look, kind), codes=codes, format=_form(look, kind)
+    )
+
+
 _MOST_CLASSES = 50  # numbers with more different values than that are a quantity
 
 
@@ -140,7 +161,7 @@ def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
     >>> is_class(pl.Series([0, 1, 1, 0])), is_class(pl.Series([30_000, 41_500, 52_250]))
     (True, False)
     """
-    if kind in (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT):
+    if kind in (Kind.CATEGORY, Kind.ORDERED, Kind.BOOLEAN, Kind.TEXT):
         return True
     present = series.drop_nulls()
     if present.dtype.is_float():
@@ -172,7 +193,6 @@ def _look_per_person(column: pl.Series, people: pl.Series, k: int) -> Look | Non
 
 def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
     kind, why_kind = _kind(look)
-    special = _special(look, kind)
     if person is not None and look.name == person.name:
         role = Role.PERSON if person.sure else Role.IDENTIFIER
         found = _Found(role, person.reason, decide=not person.sure)
@@ -180,21 +200,27 @@ def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
         found = next(f for rule in _RULES if (f := rule(look, kind)) is not None)
         if own is not None and own is not look and _is_kept(found):
             found = _tells_apart(own, kind) or found
+    if found.role is Role.LEVEL:
+        kind, why_kind = Kind.INTEGER, ""
     reasons = [found.reason, why_kind, *(_reading(look, kind) if _is_kept(found) else [])]
     if found.role in (Role.IDENTIFIER, Role.PERSON) and look.numbers is None:
         kind, reasons = Kind.TEXT, [found.reason]
-    elif _is_kept(found) and look.written_otherwise:
-        rare = _mostly_rare(look, Kind.CATEGORY)
-        if kind is not Kind.CATEGORY:
-            reasons.append(
-                f"looks like {kind}, but is read as text: write it plainly to keep it so"
-            )
-        kind, found = Kind.CATEGORY, found if rare is None else rare
-        reasons += [] if rare is None else [rare.reason]
-    reason = "; ".join(part for part in reasons if part)
-    column = Column(look.name, kind, found.role, bounds=_public_bounds(look, kind), reason=reason)
+    column = Column(
+        look.name,
+        kind,
+        found.role,
+        bounds=_public_bounds(look, kind),
+        reason="; ".join(part for part in reasons if part),
+    )
+    if _is_kept(found):
+        column = replace(
+            column,
+            missing=_missing(look, kind),
+            codes=dict.fromkeys(look.codes, "text among numbers") if kind in _CODED else {},
+            format=_form(look, kind),
+        )
     counts = (look.records, look.absent, look.distinct)
-    return Guess(column, *counts, special, look.unread, found.decide)
+    return Guess(column, *counts, look.unread if kind in _CODED else 0, found.decide)
 
 
 def _is_kept(found: _Found) -> bool:
@@ -236,11 +262,11 @@ def _whole_kind(look: Look) -> tuple[Kind, str]:
     if look.distinct <= 2 and look.records >= _ENOUGH:
         return Kind.CATEGORY, "whole numbers with two values: codes"
     if "order" in topics and few:
-        return _ordered(look), "few whole numbers in an order"
+        return Kind.ORDERED, "few whole numbers in an order"
     if quantity and "code" in nominal and look.distinct <= 3:
         return Kind.CATEGORY, "three whole numbers: codes"
     if quantity and "code" in nominal and few:
-        return _ordered(look), "few whole numbers that stand for classes of a quantity"
+        return Kind.ORDERED, "few whole numbers that stand for classes of a quantity"
     numbers = Whole.of(look.quantity().cast(pl.Int64).to_numpy())
     nature, why = nature_of(numbers)
     if quantity and (
@@ -255,12 +281,7 @@ def _whole_kind(look: Look) -> tuple[Kind, str]:
         return Kind.CATEGORY, "whole numbers that are codes, as the name says"
     if nature is Nature.CODES:
         return Kind.CATEGORY, why
-    return (_ordered(look), why) if nature is Nature.ANSWERS else (Kind.INTEGER, "")
-
-
-def _ordered(look: Look) -> Kind:
-    """Return the kind of answers in an order: numbers, unless one of them is a code."""
-    return Kind.CATEGORY if look.number_codes else Kind.INTEGER
+    return (Kind.ORDERED, why) if nature is Nature.ANSWERS else (Kind.INTEGER, "")
 
 
 def _is_surely_unique(look: Look) -> bool:
@@ -455,12 +476,22 @@ _RULES: tuple[_Rule, ...] = (
 # -- special values, forms and bounds -------------------------------------------------------------
 
 
-def _special(look: Look, kind: Kind) -> tuple[str | float, ...]:
-    """Return what stands for missing, and the other codes, of a column of numbers or dates."""
-    if look.numbers is None and kind is not Kind.DATETIME:
+def _missing(look: Look, kind: Kind) -> tuple[str | float, ...]:
+    """Return what stands for missing in a column of numbers, answers or dates."""
+    if kind not in _CODED:
         return ()
     numbers = (code.value for code in look.number_codes)
-    return (*look.words, *look.codes, *(int(v) if v.is_integer() else v for v in numbers))
+    return (*look.words, *(int(value) if value.is_integer() else value for value in numbers))
+
+
+def _form(look: Look, kind: Kind) -> str:
+    """Return how numbers or dates are written, unless any program would write them so."""
+    if kind is Kind.DATETIME and look.date_formats:
+        return look.date_formats[0]
+    form = look.number_format
+    if kind not in (Kind.INTEGER, Kind.DECIMAL) or form is None or form.plain:
+        return ""
+    return form.example
 
 
 def _reading(look: Look, kind: Kind) -> list[str]:
@@ -478,12 +509,14 @@ def _reading(look: Look, kind: Kind) -> list[str]:
             notes.append(f"dates in {len(look.date_formats)} forms")
         if look.ambiguous:
             notes.append(f"{look.ambiguous:,} may have day and month in either order")
-    if look.numbers is not None or kind is Kind.DATETIME:
+    if kind in _CODED:
         if look.codes:
-            notes.append(f"{counted(len(look.codes), 'text')} among numbers that many people share")
+            notes.append(f"{counted(len(look.codes), 'text')} among numbers, each a state")
+        if look.words:
+            notes.append(f"{counted(len(look.words), 'word')} for 'no value'")
         notes += sorted({code.reason for code in look.number_codes})
         if look.unread:
-            notes.append(f"{counted(look.unread, 'value')} not understood")
+            notes.append(f"{counted(look.unread, 'value')} not understood: a state")
     return notes
 
 

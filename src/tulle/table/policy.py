@@ -1,16 +1,21 @@
 """Policies: what is known of the columns of a table, and with which parameters it is released.
 
 A policy is a TOML file that a person can read and edit; ``tulle inspect`` writes the first one,
-every command reads it. It holds no value of the data::
+every command reads it. It holds no value of the data but special ones that many people share::
 
     [columns.age]
     kind = "integer"
     role = "quasi-identifier"
     bounds = [0, 120]      # public, may be left out
     weight = 2             # counts twice in distances, may be left out
+    missing = [999]        # stands for "no value", as do texts; each a state of its own
+    codes = {N = "not applicable"}
 
     [condense]
     k = 10
+
+    [rules]                # between columns; without this section they are looked for
+    order = "admitted <= discharged"
 
     [context]              # for reports; a field that is empty is shown as empty
     recipient = "the cancer registry, under contract 2026-14"
@@ -31,7 +36,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tulle.errors import PolicyError, nearest_name
-from tulle.table.schema import WEIGHTS, Column, Kind, Role
+from tulle.table.schema import WEIGHTS, Column, Kind, Role, contradiction
 
 # commands whose parameters a policy may keep
 COMMANDS = ("condense", "explore", "tune", "stream", "hide", "sketch", "sites", "audit")
@@ -47,9 +52,23 @@ CONTEXT: Mapping[str, str] = MappingProxyType(
     }
 )
 _ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
-_SECTIONS = ("columns", "context", *COMMANDS)
-_ENTRIES = ("kind", "role", "weight", "bounds", "reason")
-_NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
+_ENTRIES = (
+    "kind",
+    "role",
+    "weight",
+    "bounds",
+    "missing",
+    "codes",
+    "format",
+    "keep_rare",
+    "hierarchy",
+    "diversity",
+    "closeness",
+    "reason",
+)
+_LONGEST = 4 << 20  # characters: 10,000 columns take half of it
+_MOST_DOTS = 100  # in a line
+_SECTIONS = ("columns", "rules", "context", *COMMANDS)
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -64,6 +83,11 @@ class Policy:
         What is known of each column; empty if roles are to be inferred.
     parameters : mapping
         For each command (``"condense"``, ...) its options by name.
+    rules : tuple of str, optional
+        Rules between columns, such as ``"admitted <= discharged"``; None if nothing is said of
+        them, and they are looked for.
+    rule_reasons : mapping
+        Why ``tulle inspect`` proposes a rule.
     context : mapping
         Who receives a release, what for, and who decides: words for reports, by the names
         ``recipient``, ``purpose``, ``knowledge``, ``safeguards``, ``until`` and ``decided_by``.
@@ -80,6 +104,8 @@ class Policy:
     parameters: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    rules: tuple[str, ...] | None = None
+    rule_reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     context: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def named(self, *roles: Role) -> list[str]:
@@ -204,10 +230,14 @@ def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None
 
 def parse_policy(text: str) -> Policy:
     """Parse a policy from TOML."""
+    _refuse_nested(text)
     try:
         entries = tomllib.loads(text)
+    except RecursionError:
+        raise PolicyError("not valid TOML: nested too deeply") from None
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
+    rules = _rules(entries.pop("rules")) if "rules" in entries else None
     for name, value in entries.items():
         if name not in _SECTIONS:
             raise PolicyError(f"no section [{name}]: {nearest_name(name, _SECTIONS)}")
@@ -219,7 +249,34 @@ def parse_policy(text: str) -> Policy:
         if len(having) > 1:
             raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
     context = _context(entries.pop("context", {}))
-    return Policy(columns, MappingProxyType(entries), MappingProxyType(context))
+    return Policy(columns, MappingProxyType(entries), rules, context=MappingProxyType(context))
+
+
+def _rules(entry: Any) -> tuple[str, ...]:
+    """Return the rules of a section: under any names, each a text or a list of texts."""
+    named = entry if isinstance(entry, dict) else {"rules": entry}
+    rules: list[str] = []
+    for name, value in named.items():
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts):
+            raise PolicyError(f"'{name}' in [rules] must be a text such as \"a <= b\", or several")
+        rules += texts
+    return tuple(rules)
+
+
+def _refuse_nested(text: str) -> None:
+    """Raise for what takes a TOML parser hours or gigabytes: keys of thousands of dotted parts."""
+    if len(text) > _LONGEST:
+        raise PolicyError(f"longer than {_LONGEST >> 20} MiB: a policy is a short file")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > _MOST_DOTS and not _is_comment(line):
+            raise PolicyError(
+                f"line {number}: more than {_MOST_DOTS} dots: split it, or quote less"
+            )
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
 
 
 def _context(entries: Mapping[str, Any]) -> dict[str, str]:
@@ -248,7 +305,25 @@ def _column(name: str, entry: Any) -> Column:
         raise PolicyError(
             f"the weight of column '{name}' must be a number from {WEIGHTS[0]:g} to {WEIGHTS[1]:g}"
         )
-    return Column(name, kind, role, float(weight), _bounds(name, entry.get("bounds"), kind))
+    column = Column(
+        name,
+        kind,
+        role,
+        float(weight),
+        _bounds(name, entry.get("bounds")),
+        _text(name, entry, "reason"),
+        missing=_special(name, entry.get("missing", [])),
+        codes=_texts(name, "codes", entry.get("codes", {})),
+        format=_text(name, entry, "format"),
+        keep_rare=_flag(name, entry, "keep_rare"),
+        hierarchy=_hierarchy(name, entry.get("hierarchy")),
+        diversity=entry.get("diversity"),
+        closeness=entry.get("closeness"),
+    )
+    wrong = contradiction(column)
+    if wrong:
+        raise PolicyError(f"the column '{name}' {wrong}")
+    return column
 
 
 def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any], Word]) -> Word:
@@ -262,15 +337,60 @@ def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any
     return words(value)
 
 
-def _bounds(name: str, value: Any, kind: Kind) -> tuple[float, float] | None:
+def _bounds(name: str, value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
-    if kind not in _NUMBERS:
-        raise PolicyError(f"the column '{name}' has bounds, but its kind is {kind}, not a number")
     pair = isinstance(value, list) and len(value) == 2 and all(_is_number(v) for v in value)
     if not pair or not value[0] <= value[1]:
         raise PolicyError(f"the bounds of column '{name}' must be [lowest, highest]")
     return float(value[0]), float(value[1])
+
+
+def _special(name: str, values: Any) -> tuple[str | float, ...]:
+    listed = isinstance(values, list) and all(isinstance(v, str) or _is_number(v) for v in values)
+    if not listed:
+        raise PolicyError(
+            f"'missing' of column '{name}' must be a list of numbers and texts, such as "
+            '[9999, "N"]'
+        )
+    return tuple(values)
+
+
+def _texts(name: str, option: str, entries: Any) -> dict[str, str]:
+    if not isinstance(entries, dict) or not all(isinstance(v, str) for v in entries.values()):
+        raise PolicyError(
+            f"'{option}' of column '{name}' must give each value a text, such as "
+            '{N = "not applicable"}'
+        )
+    return dict(entries)
+
+
+def _text(name: str, entry: Mapping[str, Any], option: str) -> str:
+    value = entry.get(option, "")
+    if not isinstance(value, str):
+        raise PolicyError(f"'{option}' of column '{name}' must be a text")
+    return value
+
+
+def _flag(name: str, entry: Mapping[str, Any], option: str) -> bool:
+    value = entry.get(option, False)
+    if not isinstance(value, bool):
+        raise PolicyError(f"'{option}' of column '{name}' must be true or false")
+    return value
+
+
+def _hierarchy(name: str, value: Any) -> dict[str, str] | tuple[int, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        return _texts(name, "hierarchy", value)
+    lengths = [v for v in value if isinstance(v, int) and not isinstance(v, bool) and v > 0]
+    if len(lengths) < len(value) or sorted(set(lengths), reverse=True) != lengths or not lengths:
+        raise PolicyError(
+            f"'hierarchy' of column '{name}' must be the lengths of more general beginnings, "
+            "longest first, such as [3, 1], or give each value a more general one"
+        )
+    return tuple(lengths)
 
 
 def _is_number(value: Any) -> bool:
@@ -308,25 +428,39 @@ _HEAD = """\
 #        target             what a miner wants to predict (at most one)
 #        level              the privacy level of each record (at most one)
 #        ignored            left out of the release
-# kind   integer, decimal, category, boolean, datetime or text
-# bounds = [lowest, highest]   limits that everybody knows; without them the limits of the data
-#                              are used, which reveals the lowest and the highest value
+# kind   integer, decimal, category, ordered (answers 1-5, stages), boolean, datetime or text
+# bounds = [lowest, highest]   limits that everybody knows; without them limits come from
+#                              statistics of at least k people
+# missing = [9999, "k.A."]     what stands for "no value" among numbers or dates
+# codes = {{N = "not applicable"}}   other special values; each is a state of its own
+# format = "1.234.567,89 €"    how numbers are written; of dates "%d.%m.%Y"
+# keep_rare = true             release values held by fewer than k people as they are
+# hierarchy = [3, 1]           rare codes are merged into their first 3 letters, then 1; or
+#                              {{Chur = "Graubünden"}}: into a more general value
+# diversity = 3                of a sensitive column: different values that each group must hold
+# closeness = 0.2              of a sensitive column: how far a group's values may lie from all
 # weight = 2                   the column counts twice when records are compared
 """
 
+_RULES_HEAD = """\
+# Rules between columns that a release keeps: delete what holds by chance, add what you know, as
+# "admitted <= discharged", "total = a + b", "industry -> sector", "income is missing if age < 15"
+# or "never sex = 'm' and births > 0". An empty list keeps none; without this section they are
+# looked for."""
+
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
-    """Return a policy as TOML, the reasons as comments."""
+    """Return a policy as TOML."""
     parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
     for column in policy.columns:
         lines = [f"[columns.{_key(column.name)}]"]
-        if column.reason:
-            lines.append(f"# {_one_line(column.reason)}")
         lines += [f"kind = {_value(str(column.kind))}", f"role = {_value(str(column.role))}"]
-        if column.weight != 1.0:
-            lines.append(f"weight = {_value(column.weight)}")
-        if column.bounds is not None:
-            lines.append(f"bounds = {_value(list(column.bounds))}")
+        plain = Column(column.name, column.kind, column.role)
+        lines += [
+            f"{option} = {_value(getattr(column, option))}"
+            for option in _ENTRIES[2:]
+            if getattr(column, option) != getattr(plain, option)
+        ]
         parts.append("\n".join(lines) + "\n")
     if policy.context:
         lines = ["[context]", "# printed on page one of every report; what is empty is shown so"]
@@ -338,7 +472,18 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
         given = {name: value for name, value in options.items() if value is not None}
         lines += [f"{_key(name)} = {_value(value)}" for name, value in given.items()]
         parts.append("\n".join(lines) + "\n")
+    if policy.rules is not None:
+        parts.append(_rules_section(policy.rules, policy.rule_reasons))
     return "\n".join(parts)
+
+
+def _rules_section(rules: Iterable[str], reasons: Mapping[str, str]) -> str:
+    lines = [_RULES_HEAD, "[rules]", "between = ["]
+    for rule in rules:
+        if rule in reasons:
+            lines.append(f"  # {_one_line(reasons[rule])}")
+        lines.append(f"  {_value(rule)},")
+    return "\n".join([*lines, "]"]) + "\n"
 
 
 def write_policy(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Kind(StrEnum):
     """Name what the values of a column are.
 
-    ``INTEGER``, ``DECIMAL``, ``CATEGORY``, ``BOOLEAN``, ``DATETIME`` (dates, times and time
-    stamps) and ``TEXT``. Each equals its lower-case name, so ``"integer"`` works wherever a kind
-    is expected.
+    ``INTEGER``, ``DECIMAL``, ``CATEGORY``, ``ORDERED`` (few values in an order, such as answers
+    from 1 to 5), ``BOOLEAN``, ``DATETIME`` (dates, times and time stamps) and ``TEXT``. Each equals
+    its lower-case name, so ``"integer"`` works wherever a kind is expected.
 
     Examples
     --------
@@ -31,6 +31,7 @@ class Kind(StrEnum):
     INTEGER = "integer"
     DECIMAL = "decimal"
     CATEGORY = "category"
+    ORDERED = "ordered"  # few values in an order: answers, stages, deciles; never averaged
     BOOLEAN = "boolean"
     DATETIME = "datetime"  # dates, times and time stamps
     TEXT = "text"
@@ -72,6 +73,7 @@ class Role(StrEnum):
 
 WEIGHTS = (1e-6, 1e6)  # of columns; beyond them one column is all that counts, or nothing
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
+_WITH_CODES = (*_NUMBERS, Kind.ORDERED, Kind.DATETIME)  # next to which special values may stand
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,40 @@ class Column:
     weight : float
         How much the column counts when records are compared.
     bounds : pair of float, optional
-        Public bounds of numbers. Without them, released numbers lie between the smallest and the
-        largest value of the data, which the release then shows.
+        Public bounds of numbers. Without them, bounds come from statistics of at least ``k``
+        people.
     reason : str
         Why ``tulle inspect`` chose this kind and role.
+    missing : sequence of str and float
+        What stands for "no value" among numbers, dates or ordered values, such as ``9999`` or
+        ``"k.A."``. Each is a state of its own next to the values, never averaged, and written
+        back as it was.
+    codes : mapping of str to str
+        Other special values with their meaning, ``{"N": "not applicable", "-99": "refused"}``,
+        treated alike.
+    format : str
+        How numbers or dates are written as text: an example such as ``"1.234.567,89 €"``, or a
+        date as ``strftime`` has it (``"%d.%m.%Y"``). By default what most texts look like.
+    keep_rare : bool
+        Whether categories and special values held by fewer than ``k`` people are released as they
+        are, which is a choice somebody has to make. By default they are merged or suppressed.
+    hierarchy : mapping of str to str, or sequence of int, optional
+        Where rare categories go first: each value with a more general one, or the lengths of the
+        beginnings of codes that are more general (``(3, 1)``: Q90.9, Q90, Q).
+    diversity : int, optional
+        How many different values of a sensitive column every group of people must hold, so that
+        knowing somebody's group does not reveal theirs (l-diversity).
+    closeness : float, optional
+        How far the distribution of a sensitive column in a group may lie from the table's, from 0
+        (equal) to 1: the earth mover's distance of t-closeness.
 
     Examples
     --------
     >>> from tulle import Column, Kind, Role
     >>> Column("age", Kind.INTEGER, Role.QUASI, bounds=(0, 120)).role
     <Role.QUASI: 'quasi-identifier'>
+    >>> Column("income", Kind.INTEGER, missing=(9999,), codes={"N": "not applicable"}).special
+    (9999, 'N')
     """
 
     name: str
@@ -107,6 +133,18 @@ class Column:
     weight: float = 1.0
     bounds: tuple[float, float] | None = None
     reason: str = ""
+    missing: tuple[str | float, ...] = ()
+    codes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    format: str = ""
+    keep_rare: bool = False
+    hierarchy: Mapping[str, str] | tuple[int, ...] | None = field(default=None, hash=False)
+    diversity: int | None = None
+    closeness: float | None = None
+
+    @property
+    def special(self) -> tuple[str | float, ...]:
+        """The values that stand for a state of their own: ``missing``, then ``codes``."""
+        return (*self.missing, *self.codes)
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as plain JSON values, by name.
@@ -130,10 +168,13 @@ class Column:
         -------
         Column
         """
-        bounds = entries.get("bounds")
+        bounds, hierarchy = entries.get("bounds"), entries.get("hierarchy")
         words = {"kind": Kind(entries["kind"]), "role": Role(entries["role"])}
         limits = None if bounds is None else (bounds[0], bounds[1])
-        return cls(**{**entries, **words, "bounds": limits})
+        lists = {"missing": tuple(entries.get("missing", ()))}
+        if isinstance(hierarchy, list):
+            hierarchy = tuple(hierarchy)
+        return cls(**{**entries, **words, **lists, "bounds": limits, "hierarchy": hierarchy})
 
 
 # What users may give for the columns of a table: columns, or for each name a column, a role or
@@ -306,6 +347,11 @@ def natural_column(series: pl.Series, role: Role = Role.QUASI, *, complete: bool
     """Return what the type and the values of a column say of it."""
     kind = kind_of(series.dtype)
     if complete and str(series.dtype) == "String":
+        from tulle.table.inference import written_column
+
+        written = written_column(series)
+        if written is not None:
+            return replace(written, role=role)
         present = len(series) - series.null_count()
         distinct = series.drop_nulls().n_unique() if present >= _UNIQUE_FROM else 0
         if distinct > _UNIQUE_SHARE * present:
@@ -352,9 +398,37 @@ def _completed(series: pl.Series, entry: Column | Kind | Role | None, *, complet
 def _checked(column: Column) -> Column:
     if column.bounds is not None and not column.bounds[0] <= column.bounds[1]:
         raise ParameterError(f"the bounds of column '{column.name}' are in the wrong order")
-    if column.bounds is not None and column.kind not in _NUMBERS:
-        raise DataError(f"column '{column.name}' has bounds, but is not a column of numbers")
+    wrong = contradiction(column)
+    if wrong:
+        raise DataError(f"column '{column.name}' {wrong}")
     return replace(column, weight=_weight(column.weight))
+
+
+def contradiction(column: Column) -> str:
+    """Return what a column has that its kind cannot have; empty if nothing."""
+    kind = column.kind
+    if column.bounds is not None and kind not in _NUMBERS:
+        return f"has bounds, but its kind is {kind}, not a number"
+    if column.special and kind not in _WITH_CODES:
+        return f"has special values ('missing' or 'codes'), which a {kind} does not need"
+    if column.format and kind not in (*_NUMBERS, Kind.DATETIME):
+        return f"has a format, but its kind is {kind}, neither a number nor a date"
+    if column.hierarchy is not None and kind is not Kind.CATEGORY:
+        return f"has a hierarchy, but its kind is {kind}, not a category"
+    return _wrong_demand(column)
+
+
+def _wrong_demand(column: Column) -> str:
+    values, distance = column.diversity, column.closeness
+    if values is None and distance is None:
+        return ""
+    if column.role is not Role.SENSITIVE:
+        return f"has a demand that only a sensitive column can have, but its role is {column.role}"
+    if values is not None and (type(values) is not int or values < 2):
+        return "has a diversity that is not a whole number of at least 2"
+    if distance is not None and not (type(distance) in (int, float) and 0 < distance < 1):
+        return "has a closeness that is not a number between 0 and 1"
+    return ""
 
 
 def _weight(weight: Any) -> float:

@@ -19,10 +19,12 @@ from typing import IO, Any, BinaryIO, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from tulle._files import BoundedGzip
 from tulle.errors import DataError
 from tulle.transactions.baskets import Rows, Transactions
 
 LARGEST_ITEM = 2**31 - 2
+_DIGITS = len(str(LARGEST_ITEM))
 _SMALL = 1 << 20  # bytes (read) or cells (write): below, no compiler is started
 _CHUNK = 1 << 23
 
@@ -147,8 +149,8 @@ def refuse_unwritable_names(baskets: Transactions) -> None:
             )
         return
     texts = [str(name) for name in baskets.names.tolist()]
-    numbers = {int(text) for text in texts if text.isdecimal()}
-    if len(numbers) < sum(text.isdecimal() for text in texts):
+    numbers = [text.lstrip("0") for text in texts if text.isdecimal()]
+    if len(set(numbers)) < len(numbers):
         raise DataError(
             "item names such as 7 and 07 are the same number in a FIMI file: write a table"
         )
@@ -179,7 +181,7 @@ def _open(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if file.peek(2)[:2] != b"\x1f\x8b":
                 yield _after_mark(file)
             else:
-                with gzip.open(file) as unpacked:
+                with BoundedGzip(path, file) as unpacked:
                     yield cast(IO[bytes], _after_mark(unpacked))
     except FileNotFoundError:
         raise DataError(f"the file {path} does not exist") from None
@@ -263,7 +265,7 @@ def _parse_small(data: bytes) -> _Parsed:
     tokens = [line.split() for line in lines]
     flat = [token for line in tokens for token in line]
     negative = sum(token[:1] == b"-" for token in flat)
-    good = [int(token) if token.isdigit() else -1 for token in flat]
+    good = [_number(token) if token.isdigit() else -1 for token in flat]
     return _Parsed(
         np.array([min(value, LARGEST_ITEM) for value in good], dtype=np.int64),
         np.cumsum([len(line) for line in tokens], dtype=np.int64),
@@ -272,6 +274,12 @@ def _parse_small(data: bytes) -> _Parsed:
         negative,
         sum(value > LARGEST_ITEM for value in good),
     )
+
+
+def _number(token: bytes) -> int:
+    """Return the number, or one that is too large: digits by the thousand are not converted."""
+    digits = token.lstrip(b"0") or b"0"
+    return int(digits) if len(digits) <= _DIGITS else LARGEST_ITEM + 1
 
 
 def _read_words(data: bytes, name: str) -> Transactions:

@@ -17,9 +17,17 @@ _GATE = options.Share()
 @click.argument("release")
 @click.option("--control", metavar="FILE", help="Records held out of the release.")
 @click.option(
+    "--earlier", metavar="FILE", help="Another release of much the same people, made before."
+)
+@click.option(
+    "--worst-case",
+    is_flag=True,
+    help="Also make some hundred releases with and without one person, and tell them apart. Slow.",
+)
+@click.option(
     "--known",
     metavar="FILE",
-    help="A register that an intruder may hold: its people are looked up in the release.",
+    help="A register that an intruder may hold; its people are looked up in the release.",
 )
 @options.policy
 @click.option("--target", metavar="COLUMN", help="The column that a miner wants to predict.")
@@ -58,6 +66,22 @@ _GATE = options.Share()
 )
 @click.option(
     "--max-singling-out", type=_GATE, help="Fail if the risk of singling out exceeds this."
+)
+@click.option(
+    "--max-reconstruction",
+    type=_GATE,
+    help="Fail if the risk that people's numbers are recovered exceeds this.",
+)
+@click.option(
+    "--max-homogeneity",
+    type=_GATE,
+    help="Fail if the risk of groups that share a secret exceeds this.",
+)
+@click.option(
+    "--max-earlier", type=_GATE, help="Fail if the risk of both releases together exceeds this."
+)
+@click.option(
+    "--max-worst-case", type=_GATE, help="Fail if the risk of the worst case exceeds this."
 )
 @click.option(
     "--min-accuracy-ratio",

@@ -56,6 +56,12 @@ from tulle.cli import _output as output
     type=click.Choice(ON_INFEASIBLE),
     help="What to do with records whose level no group can meet.",
 )
+@click.option(
+    "--accept-broken-rules",
+    is_flag=True,
+    default=None,
+    help="Release even if a rule of the policy cannot be kept everywhere.",
+)
 def command(as_json: bool, source: str, **arguments: Any) -> None:
     """Make a look-alike table from groups of at least k records.
 

@@ -35,7 +35,12 @@ class _Listed(click.ParamType):
 )
 @click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
 @options.policy
-@options.holdout
+@click.option(
+    "--holdout",
+    type=options.Share(),
+    metavar="SHARE",
+    help="Share of the people to keep out, as the control.  [10%, up to 30% of a small table]",
+)
 @click.option(
     "--control", type=options.FILE, metavar="FILE", help="People kept out of INPUT (tulle split)."
 )
@@ -64,6 +69,8 @@ class _Listed(click.ParamType):
 @click.option("--max-inference", type=_GATE, help="No release where inference has a higher risk.")
 @click.option("--max-membership", type=_GATE, help="No release where membership shows more.")
 @click.option("--max-singling-out", type=_GATE, help="No release that singles out more people.")
+@click.option("--max-reconstruction", type=_GATE, help="No release that gives more values away.")
+@click.option("--max-homogeneity", type=_GATE, help="No release where more people share a secret.")
 @click.option("--min-accuracy-ratio", type=float, help="No release that keeps less of the score.")
 @options.seed_of_attacks
 @options.as_json

@@ -21,7 +21,9 @@ from tulle.cli import _output as output
 )
 @click.option("--min-confidence", metavar="SHARE", help="Minimum confidence: 60% or 0.6.")
 @click.option(
-    "--margin", type=options.Share(), help="Stay below (1 - margin) times the thresholds."
+    "--margin",
+    metavar="SHARE",
+    help="Stay below (1 - margin) times the thresholds: a share, or random per rule.  [random]",
 )
 @click.option("--disclosure", metavar="SHARE", help="psi: share of each rule's baskets to keep.")
 @click.option("--method", type=click.Choice(HIDING_METHODS), help="Hiding method.  [best]")

@@ -229,6 +229,7 @@ def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) ->
     help="Table of other people that attackers in the report may know. Default: your own.",
 )
 @options.seed
+@options.sign_key
 @options.force
 @options.as_json
 def encode(source: str, output: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
@@ -252,9 +253,10 @@ def encode(source: str, output: str, as_json: bool, key_file: str | None, **argu
 @command.command()
 @click.argument("tables", nargs=-1, required=True, metavar="ENCODED...")
 @options.output
+@options.sign_key
 @options.force
 @options.as_json
-def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> None:
+def join(tables: tuple[str, ...], output: str, as_json: bool, **arguments: Any) -> None:
     """Join the codes of several sites into one table (the miner's side).
 
     Refuses codes of different agreements, different columns, changed files, and the same table
@@ -264,7 +266,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, force: bool) -> No
     from tulle.cli._output import where_to_look, working
 
     with working():
-        made = make(tables, output, force=force)
+        made = make(tables, output, **arguments)
     _show(made, "Joined", as_json, where_to_look(output))
 
 

@@ -56,6 +56,7 @@ from tulle.cli import _output as output
 @options.accept_risk
 @options.audit
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the attacks.")
+@options.sign_key
 @options.force
 @options.as_json
 def command(as_json: bool, source: str, **arguments: Any) -> None:

@@ -84,6 +84,7 @@ from tulle.cli import _output as output
 @options.report
 @options.accept_risk
 @options.seed
+@options.sign_key
 @options.force
 @options.as_json
 def command(source: str, key: str | None, as_json: bool, **given: Any) -> None:

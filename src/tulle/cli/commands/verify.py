@@ -10,23 +10,20 @@ from tulle.cli import _output as output
 
 @click.command()
 @click.argument("release", type=options.FILE, metavar="RELEASE")
+@click.option(
+    "--key",
+    type=options.FILE,
+    metavar="FILE",
+    help="The public key of whoever vouches for the release: the manifest must be signed with it.",
+)
 @options.as_json
-def command(release: str, as_json: bool) -> int:
-    """Check a release against its manifest.
+def command(release: str, key: str | None, as_json: bool) -> None:
+    """Check a release against its manifest, and with --key who signed it.
 
     RELEASE is a file, or a database table (sqlite:///file.db#table, postgresql://host/db#table).
     """
-    from tulle.io._formats import display_name
-    from tulle.releases import read_manifest, verify_release
+    from tulle._commands.verify import verify
 
-    rows = verify_release(release)
-    manifest = read_manifest(release)
-    holds = all(row["holds"] for row in rows)
-    summary = {
-        "release": display_name(release),
-        "method": manifest.method,
-        "created": manifest.created,
-        "holds": holds,
-    }
-    output.show(summary, title="Verify", as_json=as_json, tables={"checks": rows})
-    return 0 if holds else 1
+    checked = verify(release, key)
+    output.show(checked.summary, title="Verify", as_json=as_json, tables={"checks": checked.rows})
+    checked.refuse_broken()

@@ -1,0 +1,45 @@
+"""``tulle verify``: a release, its manifest, and perhaps the key that signed it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tulle.errors import DataError, PrivacyError
+from tulle.io._formats import display_name
+from tulle.keys import PublicKey
+from tulle.releases import has_manifest, read_manifest, verify_release
+
+if TYPE_CHECKING:
+    from tulle._types import FilePath
+
+
+class Verified(NamedTuple):
+    """What was found, check by check."""
+
+    summary: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+    def refuse_broken(self) -> None:
+        """Raise an error that names the checks that failed."""
+        broken = [row["check"] for row in self.rows if row["holds"] is not True]
+        if broken:
+            raise PrivacyError(f"{self.summary['release']} fails: {'; '.join(broken)}")
+
+
+def verify(release: FilePath, key: FilePath | None = None) -> Verified:
+    """Check a release; one whose manifest is there but unreadable is broken, not missing."""
+    owner = None if key is None else PublicKey.load(key)
+    try:
+        rows = verify_release(release, owner)
+        manifest = read_manifest(release)
+    except DataError as error:
+        if has_manifest(release):
+            raise PrivacyError(str(error)) from None
+        raise
+    summary = {
+        "release": display_name(release),
+        "method": manifest.method,
+        "created": manifest.created,
+        "holds": all(row["holds"] is True for row in rows),
+    }
+    return Verified(summary, rows)

@@ -1,0 +1,1 @@
+"""Rules between columns: written as text, kept in releases, proposed from tables."""

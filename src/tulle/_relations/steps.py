@@ -1,0 +1,188 @@
+"""The steps that complete a drawn table: columns computed, looked up, or made missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tulle._relations.language import Call, Node, columns_of
+from tulle._relations.values import Values, quantity, ticks_a_day, truth
+from tulle._shape.columns import Column, cells_of
+from tulle._shape.dependencies import Dependency
+from tulle._types import Flags, Floats, Ints
+
+_EXACT = 1e-9  # relative: what rounding forgives, ...
+_MOST_SLACK = 1e-2  # ... but never more than so much of a unit
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How days are counted in a column of times: ``days = ticks * tick + origin``."""
+
+    tick: float = 1.0
+    origin: float = 0.0
+
+    @classmethod
+    def of(cls, codec: Any) -> Clock:
+        """Return the clock of a column; other numbers are as they are."""
+        if not codec.dtype.is_temporal():
+            return cls()
+        day = ticks_a_day(codec.dtype)
+        return cls(codec.tick / day, codec.origin / day)
+
+    def ticks(self, days: Floats) -> Floats:
+        """Return days as the column counts them, whole where it counts whole ticks."""
+        ticks = (days - self.origin) / self.tick
+        return np.round(ticks) if self != Clock() else ticks
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A column that follows from others by arithmetic, with a distance that is drawn if need be.
+
+    ``own`` holds the column's values where the formula has none, ``gone`` says where it is missing
+    though the formula has a value.
+    """
+
+    target: str
+    formula: Node
+    unit: float | None
+    clock: Clock
+    rounding: str = "nearest"  # or "down", "up"
+    distance: str | None = None  # drawn, in units
+    sign: int = 1  # of the distance
+    least: float | None = None  # the smallest distance, in units
+    own: str | None = None
+    gone: str | None = None
+    states: tuple[float, ...] = ()  # values of ``own`` that are words, which need no formula
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the columns that must be there before."""
+        return list(dict.fromkeys(columns_of(self.formula)))
+
+    def make(self, values: Values, drawn: dict[str, Any], rng: np.random.Generator) -> Floats:
+        """Return the column as the model would draw it."""
+        found = snap(quantity(self.formula, values), self.unit, self.rounding)
+        if self.distance is not None:
+            away = np.asarray(drawn[self.distance], dtype=np.float64)
+            if self.least is not None:
+                away = np.maximum(away, self.least)
+            found = found + self.sign * away * (self.unit or 1.0)
+        cells = self.clock.ticks(found)
+        if self.unit is not None and self.clock == Clock():
+            cells = np.round(cells / self.unit) * self.unit
+            cells = np.round(cells, max(0, int(np.ceil(-np.log10(self.unit)))))
+        if self.gone is not None:
+            cells = np.where(np.asarray(drawn[self.gone]) == 1, np.nan, cells)
+        if self.own is not None:
+            own = np.asarray(drawn[self.own], dtype=np.float64)
+            alone = np.isnan(found) | np.isin(own, self.states)
+            cells = np.where(alone & ~np.isnan(own), own, cells)
+        return cells
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A column that is looked up: by one other, or by the longest known beginning of several."""
+
+    target: str
+    by: tuple[str, ...]
+    first: Dependency
+    longer: tuple[dict[tuple[float, ...], float], ...] = ()  # by two columns, by three, ...
+    own: str | None = None  # where one of the others is missing
+    gone: str | None = None  # where it is missing though they are there
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the columns that must be there before."""
+        return list(self.by)
+
+    def make(
+        self, values: Values, drawn: dict[str, Any], rng: np.random.Generator
+    ) -> Floats | Ints:
+        """Return the column as the model would draw it."""
+        found: Any = self.first.restore(drawn[self.by[0]], rng)
+        for count, entries in enumerate(self.longer, start=2):
+            keys, place = combinations([drawn[name] for name in self.by[:count]])
+            answers = np.array([entries.get(key, np.nan) for key in keys])[place]
+            known = np.isin(place, [i for i, key in enumerate(keys) if key in entries])
+            found = np.where(known, answers, found).astype(found.dtype)
+        missing = -1 if np.issubdtype(found.dtype, np.integer) else np.nan
+        if self.gone is not None:
+            found = np.where(np.asarray(drawn[self.gone]) == 1, missing, found)
+        if self.own is not None:
+            alone = np.logical_or.reduce([_as_keys(drawn[name]) == np.inf for name in self.by])
+            found = np.where(alone, drawn[self.own], found)
+        return np.asarray(found)
+
+
+@dataclass(frozen=True)
+class Blanked:
+    """A column that is missing under a condition."""
+
+    target: str
+    condition: Call
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the columns that must be there before."""
+        return list(dict.fromkeys(columns_of(self.condition)))
+
+    def rows(self, values: Values) -> Flags:
+        """Return where the column must be missing."""
+        return truth(self.condition, values)[0]
+
+
+Step = Computed | Mapped | Blanked
+
+
+def snap(values: Floats, unit: float | None, rounding: str) -> Floats:
+    """Return values in whole units: the nearest, or down or up to one."""
+    if unit is None:
+        return values
+    counts = values / unit
+    slack = np.minimum(_EXACT * np.maximum(np.abs(counts), 1.0), _MOST_SLACK)
+    if rounding == "down":
+        return np.floor(counts + slack) * unit
+    if rounding == "up":
+        return np.ceil(counts - slack) * unit
+    return np.round(counts + np.sign(counts) * slack) * unit
+
+
+def combinations(columns: Sequence[Any]) -> tuple[list[tuple[float, ...]], Ints]:
+    """Return the different combinations of values, missing as infinity, and which each row has."""
+    stacked = np.stack([_as_keys(cells) for cells in columns], axis=1)
+    keys, place = np.unique(stacked, axis=0, return_inverse=True)
+    return [tuple(key) for key in keys.tolist()], place.reshape(-1)
+
+
+def _as_keys(cells: Any) -> Floats:
+    array = np.asarray(cells)
+    keys = array.astype(np.float64)
+    absent = array < 0 if np.issubdtype(array.dtype, np.integer) else np.isnan(keys)
+    return np.where(absent, np.inf, keys)
+
+
+def fit_longer(
+    sources: Sequence[Column], target: Column, k: int, people: Floats
+) -> tuple[dict[tuple[float, ...], float], ...]:
+    """Map combinations of two columns, of three, ... that share one value among ``k`` people."""
+    maps = []
+    answers = np.asarray(cells_of(target), dtype=np.float64)
+    values, codes = np.unique(answers, return_inverse=True)
+    for count in range(2, len(sources) + 1):
+        keys, place = combinations([cells_of(source) for source in sources[:count]])
+        pairs, row = np.unique(place * len(values) + codes.reshape(-1), return_inverse=True)
+        held = np.bincount(row.reshape(-1), weights=people)
+        entries: dict[tuple[float, ...], float] = {}
+        for pair in np.argsort(held, kind="stable").tolist():  # the commonest last, and it stays
+            if held[pair] >= k - _SLACK:
+                key, answer = divmod(int(pairs[pair]), len(values))
+                entries[keys[key]] = float(values[answer])
+        maps.append(entries)
+    return tuple(maps)

@@ -1,0 +1,311 @@
+"""What few people hold is not shown: rare categories are merged, bounds rest on many people.
+
+A :class:`Crowd` says how many people have to share what a release shows. Without one, nothing is
+merged: an encoder that only compares tables sees them as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tulle._shape.model import weigh_people
+from tulle._shape.quantiles import draw_threshold
+from tulle._types import Flags, Floats, Ints
+
+_SLACK = 1e-9  # people are sums of fractions
+_STRETCHES, _FINENESS = 240, 4  # beyond bounds: four stretches to each doubling of the distance
+_LEFT = -2  # the code of a category that nothing takes in
+_PARTS = 50  # of the middle half of the values: how coarse bounds are
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """How many people must share what is shown, and how much of a person each row is."""
+
+    k: int
+    weights: Floats  # 1 over the rows of the person; 0 for a record that is withheld
+    rng: np.random.Generator | None = None  # draws how many of k to 1.5 k people are enough
+
+    @classmethod
+    def of_kept(
+        cls, k: int, kept: Flags, people: Ints | None, rng: np.random.Generator | None
+    ) -> Crowd:
+        """Return the crowd of a table of which some records are withheld."""
+        weights = np.zeros(len(kept))
+        inside = None if people is None else people[kept]
+        weights[kept] = weigh_people(inside, int(kept.sum()))
+        return cls(k, weights, rng)
+
+    def enough(self) -> float:
+        """Return how many people are enough, less what rounding may cost."""
+        return draw_threshold(self.k, self.rng) - _SLACK
+
+    def hold(self, rows: Any) -> float:
+        """Return how many people some rows are at least."""
+        return float(self.weights[rows].sum())
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Which categories are kept, and where the rows of the others go."""
+
+    kept: Ints  # the places of the categories that stay
+    general: list[str]  # more general values that take rare ones in
+    rest: int | None  # where the others go: a place after the kept and general ones, or -1: missing
+    merged: int = 0  # how many categories were not kept
+    rows: int = 0  # how many rows they had
+
+    @property
+    def size(self) -> int:
+        """Return how many categories there are now, without the rest."""
+        return len(self.kept) + len(self.general)
+
+
+def merge_categories(
+    codes: Ints,
+    domain: Sequence[Any],
+    crowd: Crowd,
+    parents: Hierarchy,
+    *,
+    nameless: bool,
+) -> tuple[Merging, Ints]:
+    """Merge the categories that few people hold, and return the new code of each row.
+
+    They go up the hierarchy until enough people share a value. What is left becomes the rest. If
+    the rest has too few people itself, or is ``nameless`` because the type of the column has no
+    room for a new word, it is missing where enough people are, else the commonest category.
+    """
+    enough = crowd.enough()
+    size = len(domain)
+    inside = codes >= 0
+    held = np.bincount(codes[inside], crowd.weights[inside], size).astype(np.float64)
+    kept = np.flatnonzero(held >= enough)
+    rare = held < enough
+    new = np.full(size + 1, -1, dtype=np.int64)
+    new[kept] = np.arange(len(kept))
+    if not rare.any():
+        return Merging(kept, [], None), new[codes]
+    names = _taken_in(held, domain, parents, kept, enough, new)
+    merged, rows = int(rare.sum()), int(np.isin(codes, np.flatnonzero(rare)).sum())
+    merging = Merging(kept, names, None, merged, rows)
+    left = np.flatnonzero(new[:-1] == _LEFT)
+    if len(left):
+        absent = crowd.hold(codes < 0)
+        rest = _rest(held, left, absent, enough, merging, new, nameless=nameless)
+        new[left] = rest
+        merging = Merging(kept, names, rest, merged, rows)
+    return merging, new[codes]
+
+
+def _taken_in(
+    held: Floats,
+    domain: Sequence[Any],
+    parents: Hierarchy,
+    kept: Ints,
+    enough: float,
+    new: Ints,
+) -> list[str]:
+    """Give rare categories the code of a more general value in ``new``; return the general ones.
+
+    A value that would have too few people, since others go elsewhere, is not used after all.
+    """
+    too_few: set[Any] = set()
+    rare = np.flatnonzero(held < enough)
+    while True:
+        places = _general(held, domain, parents, kept, enough, too_few)
+        for code in rare.tolist():
+            ups = (places.get(up) for up in parents.above(domain[code]))
+            new[code] = next((place for place in ups if place is not None), _LEFT)
+        inside = new[:-1] >= 0
+        totals = np.bincount(new[:-1][inside], weights=held[inside], minlength=len(places))
+        few = {value for value, place in places.items() if totals[place] < enough}
+        if not few:
+            return [value for value, place in places.items() if place >= len(kept)]
+        too_few |= few
+
+
+def _rest(
+    held: Floats,
+    left: Ints,
+    absent: float,
+    enough: float,
+    merging: Merging,
+    new: Ints,
+    *,
+    nameless: bool,
+) -> int:
+    """Return where categories go that nothing else takes in."""
+    people = float(held[left].sum())
+    if not nameless and people >= enough:
+        return merging.size
+    if people + absent >= enough or (nameless and not merging.size):
+        return -1
+    if not merging.size:
+        return 0  # the rest is all there is
+    inside = new[:-1] >= 0
+    totals = np.bincount(new[:-1][inside], weights=held[inside], minlength=merging.size)
+    return int(totals.argmax())
+
+
+def _general(
+    held: Floats,
+    domain: Sequence[Any],
+    parents: Hierarchy,
+    kept: Ints,
+    enough: float,
+    too_few: set[Any],
+) -> dict[Any, int]:
+    """Return the values that take rare ones in: kept ones, and more general ones of enough people.
+
+    The most special ones first: who is taken in there does not count further up.
+    """
+    places = {domain[code]: place for place, code in enumerate(kept.tolist())}
+    free = {code: parents.above(domain[code]) for code in np.flatnonzero(held < enough).tolist()}
+    for height in range(max((len(line) for line in free.values()), default=0)):
+        sums: dict[Any, float] = {}
+        for code, line in free.items():
+            if height < len(line):
+                sums[line[height]] = sums.get(line[height], 0.0) + float(held[code])
+        for value, people in sums.items():
+            if people >= enough and value not in places and value not in too_few:
+                places[value] = len(places)
+        free = {
+            code: line
+            for code, line in free.items()
+            if height >= len(line) or line[height] not in places
+        }
+    return places
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """More general values: given one by one, or as the beginnings of codes."""
+
+    parents: Mapping[str, str]
+    lengths: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, given: Mapping[str, str] | Sequence[int] | None) -> Hierarchy:
+        """Return the hierarchy that a policy gives.
+
+        >>> Hierarchy.of([3, 1]).above("Q90.9"), Hierarchy.of({"Chur": "GR"}).above("Chur")
+        (['Q90', 'Q'], ['GR'])
+        """
+        if given is None or isinstance(given, Mapping):
+            return cls(dict(given or {}))
+        return cls({}, tuple(given))
+
+    def above(self, value: Any) -> list[str]:
+        """Return the more general values of one, the nearest first."""
+        if self.lengths:
+            text = str(value)
+            return [text[:length].rstrip(".-/ ") for length in self.lengths if length < len(text)]
+        line: list[str] = []
+        while value in self.parents and self.parents[value] not in line:
+            value = self.parents[value]
+            line.append(value)
+        return line
+
+
+# -- bounds -----------------------------------------------------------------------------------
+
+
+def safe_bounds(
+    values: Floats, crowd: Crowd, rows: Any, *, origin: float = 0.0
+) -> tuple[float, float]:
+    """Find bounds of numbers that are no single person's value.
+
+    A bound is the smallest (largest) value if at least ``k`` people hold it; else the mean of the
+    middle half of the ``k`` people at that end, rounded outwards to a round number (counted from
+    ``-origin``): one outlier does not move it.
+    """
+    weights = crowd.weights[rows]
+    values, weights = values[weights > 0], weights[weights > 0]
+    if not len(values):
+        return 0.0, 0.0
+    low_end, high_end = float(values.min()), float(values.max())
+    step = _step(values)
+    low = _bound(values, weights, crowd.k, step, origin)
+    high = -_bound(-values, weights, crowd.k, step, -origin)
+    if low_end >= 0:
+        low, high = max(low, 0.0), max(high, 0.0)
+    if high_end <= 0:
+        low, high = min(low, 0.0), min(high, 0.0)
+    return low, max(low, high)
+
+
+def _bound(values: Floats, weights: Floats, k: int, step: float, origin: float) -> float:
+    """Return the lower bound of values."""
+    first = float(values.min())
+    if weights[values == first].sum() >= k - _SLACK:
+        return first
+    if weights.min() == 1 and k < len(values):  # all others are larger than these
+        few = np.argpartition(values, k - 1)[:k]
+        values, weights = values[few], weights[few]
+    order = np.argsort(values, kind="stable")
+    last = int(np.searchsorted(np.cumsum(weights[order]), k - _SLACK))
+    tail = values[order[: last + 1]]
+    middle = float(tail[len(tail) // 4 : len(tail) - len(tail) // 4].mean())
+    rounded = math.floor((middle + origin) / step) * step - origin
+    return rounded if math.isfinite(rounded) else middle
+
+
+@dataclass(frozen=True)
+class Tails:
+    """How many later values lie beyond bounds, in stretches that grow with the distance.
+
+    Bounds follow a stream by these counts, whatever the order and the batches of its records.
+    """
+
+    low: float
+    high: float
+    step: float
+    counts: Ints  # (2, _STRETCHES), below and above
+
+    def __post_init__(self) -> None:
+        whole = np.shape(self.counts) == (2, _STRETCHES) and self.counts.dtype == np.int64
+        if not whole or not all(map(math.isfinite, (self.low, self.high))) or not self.step > 0:
+            raise ValueError("the tails of a column are damaged")
+
+    @classmethod
+    def of(cls, low: float, high: float) -> Tails:
+        """Return the tails of bounds that no value lies beyond yet."""
+        width = high - low
+        step = width / _PARTS if 0 < width < math.inf else max(abs(low), 1.0) / _PARTS
+        return cls(low, high, step, np.zeros((2, _STRETCHES), dtype=np.int64))
+
+    def with_values(self, values: Floats) -> Tails:
+        """Return the tails with more values."""
+        counts = self.counts.copy()
+        for side, away in enumerate((self.low - values, values - self.high)):
+            with np.errstate(over="ignore"):
+                far = _FINENESS * np.log2(1 + away[away > 0] / self.step)
+            counts[side] += np.bincount(
+                np.minimum(far, _STRETCHES - 1).astype(np.int64), minlength=_STRETCHES
+            )
+        return replace(self, counts=counts)
+
+    def bounds(self, k: int) -> tuple[float, float]:
+        """Return the bounds, moved outwards to where at least ``k`` values lie beyond them."""
+        ends = []
+        for counts in self.counts:
+            enough = np.flatnonzero(counts[::-1].cumsum()[::-1] >= k)
+            place = int(enough[-1]) if len(enough) else 0
+            ends.append(self.step * (2.0 ** (place / _FINENESS) - 1))
+        return self.low - ends[0], self.high + ends[1]
+
+
+def _step(values: Floats) -> float:
+    """Return 1, 2 or 5 times a power of ten: a small part of what half of the values span."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    spread = float(high - low) or float(values.max() - values.min())
+    if not 0 < spread < math.inf:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(spread / _PARTS)) if spread > 1e-290 else spread
+    return next(power * size for size in _STEPS if power * size >= spread / _PARTS or size == 10.0)

@@ -1,0 +1,331 @@
+"""Rules in a release: what holds everywhere in the table holds everywhere in the release."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.relations.wards import RULES, hospital, impossible
+from tulle import ClassCondenser, Condenser
+from tulle.errors import DataError, GateError, ParameterError
+from tulle.table.schema import Column, Kind
+
+pytestmark = pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+
+
+def test_no_row_of_a_release_is_impossible() -> None:
+    table = hospital()
+    assert not impossible(table)
+    assert impossible(Condenser(k=10, rules=[], random_state=0).fit(table).sample())
+    condenser = Condenser(k=10, rules=list(RULES), random_state=0).fit(table)
+    release = condenser.sample()
+    assert not impossible(release)
+    assert release.schema == table.schema
+    assert [one.rule for one in condenser.rules_] == list(RULES)
+    assert not any(one.found or one.share_broken for one in condenser.rules_)
+    assert condenser.broken_rules_ == {}
+
+
+def test_rules_are_found_without_being_given() -> None:
+    condenser = Condenser(k=10, random_state=0).fit(hospital())
+    assert not impossible(condenser.sample())
+    assert all(one.found for one in condenser.rules_)
+
+
+def test_rules_hold_class_by_class() -> None:
+    table = hospital()
+    rules = [*RULES, 'never diagnosis = "K35" and died = "yes"']
+    table = table.filter((pl.col("diagnosis") != "K35") | (pl.col("died") == "no"))
+    condenser = ClassCondenser(Condenser(rules=rules), k=10, random_state=0)
+    X_new, y_new = condenser.fit_resample(table.drop("died"), table["died"])
+    assert not impossible(X_new)
+    assert not ((X_new["diagnosis"] == "K35") & (y_new == "yes")).any()
+    assert len(condenser.rules_) == len(rules)
+
+
+def test_the_shape_survives_the_rules() -> None:
+    table = hospital()
+    release = Condenser(k=10, rules=list(RULES), random_state=0).fit(table).sample()
+    for name in ("discharged", "weight", "bmi", "income"):
+        assert abs(release[name].null_count() - table[name].null_count()) < 40
+    for name in ("stay", "bmi", "total", "age"):
+        assert release[name].mean() == pytest.approx(table[name].mean(), rel=0.06)
+        assert release[name].std() == pytest.approx(table[name].std(), rel=0.15)
+    assert abs((release["stay"] == 0).mean() - (table["stay"] == 0).mean()) < 0.04
+
+
+# -- each kind of rule on random tables ---------------------------------------------------------
+
+
+def _sums(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    parts = {name: rng.gamma(2, 50, n).round(int(rng.integers(0, 3))) for name in "abc"}
+    total = pl.Series(sum(parts.values())).round(2)
+    return pl.DataFrame({**parts, "total": total}), "total = a + b + c"
+
+
+def _order(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    low = rng.integers(0, 5000, n)
+    return pl.DataFrame({"low": low, "high": low + rng.poisson(3, n)}), "low <= high"
+
+
+def _strict(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    low = rng.normal(0, 100, n).round(1)
+    return pl.DataFrame({"low": low, "high": (low + 0.1 + rng.random(n)).round(1)}), "high > low"
+
+
+def _chain(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    a = dt.datetime(2020, 1, 1)
+    minutes = np.cumsum(rng.integers(0, [[90_000], [9000], [600]], (3, n)), axis=0)
+    times = [[a + dt.timedelta(minutes=int(m)) for m in part] for part in minutes]
+    return pl.DataFrame(dict(zip("abc", times, strict=True))), "a <= b <= c"
+
+
+def _product(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    price, pieces = rng.gamma(3, 4, n).round(2), rng.integers(1, 20, n)
+    amount = (price * pieces).round(1)
+    return pl.DataFrame({"amount": amount, "price": price, "n": pieces}), "amount = price * n"
+
+
+def _floor(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    exact = rng.gamma(3, 10, n).round(2)
+    return pl.DataFrame({"exact": exact, "whole": np.floor(exact).astype(int)}), "whole = exact"
+
+
+def _dependency(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    town, year = rng.integers(0, 4, n), rng.integers(0, 2, n)
+    mayor = [f"m{(5 * t + 7 * y) % 11}" for t, y in zip(town, year, strict=True)]
+    towns = [f"t{t}" for t in town]
+    return pl.DataFrame({"town": towns, "year": year, "mayor": mayor}), "town, year -> mayor"
+
+
+def _pairs(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    a, b = rng.integers(0, 4, n), rng.integers(0, 4, n)
+    b = np.where(a == b, (b + 1) % 4, b)
+    table = pl.DataFrame({"a": [f"x{v}" for v in a], "b": [f"x{v}" for v in b]})
+    return table, "a != b"
+
+
+def _missing(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
+    age = rng.integers(0, 90, n)
+    pay = pl.Series(rng.normal(3000, 500, n).round())
+    table = pl.DataFrame({"age": age, "pay": pay}).with_columns(
+        pl.when(pl.col("age") > 15).then("pay")
+    )
+    return table, "pay is missing if age <= 15"
+
+
+KINDS = (_sums, _order, _strict, _chain, _product, _floor, _dependency, _pairs, _missing)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(KINDS), st.integers(0, 10**6), st.sampled_from([5, 10]), st.booleans())
+def test_what_holds_in_the_table_holds_in_the_release(kind, seed, k, holes) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(200, 300))
+    table, rule = kind(rng, n)
+    table = table.with_columns(pl.Series("noise", rng.normal(size=n)))
+    if holes and kind is not _missing:
+        name = str(rng.choice([c for c in table.columns if c != "noise"]))
+        gone = pl.Series(rng.random(n) < 0.15)
+        table = table.with_columns(pl.when(~gone).then(name).alias(name))
+    condenser = Condenser(k=k, rules=[rule], random_state=seed).fit(table)
+    release = condenser.sample()
+    assert condenser.rules_[0].share_broken == 0
+    assert condenser.broken_rules_ == {}
+    assert release.schema == table.schema
+    assert _count(rule, release) == 0
+    for name in table.columns:  # what was missing is missing about as often
+        assert abs(release[name].null_count() - table[name].null_count()) <= 0.2 * n
+
+
+def _count(rule: str, release: pl.DataFrame) -> int:
+    """Count broken rows in plain polars, as somebody else would."""
+    c = pl.col
+    wrong = {
+        "total = a + b + c": (c("total") - c("a") - c("b") - c("c")).abs() > 0.005
+        if "total" in release.columns
+        else None,
+        "low <= high": c("low") > c("high"),
+        "high > low": c("low") >= c("high"),
+        "a <= b <= c": (c("a") > c("b")) | (c("b") > c("c")),
+        "amount = price * n": (c("amount") - c("price") * c("n")).abs() > 0.0501,
+        "whole = exact": c("exact").floor() != c("whole"),
+        "a != b": c("a") == c("b"),
+        "pay is missing if age <= 15": (c("age") <= 15) & c("pay").is_not_null(),
+    }
+    if "->" in rule:
+        known = release.drop_nulls().filter(~pl.any_horizontal(c("town", "mayor") == "other"))
+        return int((known.group_by("town", "year").agg(c("mayor").n_unique())["mayor"] > 1).sum())
+    return int(release.select(wrong[rule].fill_null(False).sum()).item())
+
+
+# -- rules that do not hold, or cannot ----------------------------------------------------------
+
+
+def test_a_rule_that_many_break_is_broken_about_as_often() -> None:
+    rng = np.random.default_rng(0)
+    n = 3000
+    low = rng.integers(0, 5000, n)
+    away = np.where(rng.random(n) < 0.1, -rng.poisson(4, n) - 1, rng.poisson(4, n))
+    total = np.where(rng.random(n) < 0.2, low + 7, low)
+    table = pl.DataFrame({"low": low, "high": low + away, "same": total})
+    table = table.with_columns(
+        a=pl.Series(rng.choice(["x", "y"], n)), b=pl.Series(rng.choice(["x", "y"], n, p=[0.9, 0.1]))
+    )
+    rules = ["low <= high", "same = low", "never a = 'x' and b = 'y'"]
+    condenser = Condenser(k=10, rules=rules, random_state=0).fit(table)
+    release = condenser.sample()
+    shares = [one.share_broken for one in condenser.rules_]
+    assert shares == pytest.approx([0.1, 0.2, 0.05], abs=0.02)
+    assert (release["low"] > release["high"]).mean() == pytest.approx(0.1, abs=0.03)
+    assert (release["low"] != release["same"]).mean() == pytest.approx(0.2, abs=0.04)
+    assert ((release["a"] == "x") & (release["b"] == "y")).mean() == pytest.approx(0.05, abs=0.02)
+    assert any("low <= high" in note for note in condenser.notes_)
+
+
+def test_what_few_people_break_nobody_breaks_in_the_release() -> None:
+    rng = np.random.default_rng(0)
+    low = rng.integers(0, 5000, 1000)
+    high = low + rng.poisson(4, 1000)
+    high[:3] = low[:3] - 100
+    table = pl.DataFrame({"low": low, "high": high})
+    release = Condenser(k=10, rules=["low <= high"], random_state=0).fit(table).sample()
+    assert (release["low"] <= release["high"]).all()
+
+
+def test_what_cannot_be_kept_is_refused_unless_it_is_accepted() -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"a": rng.gamma(2, 50, 300), "b": rng.gamma(2, 50, 300)})
+    table = table.with_columns(area=pl.col("a") * pl.col("b"))
+    papers = Condenser(k=10, synthesis="uniform", rules=["area = a * b"], random_state=0)
+    with pytest.raises(GateError, match=r"of 300 released records .*'area = a \* b'") as caught:
+        papers.fit(table).sample()
+    assert caught.value.exit_code == 1
+    papers.set_params(accept_broken_rules=True).fit(table).sample()
+    assert papers.broken_rules_["area = a * b"] > 0
+
+
+def test_rules_that_cannot_be_meant_are_refused() -> None:
+    table = pl.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0)})
+    with pytest.raises(ParameterError, match="position 3"):
+        Condenser(rules=["a ~ b"]).fit(table)
+    with pytest.raises(ParameterError, match="must be a list of texts"):
+        Condenser(rules="a <= b").fit(table)
+
+
+def test_a_rule_about_a_column_that_is_not_released_is_noted() -> None:
+    table = pl.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0), "c": np.arange(40.0) % 7})
+    condenser = Condenser(k=5, rules=["a <= b"], columns={"a": "ignored"}, random_state=0).fit(
+        table
+    )
+    assert condenser.rules_ == []
+    assert any("'a <= b'" in note for note in condenser.notes_)
+
+
+def test_derivations_that_need_each_other_do_not_go_round_in_a_circle() -> None:
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 9, 400)
+    start = rng.integers(0, 4000, 400)
+    days = rng.integers(0, 9, 400)
+    table = pl.DataFrame(
+        {"code": [f"c{v}" for v in code], "number": code * 10, "start": start, "days": days}
+    ).with_columns(end=pl.col("start") + pl.col("days"))
+    rules = [
+        "code -> number",
+        "number -> code",
+        "end = start + days",
+        "start = end - days",
+        "days = end - start",
+        "start <= end",
+    ]
+    condenser = Condenser(k=8, rules=rules, random_state=0).fit(table)
+    release = condenser.sample()
+    assert condenser.broken_rules_ == {}
+    assert (release["end"] - release["start"] == release["days"]).all()
+
+
+def test_entries_of_a_dependency_rest_on_k_people() -> None:
+    rng = np.random.default_rng(0)
+    town = np.r_[np.repeat(np.arange(8), 40), np.arange(100, 130)]  # 30 towns of one person
+    table = pl.DataFrame({"town": town, "mayor": 7000 + town, "x": rng.normal(size=len(town))})
+    rules = ["town -> mayor"]
+    release = Condenser(k=20, rules=rules, random_state=0).fit(table).sample()
+    assert set(release["mayor"]) <= {7000 + v for v in range(8)}
+
+
+def test_the_same_seed_gives_the_same_release_and_pickles_draw() -> None:
+    table = hospital(400)
+    first, second = (Condenser(k=10, random_state=3).fit(table) for _ in range(2))
+    again = pickle.loads(pickle.dumps(second))
+    assert first.sample().equals(again.sample())
+
+
+def test_merged_condensers_keep_their_rules() -> None:
+    table = hospital(800)
+    rules = ["stay = discharged - admitted", "admitted <= discharged"]
+    parts = [Condenser(k=10, rules=rules, random_state=i).fit(table[i::2]) for i in range(2)]
+    release = parts[0].merge(parts[1]).sample()
+    wrong = impossible(release)
+    assert "stay" not in wrong
+    assert "discharged before admitted" not in wrong
+    assert [one.rule for one in parts[0].merge(parts[1]).rules_] == rules
+
+
+def test_rules_hold_where_people_have_several_rows() -> None:
+    table = hospital(600).with_columns(person=pl.int_range(600) // 2)
+    columns = {"person": "person"}
+    condenser = Condenser(k=10, rules=list(RULES), columns=columns, random_state=0).fit(table)
+    assert not impossible(condenser.sample())
+
+
+def test_numbers_and_dates_that_are_written_as_text() -> None:
+    table = hospital(800)
+    texts = table.select(
+        pl.col("admitted", "discharged").dt.strftime("%d.%m.%Y"),
+        "stay",
+        *(_euros(table[name]) for name in ("treatment", "drugs", "room", "total")),
+    ).with_columns(
+        pl.col("discharged").fill_null("open"),
+        drugs=pl.when(pl.int_range(800) % 9 > 0).then("drugs").otherwise(pl.lit("n/a")),
+    )
+    money = {name: Column(name, Kind.DECIMAL) for name in ("treatment", "room", "total")}
+    columns = [
+        Column("admitted", Kind.DATETIME),
+        Column("discharged", Kind.DATETIME, missing=("open",)),
+        Column("drugs", Kind.DECIMAL, missing=("n/a",)),
+        *money.values(),
+    ]
+    rules = ["stay = discharged - admitted", "total = treatment + drugs + room", "drugs < 9999"]
+    condenser = Condenser(k=10, rules=rules, columns=columns, random_state=0).fit(texts)
+    release = condenser.sample()
+    assert condenser.broken_rules_ == {}
+    assert release["discharged"].is_in(["open"]).sum() == pytest.approx(24, abs=20)
+    assert release["drugs"].is_in(["n/a"]).sum() == pytest.approx(89, abs=35)
+    days = [release[name].str.to_date("%d.%m.%Y", strict=False) for name in release.columns[:2]]
+    assert ((days[1] - days[0]).dt.total_days() == release["stay"]).all()
+    total, *parts = (_read(release[name]) for name in ("total", "treatment", "drugs", "room"))
+    away = (total - parts[0] - parts[1] - parts[2]).abs().drop_nulls()
+    assert len(away) > 600
+    assert away.max() < 0.005
+
+
+def _euros(series: pl.Series) -> pl.Series:
+    texts = [f"{value:,.2f} €".translate(str.maketrans(",.", ".,")) for value in series]
+    return pl.Series(series.name, texts)
+
+
+def _read(series: pl.Series) -> pl.Series:
+    plain = series.str.replace_all("[. €]", "").str.replace(",", ".", literal=True)
+    return plain.cast(pl.Float64, strict=False)
+
+
+def test_a_rule_needs_columns_of_the_right_kind() -> None:
+    table = pl.DataFrame({"a": ["x", "y"] * 30, "b": np.arange(60) % 9})
+    with pytest.raises((ParameterError, DataError), match="'soon'"):
+        Condenser(k=5, rules=["b < 'soon'"]).fit(table)

@@ -1,0 +1,129 @@
+"""Rules that are found: those that were built in, and hardly any others."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.relations.wards import hospital
+from tulle._relations.proposals import find_rules, propose_rules
+from tulle.table._encoder import TableEncoder
+
+
+def proposals(table: pl.DataFrame, k: int = 10) -> dict[str, tuple[int, int]]:
+    """Return the proposed rules with the records they speak of and the exceptions."""
+    found = propose_rules(*_arguments(table, k))
+    return {one.rule.text: (one.records, one.exceptions) for one in found}
+
+
+def _arguments(table: pl.DataFrame, k: int):
+    encoder = TableEncoder().fit(table)
+    columns = {c.name: c for c in encoder.plain(table, k, np.random.default_rng(0))}
+    return table, columns, k, np.ones(table.height), {}
+
+
+def test_the_rules_of_a_hospital_are_found() -> None:
+    table = hospital(2000)
+    found = proposals(table)
+    discharged = table["discharged"].drop_nulls().len()
+    assert found["stay = discharged - admitted"] == (discharged, 0)
+    assert found["admitted <= discharged"] == (discharged, 0)
+    assert found["age = years(born, admitted)"] == (2000, 0)
+    assert found["bmi = 10000 * weight / height ** 2"] == (table["bmi"].drop_nulls().len(), 0)
+    assert found["income is missing if age < 15"] == ((table["age"] < 15).sum(), 0)
+    assert found['births = 0 if sex = "m"'] == ((table["sex"] == "m").sum(), 0)
+    assert "diagnosis -> ward" in found
+    sums = [text for text in found if text.startswith("total = ")]
+    assert len(sums) == 1
+    assert {"treatment", "drugs", "room"} <= set(sums[0].split())
+    assert all(exceptions == 0 for _, exceptions in found.values())
+
+
+def test_columns_that_have_nothing_to_do_with_each_other_get_no_rule() -> None:
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        n = 1500
+        table = pl.DataFrame(
+            {
+                **{f"x{i}": rng.normal(100, 10 + i, n).round(2) for i in range(4)},
+                "count": rng.poisson(2, n),
+                "amount": rng.lognormal(5, 1, n).round(2),
+                "mostly_zero": np.where(rng.random(n) < 0.7, 0, rng.integers(1, 50, n)),
+                "town": rng.choice(list("abcdef"), n, p=[0.4, 0.3, 0.15, 0.1, 0.03, 0.02]),
+                "sex": rng.choice(["f", "m"], n),
+                "gaps": pl.Series(rng.normal(size=n)).set(pl.Series(rng.random(n) < 0.3), None),
+                "day": np.datetime64("2020-01-01") + rng.integers(0, 1000, n),
+                "other_day": np.datetime64("2020-01-01") + rng.integers(0, 1000, n),
+            }
+        )
+        assert proposals(table) == {}
+
+
+def test_few_exceptions_are_counted_and_many_refute() -> None:
+    rng = np.random.default_rng(0)
+    n = 4000
+    low = rng.integers(0, 1000, n)
+    high = low + rng.integers(0, 400, n)
+    high[:3] = low[:3] - 20
+    table = pl.DataFrame({"low": low, "high": high})
+    assert proposals(table)["low <= high"] == (n, 3)
+    rng = np.random.default_rng(0)
+    assert not find_rules(*_arguments(table, 5), rng)  # 3 of k = 5 people are many
+    assert [rule.text for rule in find_rules(*_arguments(table, 40), rng)] == ["low <= high"]
+    high[:100] = low[:100] - 20
+    assert "low <= high" not in proposals(pl.DataFrame({"low": low, "high": high}))
+
+
+def test_dependencies_and_combinations() -> None:
+    rng = np.random.default_rng(0)
+    n = 3000
+    code = rng.integers(0, 12, n)
+    sex = rng.choice(["f", "m"], n)
+    relation = np.where(rng.random(n) < 0.5, np.where(sex == "f", "wife", "husband"), "child")
+    table = pl.DataFrame(
+        {
+            "code": [f"c{v}" for v in code],
+            "sector": [f"s{v // 4}" for v in code],
+            "sex": sex,
+            "relation": relation,
+        }
+    )
+    found = proposals(table)
+    assert "code -> sector" in found
+    assert "known(sex, relation)" in found
+    assert not any(text.startswith("never") for text in found)
+
+
+def test_what_is_missing_together() -> None:
+    rng = np.random.default_rng(0)
+    n = 2000
+    asked = rng.random(n) < 0.4
+    answers = {
+        name: pl.Series(rng.normal(size=n)).set(pl.Series(~asked), None) for name in ("q1", "q2")
+    }
+    table = pl.DataFrame({"asked": np.where(asked, "yes", "no"), **answers})
+    found = proposals(table)
+    assert 'q1 is missing if asked = "no"' in found
+    assert "q1 is missing if q2 is missing" in found
+
+
+@pytest.mark.parametrize(("k", "enough"), [(10, True), (40, False)])
+def test_a_rule_rests_on_enough_people(k: int, enough: bool) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 900, (2, 35))
+    table = pl.DataFrame({"a": a, "b": b, "total": a + b})
+    assert ("total = a + b" in proposals(table, k)) == enough
+
+
+def test_large_tables_are_searched_in_part_and_counted_in_full() -> None:
+    rng = np.random.default_rng(0)
+    n = 25_000
+    low = rng.integers(0, 100_000, n)
+    table = pl.DataFrame({"low": low, "high": low + rng.poisson(50, n)})
+    assert proposals(table)["low <= high"] == (n, 0)
+
+
+def test_the_search_does_not_depend_on_chance() -> None:
+    table = hospital(600)
+    assert list(proposals(table)) == list(proposals(table))

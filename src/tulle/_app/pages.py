@@ -29,7 +29,6 @@ from starlette.routing import Route
 
 from tulle._app import jobs, views
 from tulle._app.study import Study, found_in, is_table_name, studies
-from tulle._choices import GATES
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point
 from tulle.table.policy import CONTEXT
@@ -309,7 +308,7 @@ def _keep_context(request: Request, study: Study, form: Form) -> Response:
         study.set_column(int(target), role=Role.TARGET)
     elif study.column_with(Role.TARGET) is not None:
         study.set_column(names.index(study.column_with(Role.TARGET) or ""), role=Role.QUASI)
-    gates = {name: _limit(form, name) for name in GATES}
+    gates = {name: _limit(form, name) for name in views.LIMITS}
     if study.column_with(Role.TARGET) is None:
         gates["min_accuracy_ratio"] = None
     study.set_parameters("explore", gates)

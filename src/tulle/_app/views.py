@@ -13,7 +13,6 @@ from typing import Any
 from tulle._app.jobs import Job
 from tulle._app.study import Release, Study, all_releases
 from tulle._charts import spec as chart
-from tulle._choices import GATES
 from tulle._json import plain
 from tulle._report.words import BOUND, PRESETS, attack_label, metric_words
 from tulle.errors import ParameterError, PolicyError
@@ -45,6 +44,8 @@ LIMITS = {
     "max_inference": "Inference: how much more often a secret column is guessed right",
     "max_membership": "Membership: how much better it can be told who was in the data",
     "max_singling_out": "Singling out: how much more often one person is picked out",
+    "max_reconstruction": "Reconstruction: how much more often exact values can be worked out",
+    "max_homogeneity": "Homogeneity: people whose group shares one secret, which it tells",
     "min_accuracy_ratio": "Use: what a model keeps of its score, at least",
 }
 SETS = {  # gates that fit a recipient, and where they come from
@@ -87,17 +88,18 @@ def strip(study: Study) -> list[tuple[str, str, str]]:
     problem = ""
     try:
         persons = study.persons
-        gates = {name: study.parameters("explore").get(name) for name in GATES}
+        gates = {name: study.parameters("explore").get(name) for name in LIMITS}
     except PolicyError as error:
         problem = str(error)
     count = sum(limit is not None for limit in gates.values())
     last = study.releases()[-1:]
+    k = re.search(r"-k(\d+)-", study.chosen or "")
     verdict = last[0].verdict if last else None
     return [
         ("file", study.name, "the table that is protected"),
         ("rows", f"{rows:,}" if rows else "not read yet", "records of the table"),
         ("persons", f"{persons:,}" if persons else "not said yet", "whom groups count"),
-        ("k", str(last[0].facts["k"]) if last else "not chosen yet", "least people in a group"),
+        ("k", k[1] if k else "not chosen yet", "least people in a group"),
         ("gates", problem or (f"{count} set" if count else "none set"), "limits you set"),
         (
             "verdict",
@@ -187,7 +189,7 @@ def context(study: Study) -> dict[str, Any]:
                 "words": LIMITS[name],
                 "value": _percent(study.parameters("explore").get(name)),
             }
-            for name in GATES
+            for name in LIMITS
         ],
         "sets": SETS,
         "presets": PRESETS,

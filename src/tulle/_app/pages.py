@@ -129,9 +129,12 @@ def _shown(template: str, study: Study | None, *, status: int = 200, **more: Any
 
 
 def _page(request: Request, study: Study, step: str, **more: Any) -> HTMLResponse:
-    """Return a page, or for a page that asks what is new, its changing part only."""
-    part = "live_" if request.headers.get("hx-request") else ""
-    return _shown(f"{part}{step}.html", study, step=step, **more)
+    """Return a page, or for a page that asks what is new, its changing part and the strip."""
+    if not request.headers.get("hx-request"):
+        return _shown(f"{step}.html", study, step=step, **more)
+    jobs.reap()
+    live = views.rendered(f"live_{step}.html", study, step=step, **more)
+    return HTMLResponse(live + views.rendered("strip.html", study, again=True))
 
 
 def _to(study: Study, page: str) -> RedirectResponse:

@@ -68,7 +68,13 @@ def _templates() -> Any:
 
 def rendered(template: str, study: Study | None, **more: Any) -> str:
     """Return a page; one about a table has its strip on top."""
-    given = {"step": "", "study": study, "strip": strip(study) if study else None, **more}
+    given = {
+        "step": "",
+        "again": False,
+        "study": study,
+        "strip": strip(study) if study else None,
+        **more,
+    }
     return str(_templates().get_template(template).render(**given))
 
 
@@ -258,12 +264,14 @@ def compare(study: Study, named: Sequence[str]) -> dict[str, Any]:
     found = study.exploration()
     releases = [p for p in found.latest if p.spec.is_release and not p.error] if found else []
     pair = [next((p for p in releases if p.id == name), None) for name in named]
+    if pair[0] is not None and pair[1] in (None, pair[0]):
+        pair[1] = next((p for p in releases if p is not pair[0]), None)
     both = [p for p in pair if p is not None]
     attacks = sorted({name for p in both for name in p.attacks})
     metrics = list(both[0].metrics) if both else []
     return {
         "releases": releases,
-        "named": named,
+        "named": [p.id if p else "" for p in pair],
         "pair": both if len(both) == 2 else None,
         "attacks": [(attack_label(n), [p.attacks.get(n) for p in both]) for n in attacks],
         "metrics": [(metric_words(n), [p.metrics.get(n) for p in both]) for n in metrics],

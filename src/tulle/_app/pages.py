@@ -29,7 +29,6 @@ from starlette.routing import Route
 
 from tulle._app import jobs, views
 from tulle._app.study import Study, found_in, is_table_name, studies
-from tulle._choices import GATES
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point
 from tulle.table.policy import CONTEXT
@@ -130,9 +129,12 @@ def _shown(template: str, study: Study | None, *, status: int = 200, **more: Any
 
 
 def _page(request: Request, study: Study, step: str, **more: Any) -> HTMLResponse:
-    """Return a page, or for a page that asks what is new, its changing part only."""
-    part = "live_" if request.headers.get("hx-request") else ""
-    return _shown(f"{part}{step}.html", study, step=step, **more)
+    """Return a page, or for a page that asks what is new, its changing part and the strip."""
+    if not request.headers.get("hx-request"):
+        return _shown(f"{step}.html", study, step=step, **more)
+    jobs.reap()
+    live = views.rendered(f"live_{step}.html", study, step=step, **more)
+    return HTMLResponse(live + views.rendered("strip.html", study, again=True))
 
 
 def _to(study: Study, page: str) -> RedirectResponse:
@@ -309,7 +311,7 @@ def _keep_context(request: Request, study: Study, form: Form) -> Response:
         study.set_column(int(target), role=Role.TARGET)
     elif study.column_with(Role.TARGET) is not None:
         study.set_column(names.index(study.column_with(Role.TARGET) or ""), role=Role.QUASI)
-    gates = {name: _limit(form, name) for name in GATES}
+    gates = {name: _limit(form, name) for name in views.LIMITS}
     if study.column_with(Role.TARGET) is None:
         gates["min_accuracy_ratio"] = None
     study.set_parameters("explore", gates)

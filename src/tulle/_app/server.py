@@ -43,7 +43,9 @@ def serve(folder: str | os.PathLike[str], port: int = 0, *, browser: bool = True
             timeout_graceful_shutdown=1,
         )
         print(guard.link, flush=True)
-        threading.Thread(target=_warm_up, daemon=True).start()
+        warming = threading.Timer(1.0, _warm_up)  # after the first page
+        warming.daemon = True
+        warming.start()
         if browser:
             webbrowser.open(guard.link)
         _run(uvicorn.Server(config), sock)

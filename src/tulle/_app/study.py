@@ -191,13 +191,11 @@ class Study:
             raise ParameterError(f"there is no column {place} in {self.name}")
         column = columns[place]
         try:
-            changed = replace(
-                column, kind=Kind(kind or column.kind), role=Role(role or column.role)
-            )
+            given = Kind(kind or column.kind), Role(role or column.role)
         except ValueError:
             raise ParameterError(f"column '{column.name}': no such kind or role") from None
-        if changed.kind not in (Kind.INTEGER, Kind.DECIMAL):
-            changed = replace(changed, bounds=None)
+        bounds = column.bounds if given[0] in (Kind.INTEGER, Kind.DECIMAL) else None
+        changed = replace(column, kind=given[0], role=given[1], bounds=bounds)
         for other, known in enumerate(columns):
             if changed.role in _SINGLE and known.role is changed.role and other != place:
                 columns[other] = replace(known, role=_SINGLE[changed.role])
@@ -358,6 +356,8 @@ class Study:
         report = ["--report", self._path(place / "report.html"), "--json"]
         verify = ["verify", self._path(place / file), "--json"]
         audit = ["audit", self._path(members), self._path(place / file), *common, "--seed", seed]
+        for earlier in [made for made in self.releases() if made.data.is_file()][-1:]:
+            audit += ["--earlier", self._path(earlier.data)]  # whoever has both can compare them
         audit += ["--public", "-o", self._path(place / "public.html"), "--json"]
         again = f"again{self._suffix}"
         replay = [*condense]

@@ -13,7 +13,6 @@ from typing import Any
 from tulle._app.jobs import Job
 from tulle._app.study import Release, Study, all_releases
 from tulle._charts import spec as chart
-from tulle._choices import GATES
 from tulle._json import plain
 from tulle._report.words import BOUND, PRESETS, attack_label, metric_words
 from tulle.errors import ParameterError, PolicyError
@@ -45,6 +44,8 @@ LIMITS = {
     "max_inference": "Inference: how much more often a secret column is guessed right",
     "max_membership": "Membership: how much better it can be told who was in the data",
     "max_singling_out": "Singling out: how much more often one person is picked out",
+    "max_reconstruction": "Reconstruction: how much more often exact values can be worked out",
+    "max_homogeneity": "Homogeneity: people whose group shares one secret, which it tells",
     "min_accuracy_ratio": "Use: what a model keeps of its score, at least",
 }
 SETS = {  # gates that fit a recipient, and where they come from
@@ -67,7 +68,13 @@ def _templates() -> Any:
 
 def rendered(template: str, study: Study | None, **more: Any) -> str:
     """Return a page; one about a table has its strip on top."""
-    given = {"step": "", "study": study, "strip": strip(study) if study else None, **more}
+    given = {
+        "step": "",
+        "again": False,
+        "study": study,
+        "strip": strip(study) if study else None,
+        **more,
+    }
     return str(_templates().get_template(template).render(**given))
 
 
@@ -87,17 +94,18 @@ def strip(study: Study) -> list[tuple[str, str, str]]:
     problem = ""
     try:
         persons = study.persons
-        gates = {name: study.parameters("explore").get(name) for name in GATES}
+        gates = {name: study.parameters("explore").get(name) for name in LIMITS}
     except PolicyError as error:
         problem = str(error)
     count = sum(limit is not None for limit in gates.values())
     last = study.releases()[-1:]
+    k = re.search(r"-k(\d+)-", study.chosen or "")
     verdict = last[0].verdict if last else None
     return [
         ("file", study.name, "the table that is protected"),
         ("rows", f"{rows:,}" if rows else "not read yet", "records of the table"),
         ("persons", f"{persons:,}" if persons else "not said yet", "whom groups count"),
-        ("k", str(last[0].facts["k"]) if last else "not chosen yet", "least people in a group"),
+        ("k", k[1] if k else "not chosen yet", "least people in a group"),
         ("gates", problem or (f"{count} set" if count else "none set"), "limits you set"),
         (
             "verdict",
@@ -187,7 +195,7 @@ def context(study: Study) -> dict[str, Any]:
                 "words": LIMITS[name],
                 "value": _percent(study.parameters("explore").get(name)),
             }
-            for name in GATES
+            for name in LIMITS
         ],
         "sets": SETS,
         "presets": PRESETS,
@@ -256,12 +264,14 @@ def compare(study: Study, named: Sequence[str]) -> dict[str, Any]:
     found = study.exploration()
     releases = [p for p in found.latest if p.spec.is_release and not p.error] if found else []
     pair = [next((p for p in releases if p.id == name), None) for name in named]
+    if pair[0] is not None and pair[1] in (None, pair[0]):
+        pair[1] = next((p for p in releases if p is not pair[0]), None)
     both = [p for p in pair if p is not None]
     attacks = sorted({name for p in both for name in p.attacks})
     metrics = list(both[0].metrics) if both else []
     return {
         "releases": releases,
-        "named": named,
+        "named": [p.id if p else "" for p in pair],
         "pair": both if len(both) == 2 else None,
         "attacks": [(attack_label(n), [p.attacks.get(n) for p in both]) for n in attacks],
         "metrics": [(metric_words(n), [p.metrics.get(n) for p in both]) for n in metrics],

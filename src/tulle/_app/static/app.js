@@ -2,18 +2,33 @@
 (function () {
   "use strict";
 
+  // a chart is drawn when somebody sees it: a page of one release has dozens
+  const seen = new IntersectionObserver(function (entries) {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      seen.unobserve(entry.target);
+      embed(entry.target, waiting.get(entry.target));
+    }
+  }, { rootMargin: "200px" });
+  const waiting = new WeakMap();
+
+  function embed(place, spec) {
+    // ast: no eval, which the content policy forbids; no styles of its own for the same reason
+    vegaEmbed(place, spec, {
+      ast: true, actions: false, renderer: "svg", defaultStyle: false,
+      tooltip: { disableDefaultStyle: true },
+    }).then(function () { place.dataset.drawn = "yes"; })
+      .catch(function () { place.textContent = "This chart could not be drawn; its table is below."; });
+  }
+
   function draw(root) {
     if (typeof vegaEmbed === "undefined") return;
     for (const part of root.querySelectorAll(".specs")) {
       for (const [id, spec] of Object.entries(JSON.parse(part.dataset.specs))) {
         const place = document.getElementById(id);
-        if (!place) continue;
-        // ast: no eval, which the content policy forbids; no styles of its own for the same reason
-        vegaEmbed(place, spec, {
-          ast: true, actions: false, renderer: "svg", defaultStyle: false,
-          tooltip: { disableDefaultStyle: true },
-        }).then(function () { place.dataset.drawn = "yes"; })
-          .catch(function () { place.textContent = "This chart could not be drawn; its table is below."; });
+        if (!place || waiting.has(place)) continue;
+        waiting.set(place, spec);
+        seen.observe(place);
       }
     }
   }

@@ -150,7 +150,7 @@ def _take_back(
 
 def _drawn_again(cells: Ints, leaf: Ints, nodes: int, rng: np.random.Generator) -> Ints:
     """Return for each row the cell of a row of the same leaf, by lot with replacement."""
-    order = np.argsort(leaf, kind="stable")
+    order = _by_leaf(leaf, nodes)
     counts = np.bincount(leaf, minlength=nodes)
     begin = np.cumsum(counts) - counts
     place = begin[leaf] + np.floor(rng.random(len(leaf)) * counts[leaf]).astype(np.int64)
@@ -160,10 +160,16 @@ def _drawn_again(cells: Ints, leaf: Ints, nodes: int, rng: np.random.Generator) 
 def _even(leaves: Ints, nodes: int, rng: np.random.Generator) -> Floats:
     """Return levels in [0, 1) that lie evenly in each leaf, in random order."""
     order = rng.permutation(len(leaves))
-    order = order[np.argsort(leaves[order], kind="stable")]
+    order = order[_by_leaf(leaves[order], nodes)]
     counts = np.bincount(leaves, minlength=nodes)
     begin = np.cumsum(counts) - counts
     place = np.arange(len(leaves)) - begin[leaves[order]]
     levels = np.empty(len(leaves))
     levels[order] = (place + rng.random(nodes)[leaves[order]]) / counts[leaves[order]]
     return levels
+
+
+def _by_leaf(leaves: Ints, nodes: int) -> Ints:
+    """Return the rows sorted by leaf; NumPy sorts short numbers by counting, many times faster."""
+    short = leaves.astype(np.uint16) if nodes <= 2**16 else leaves
+    return np.argsort(short, kind="stable")

@@ -44,8 +44,8 @@ def stream(folder: Path, kills: int) -> dict[str, Any]:
 def main(quick: bool) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        rows = run_and_stop(folder, 2 if quick else 71, seed=SEED)
-        rows.append(stream(folder, 4 if quick else 100))
+        rows = run_and_stop(folder, 0.02 if quick else 1, seed=SEED)
+        rows.append(stream(folder, 4 if quick else 60))
     total = {
         name: sum(row[name] for row in rows) for name in ("killed", "interrupted", "ended_before")
     }

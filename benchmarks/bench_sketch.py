@@ -16,6 +16,7 @@ from sklearn.random_projection import SparseRandomProjection
 from benchmarks.results import save_chart, timed, write_table
 from tulle import SecretKey, Sketcher, quest
 from tulle.sketch._neighbours import _by_scipy, _squares, nearest
+from tulle.sketch._signs import number_points
 from tulle.sketch.sketcher import build
 
 SEED = 1
@@ -37,7 +38,7 @@ def two_quests(T: int, n: int) -> Any:
 
 
 def construction(X: Any, quick: bool) -> None:
-    n, points = X.shape[0], np.arange(X.shape[1], dtype=np.uint64)
+    n, points = X.shape[0], number_points(KEY, np.arange(X.shape[1]))
     rows = []
     for r in (1, 10, 100):
         lengths = np.full(n, r)

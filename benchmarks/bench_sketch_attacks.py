@@ -22,6 +22,7 @@ from tulle._attacks.sketches import (
     sketch_reconstruction,
 )
 from tulle.sketch._neighbours import nearest
+from tulle.sketch._signs import number_points
 from tulle.sketch.sketcher import build, limits_of, pairs_of
 
 DELTAS = (0.1, 0.2, 0.5, 1.0, 4.0)
@@ -86,7 +87,7 @@ def unrepaired(X: Any, criterion: str) -> Iterator[tuple[str, Sketches]]:
     graph = nearest(X, 10, "exact", np.random.default_rng(0))
     order = np.argsort(graph.similarities[:, -1], kind="stable")
     limits = limits_of(pairs_of(X, graph, criterion))
-    points = np.arange(X.shape[1], dtype=np.uint64)
+    points = number_points(KEY, np.arange(X.shape[1]))
     for words, repairs in REPAIRS:
         lengths = printed_lengths(graph.neighbours, limits, order, UNLIMITED, passes=4, **repairs)
         values = build(X, points, lengths, KEY)

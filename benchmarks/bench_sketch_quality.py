@@ -22,6 +22,7 @@ from benchmarks.results import save_chart, write_table
 from benchmarks.sketch_data import KEY, SEED, Data, newsgroups, reuters, two_quests
 from tulle import Sketcher, Sketches, SketchKMeans, SketchKNeighborsClassifier
 from tulle.sketch._neighbours import nearest
+from tulle.sketch._signs import number_points
 from tulle.sketch.sketcher import (
     CRITERIA,
     Pairs,
@@ -114,7 +115,7 @@ class Neighbourhood:
         found = k_variance_lengths(pairs, self.similarities[:, k - 1], self.most)
         assert broken_pairs(pairs, found) == 0
         lengths[self.filled] = found
-        points = np.arange(self.X.shape[1], dtype=np.uint64)
+        points = number_points(KEY, np.arange(self.X.shape[1]))
         return Sketches(build(self.X, points, lengths, KEY), lengths)
 
 

@@ -9,13 +9,14 @@ longer than a minute: the single tests below were the longest in two measurement
 
 from __future__ import annotations
 
-BROWSER = ["report/test_browser.py"]
+BROWSER = ["report/test_browser.py", "app/test_browser.py"]
 
 SERVER = ["workflows/test_stream_broker.py"]  # and whatever asks for the fixture `postgres`
 
 SLOW = [
     # commands in processes of their own, and all examples, snippets, benchmarks and reports
     "workflows/test_stream",
+    "app/test_jobs.py",
     "test_docs.py",
     "test_benchmarks.py",
     "report/test_family_reports.py",

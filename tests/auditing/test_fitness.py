@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle import DataError, audit
+from tulle import Column, DataError, Kind, Policy, audit
 from tulle._attacks.nearest import nearest
 from tulle.auditing._fitness import celled
 from tulle.auditing._people import in_register, linkability, linkage_known
@@ -173,3 +173,22 @@ def test_cells_of_words_numbers_and_gaps() -> None:
     assert cells.original.tolist() == [[1, 1, 2], [0, 0, 1], [2, 2, 0]]
     assert (cells.release == cells.original[::-1]).all()
     assert cells.sizes == (3, 3, 3)
+
+
+def test_rules_of_the_policy_are_held_against_the_release() -> None:
+    original = pl.DataFrame({"low": [1, 2, 3] * 40, "high": [2, 4, 9] * 40, "word": ["a"] * 120})
+    release = original.with_columns(pl.when(pl.int_range(120) < 30).then(0).otherwise("high")
+                                    .alias("high"))  # fmt: skip
+    columns = [
+        Column("low", Kind.INTEGER),
+        Column("high", Kind.INTEGER),
+        Column("word", Kind.CATEGORY),
+    ]
+    policy = Policy(columns, rules=("low <= high",))
+    found = audit(original, release, policy=policy, random_state=0, attempts=20).to_dict()
+    assert found["metrics"]["stated_rules_broken"] == 0.25
+    section = next(s for s in found["sections"] if s["id"] == "stated-rules")
+    assert section["blocks"][0]["rows"] == [["low <= high", 0.25]]
+    assert found["verdict"]["use"]["level"] == "bad"
+    none = audit(original, release, policy=Policy(columns, rules=()), random_state=0, attempts=20)
+    assert "stated_rules_broken" not in none.to_dict()["metrics"]

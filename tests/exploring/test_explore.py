@@ -219,7 +219,7 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def _point(k: int | None, level: str, risk: float = 0.01, **more: Any) -> Point:
-    attack = {"risk": risk, "control": 0.1}
+    attack = {"risk": risk, "risk_high": risk + more.pop("spread", 0.2), "control": 0.1}
     judged = {"level": level, "reason": f"It is {level}.", "next": "Do that.", "details": []}
     spec = more.pop("spec", Spec("whole", "shape", k=k))
     filled: dict[str, Any] = {
@@ -229,7 +229,7 @@ def _point(k: int | None, level: str, risk: float = 0.01, **more: Any) -> Point:
         "verdict": {"privacy": judged, "use": judged},
         **more,
     }
-    return Point(f"p{k}", spec, 100, 100, **filled)
+    return Point(f"{spec.label}", spec, 100, 100, **filled)
 
 
 def test_the_smallest_k_with_a_good_verdict_is_named() -> None:
@@ -248,16 +248,24 @@ def test_of_one_k_the_most_useful_is_named() -> None:
     assert "--target" in choice.next
 
 
-def test_a_reservation_is_told_and_one_with_room_to_spare_goes_first() -> None:
+def test_a_reservation_is_told_and_needs_room() -> None:
     points = [_point(3, "caution", 0.09), _point(10, "undecided", 0.02), _point(20, "caution")]
     choice = choose(points)
     assert choice.point is points[1]
     assert choice.level == "undecided"
     assert "reservation" in choice.reason
-    assert choose(points[:1]).point is points[0]
-    unclear = choose([_point(3, "undecided", 0.3), _point(10, "bad", 0.4)])
+    sure = _point(30, "caution", 0.06, spread=0.02)  # its interval stays below what is grave
+    assert choose([*points[:2], sure]).point is sure
+    unclear = choose([_point(3, "undecided", 0.08), _point(10, "bad", 0.4)])
     assert (unclear.point, unclear.level) == (None, "undecided")
     assert "holdout" in unclear.next
+
+
+def test_a_lucky_k_is_not_named() -> None:
+    lucky = [_point(3, "good"), _point(5, "bad", 0.3), _point(10, "good"), _point(20, "good")]
+    assert choose(lucky).point is lucky[2]
+    other = _point(5, "bad", 0.3, spec=Spec("whole", "uniform", k=5))
+    assert choose([lucky[0], other, *lucky[2:]]).point is lucky[0]
 
 
 def test_none_passes_and_what_to_change() -> None:

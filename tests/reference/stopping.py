@@ -1,12 +1,13 @@
 """Stop commands at random moments, by SIGKILL or SIGINT, and look at what they leave.
 
-``python -m tests.reference.stopping FOLDER STOPS SEED [NAME...]`` stops each so many times.
-Importing the libraries costs seconds, so this process imports them once and forks for every run. It never uses them itself:
-threads do not survive a fork. Prints a JSON object with a row per command.
+``python -m tests.reference.stopping FOLDER SHARE SEED [NAME...]`` stops each command as often as it
+says, times the share. Importing the libraries costs seconds, so this process imports them once and
+forks for every run. It never uses them itself: threads do not survive a fork. Prints a row per
+command as JSON.
 
 Every command runs with one of two seeds in turn, so a release that is not one of two known ones is
-a mixture. After a stop the file next to it (or the table) must be the old release or the new one;
-in the end the command runs once more, undisturbed, and must leave its files and nothing else.
+a mixture. After a stop every release must be the old one or the new one; in the end the command
+runs once more, undisturbed, and must leave its files and nothing else.
 """
 
 from __future__ import annotations
@@ -37,19 +38,22 @@ class Command(NamedTuple):
     releases: tuple[str, ...] = ()
     files: tuple[str, ...] = ()  # whole or not there: JSON is read, others end with a newline
     seeded: bool = True
+    stops: int = 100
 
 
 PEOPLE, SHOP, NOTES = "../people.csv", "../shop.dat", "../notes.txt"
 COMMANDS = {
-    "condense": Command(("condense", PEOPLE, "-o", "r.csv", "--k", "5"), ("r.csv",)),
+    "condense": Command(("condense", PEOPLE, "-o", "r.csv", "--k", "5"), ("r.csv",), stops=40),
     "condense --report": Command(
         ("condense", PEOPLE, "-o", "r.parquet", "--k", "5", "--report", "r.json"),
         ("r.parquet",),
         ("r.json",),
+        stops=40,
     ),
     "hide": Command(
         ("hide", SHOP, "-o", "h.dat", "--rules", "../secret.txt", "--min-support", "20"),
         ("h.dat",),
+        stops=40,
     ),
     "sketch": Command(
         ("sketch", NOTES, "-o", "s.npz", "--key-file", "../sketch.key"), ("s.npz",), seeded=False
@@ -80,18 +84,23 @@ COMMANDS = {
     "audit": Command(
         ("audit", PEOPLE, "../release.csv", "-o", "audit.json", "--attempts", "30"),
         files=("audit.json",),
+        stops=80,
     ),
     "tune": Command(
         ("tune", PEOPLE, "-o", "t.csv", "--target", "ill", "--sizes", "2", "--repeats", "1")
         + ("--strategy", "grid", "--report", "t.json"),
         ("t.csv",),
         ("t.json",),
+        stops=30,
     ),
-    "inspect": Command(("inspect", PEOPLE, "-o", "p.toml"), files=("p.toml",), seeded=False),
+    "inspect": Command(
+        ("inspect", PEOPLE, "-o", "p.toml"), files=("p.toml",), seeded=False, stops=90
+    ),
     "mine": Command(
         ("mine", SHOP, "-o", "m.csv", "--min-support", "20", "--min-confidence", "0.2"),
         files=("m.csv",),
         seeded=False,
+        stops=90,
     ),
     "keygen": Command(("keygen", "k"), files=("k", "k.pub"), seeded=False),
 }
@@ -299,22 +308,23 @@ def whole(path: Path) -> bool:
 
 
 def main() -> None:
-    folder, stops, seed, *names = sys.argv[1:]
+    folder, share, seed, *names = sys.argv[1:]
     place = Path(folder)
     prepare(place)
     chance = random.Random(int(seed))
     chosen = names or list(COMMANDS)
     rows = []
     for name in chosen:
-        row = stopped(name, place / name.replace(" ", "_"), int(stops), chance)
+        stops = max(1, round(float(share) * COMMANDS[name].stops))
+        row = stopped(name, place / name.replace(" ", "_"), stops, chance)
         print(json.dumps(row.to_json()), file=sys.stderr, flush=True)
         rows.append(row.to_json())
     print(json.dumps(rows))
 
 
-def run_and_stop(folder: Path, stops: int, *names: str, seed: int = 0) -> list[dict[str, Any]]:
-    """Stop each command so many times, in a process of its own; return a row for each."""
-    command = [sys.executable, "-m", "tests.reference.stopping", str(folder), str(stops), str(seed)]
+def run_and_stop(folder: Path, share: float, *names: str, seed: int = 0) -> list[dict[str, Any]]:
+    """Stop commands in a process of their own; return a row for each."""
+    command = [sys.executable, "-m", "tests.reference.stopping", str(folder), str(share), str(seed)]
     done = subprocess.run(
         [*command, *names], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT
     )

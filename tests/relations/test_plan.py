@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.relations.wards import RULES, hospital, impossible
 from tulle import ClassCondenser, Condenser
 from tulle.errors import DataError, GateError, ParameterError
+from tulle.table.schema import Column, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 
@@ -281,6 +282,47 @@ def test_rules_hold_where_people_have_several_rows() -> None:
     columns = {"person": "person"}
     condenser = Condenser(k=10, rules=list(RULES), columns=columns, random_state=0).fit(table)
     assert not impossible(condenser.sample())
+
+
+def test_numbers_and_dates_that_are_written_as_text() -> None:
+    table = hospital(800)
+    texts = table.select(
+        pl.col("admitted", "discharged").dt.strftime("%d.%m.%Y"),
+        "stay",
+        *(_euros(table[name]) for name in ("treatment", "drugs", "room", "total")),
+    ).with_columns(
+        pl.col("discharged").fill_null("open"),
+        drugs=pl.when(pl.int_range(800) % 9 > 0).then("drugs").otherwise(pl.lit("n/a")),
+    )
+    money = {name: Column(name, Kind.DECIMAL) for name in ("treatment", "room", "total")}
+    columns = [
+        Column("admitted", Kind.DATETIME),
+        Column("discharged", Kind.DATETIME, missing=("open",)),
+        Column("drugs", Kind.DECIMAL, missing=("n/a",)),
+        *money.values(),
+    ]
+    rules = ["stay = discharged - admitted", "total = treatment + drugs + room", "drugs < 9999"]
+    condenser = Condenser(k=10, rules=rules, columns=columns, random_state=0).fit(texts)
+    release = condenser.sample()
+    assert condenser.broken_rules_ == {}
+    assert release["discharged"].is_in(["open"]).sum() == pytest.approx(24, abs=20)
+    assert release["drugs"].is_in(["n/a"]).sum() == pytest.approx(89, abs=35)
+    days = [release[name].str.to_date("%d.%m.%Y", strict=False) for name in release.columns[:2]]
+    assert ((days[1] - days[0]).dt.total_days() == release["stay"]).all()
+    total, *parts = (_read(release[name]) for name in ("total", "treatment", "drugs", "room"))
+    away = (total - parts[0] - parts[1] - parts[2]).abs().drop_nulls()
+    assert len(away) > 600
+    assert away.max() < 0.005
+
+
+def _euros(series: pl.Series) -> pl.Series:
+    texts = [f"{value:,.2f} €".translate(str.maketrans(",.", ".,")) for value in series]
+    return pl.Series(series.name, texts)
+
+
+def _read(series: pl.Series) -> pl.Series:
+    plain = series.str.replace_all("[. €]", "").str.replace(",", ".", literal=True)
+    return plain.cast(pl.Float64, strict=False)
 
 
 def test_a_rule_needs_columns_of_the_right_kind() -> None:

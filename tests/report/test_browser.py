@@ -14,6 +14,7 @@ from tests.report import results
 from tests.report.browser import Opened, chromium
 from tulle import audit
 from tulle._report import save
+from tulle.table.policy import CONTEXT
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,24 @@ def test_dark_narrow_keyboard_and_print(browser: Browser, tmp_path: Path) -> Non
     assert len(light.page.pdf()) > 10_000
     for opened in (light, dark):
         opened.page.context.close()
+
+
+def test_the_summary_is_one_printed_page(browser: Browser, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"a column with a rather long name {i}" for i in range(8)]
+    tables = [pl.DataFrame({name: rng.normal(size=150) for name in names}) for _ in range(3)]
+    found = audit(*tables, random_state=0, attempts=50, title="A release")
+    context = dict.fromkeys(
+        CONTEXT, "some twenty words of what was agreed with the recipient, " * 2
+    )
+    path = found.extended(context=context).save(tmp_path / "report.html")
+    # A4 with margins of 15 mm, in CSS pixels
+    opened = Opened(browser, path, viewport={"width": 680, "height": 1009})
+    opened.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    opened.page.emulate_media(media="print")
+    end = "document.querySelector('.first').getBoundingClientRect().bottom"
+    assert opened.page.evaluate(end) <= 1009
+    opened.page.context.close()
 
 
 def test_names_of_columns_and_categories_stay_names(browser: Browser, tmp_path: Path) -> None:

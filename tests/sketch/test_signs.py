@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tulle.keys import SecretKey
-from tulle.sketch._signs import PRIME, coefficients, multiply, sign_table, term_points
+from tulle.sketch._signs import (
+    PRIME,
+    coefficients,
+    multiply,
+    number_points,
+    sign_table,
+    term_points,
+)
 
 KEY = SecretKey(b"a key for tests, never for data!")
 elements = st.integers(0, PRIME - 1) | st.sampled_from([0, 1, 2**32 - 1, 2**32, PRIME - 1])
@@ -56,6 +63,17 @@ def test_another_key_gives_other_signs_and_other_points():
     assert not set(term_points(KEY, ["a", "b"]).tolist()) & set(
         term_points(other, ["a", "b"]).tolist()
     )
+
+
+def test_points_of_numbered_columns_are_keyed():
+    points = number_points(KEY, np.arange(10_000))
+    assert len(set(points.tolist())) == 10_000
+    assert points.max() < PRIME
+    assert np.array_equal(number_points(KEY, np.array([7, 3])), points[[7, 3]])
+    other = number_points(SecretKey(b"another key, not for data either"), np.arange(10_000))
+    assert not set(points.tolist()) & set(other.tolist())
+    steps = np.diff(points.astype(np.int64))  # a known sign tells nothing of the next column
+    assert abs(np.corrcoef(steps[:-1], steps[1:])[0, 1] + 0.5) < 0.05
 
 
 def test_terms_have_their_own_points_whatever_else_is_asked():

@@ -21,6 +21,7 @@ from tulle.sketch import Sketches
 from tulle.sketch import sketcher as _build
 from tulle.sketch import sketcher as _delta
 from tulle.sketch import sketcher as _kvariance
+from tulle.sketch._signs import number_points
 from tulle.transactions import Transactions
 
 KEY = SecretKey(b"a key for tests, never for data!")
@@ -43,9 +44,8 @@ def made(**parameters):
 @pytest.mark.parametrize("parameters", MODELS)
 def test_components_are_sums_under_signs_and_zero_after_the_length(parameters):
     S = made(**parameters).fit(BASKETS).transform(BASKETS)
-    signs = _build.sign_table(
-        _build.coefficients(KEY, 0, S.shape[1]), np.arange(120, dtype=np.uint64)
-    )
+    points = number_points(KEY, np.arange(120))
+    signs = _build.sign_table(_build.coefficients(KEY, 0, S.shape[1]), points)
     full = BASKETS.toarray().astype(float) @ signs
     present = np.arange(S.shape[1]) < S.lengths[:, None]
     assert np.array_equal(S.values, np.where(present, full, 0))

@@ -83,7 +83,8 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
     write_release(files / "release.csv", release.write_csv, made)
     found = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30).to_dict()
     assert [row["holds"] for row in found["guarantee"]["rows"]] == [True, True]
-    assert [n for n in found["attacks"] if n.startswith("inf")] == ["inference:rich"]
+    names = [name for name in found["attacks"] if name.startswith("inf")]
+    assert names == ["inference:rich", "inference:rich (neighbour)"]
     (files / "release.csv").write_text((files / "release.csv").read_text() + "1,2,3,4,no\n")
     changed = audit_files(files / "named.csv", files / "release.csv", seed=1, attempts=30)
     assert changed.verdict["privacy"]["level"] == "bad"
@@ -313,3 +314,14 @@ def test_the_worst_case_needs_a_manifest(survey_files: Path) -> None:
     result = run(people, now, "--worst-case")
     assert isinstance(result.exception, ParameterError)
     assert "manifest" in str(result.exception)
+
+
+def test_rules_of_a_policy_file_are_held_against_the_release(files: Path) -> None:
+    table = pl.read_csv(files / "original.csv").with_columns(b=pl.col("a") + pl.col("b").abs())
+    table.write_csv(files / "ordered.csv")
+    table.with_columns(pl.col("b").shuffle(1)).write_csv(files / "broken.csv")
+    (files / "policy.toml").write_text('[rules]\nbetween = ["a <= b"]\n')
+    words = ("--policy", str(files / "policy.toml"), "--json", "--seed", "1")
+    for release, least, most in (("ordered.csv", 0, 0), ("broken.csv", 0.1, 0.6)):
+        result = run(str(files / "ordered.csv"), str(files / release), *words)
+        assert least <= json.loads(result.stdout)["stated_rules_broken"] <= most

@@ -94,7 +94,7 @@ def test_the_public_report_does_not_count_groups_that_snapshots_hide(
     source = write_ndjson(tmp_path / "in.ndjson", rows(1_100))
     results: list[dict[str, Any]] = []
     monkeypatch.setattr("tulle._report.save", lambda result, *_, **__: results.append(result))
-    options = {**OPTIONS, "state": tmp_path / "st", "snapshots": policy}
+    options = {**OPTIONS, "state": tmp_path / "st", "snapshots": policy, "accept_risk": "a test"}
     stream(str(source), tmp_path / "out", report=tmp_path / "report.md", **options)
     assert "Progress of the stream" in markdown(results[0])
     assert ("Progress of the stream" in markdown(results[0], "public")) == shown

@@ -84,6 +84,7 @@ def audit_files(
 
     from tulle.auditing import audit, gate_rows
     from tulle.auditing._gates import check_limits
+    from tulle.auditing.audit import with_rules
     from tulle.io.read import codes_as_text, read_like, read_table
     from tulle.table.inference import is_opaque
 
@@ -117,6 +118,8 @@ def audit_files(
             attempts=options.attempts,
             title=f"Audit of {os.path.basename(display_name(release))}",
         )
+    if policy is not None:
+        found = with_rules(found, load_policy(policy).rules or (), table, released)
     found = found.extended(
         guarantee=_guarantee(release), command=command, context=context_of(policy)
     ).extended(**_made(release))

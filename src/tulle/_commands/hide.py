@@ -337,7 +337,7 @@ def already_hidden(report: Report, options: Hiding) -> int:
             meant = f" Did you mean {options.word('min_support')} {float(typed):g}%?"
     raise DataError(
         f"{counted(len(report), 'rule', 'is')} below the thresholds in the data already, so that "
-        f"nothing would be hidden: whoever mines with {options.word('min_support')} "
+        f"nothing would be hidden: anyone who mines with {options.word('min_support')} "
         f"{typed} finds none of them.{meant} Give the thresholds that a miner would use"
     )
 

@@ -99,24 +99,25 @@ def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal
     import numpy as np
 
     from tulle._relations.proposals import LEAST, propose_rules
-    from tulle._shape.model import weigh_people
+    from tulle._relations.values import as_released, writings_of
     from tulle.condense._people import locate_people
     from tulle.table._encoder import TableEncoder
+    from tulle.table._rare import Crowd
     from tulle.table.schema import Schema
 
     schema = Schema(columns)
     if not schema.released:
         return []
     people = locate_people(table, schema)
+    crowd = Crowd.of_kept(LEAST, np.ones(table.height, dtype=bool), people, None)
     try:
-        encoder = TableEncoder(schema).fit(table)
+        encoder = TableEncoder(schema).fit(table, crowd=crowd)
         plain = encoder.plain(table, LEAST, np.random.default_rng(0), people)
     except DataError:  # a column that a person has to decide about first
         return []
     known = {column.name: column for column in plain}
-    weights = weigh_people(people, table.height)
-    writings = encoder.writings()
-    return propose_rules(table.select(list(known)), known, LEAST, weights, writings)
+    seen = as_released(table, encoder.codecs, known)
+    return propose_rules(seen, known, LEAST, crowd.weights, writings_of(encoder.codecs))
 
 
 def policy_path(source: str | os.PathLike[str]) -> Path:

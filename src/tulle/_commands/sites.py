@@ -40,8 +40,8 @@ def pseudonymised(details: Sequence[str] = ()) -> Judgement:
     """Return what is to be said of codes: whoever holds the agreement can read them."""
     return {
         "level": "caution",
-        "reason": "These codes are pseudonymised data about people: whoever holds the agreement "
-        "can read them, and whoever knows some of the people can work some of them out.",
+        "reason": "These codes are pseudonymised data about people: anyone who holds the agreement "
+        "can read them, and anyone who knows some of the people can work some of them out.",
         "next": "Send them only to a miner who is bound by contract not to try, and keep the "
         "agreement at the sites.",
         "details": list(details),

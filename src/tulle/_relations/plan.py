@@ -23,7 +23,7 @@ import polars as pl
 
 from tulle._relations.language import Call, Name, Node, Number, Rule, columns_of
 from tulle._relations.steps import Blanked, Clock, Computed, Mapped, Step, fit_longer, snap
-from tulle._relations.values import Values, broken, is_text, quantity, units_of
+from tulle._relations.values import Values, broken, is_text, quantity, unit_of, writings_of
 from tulle._shape.columns import (
     CategoryColumn,
     Column,
@@ -36,6 +36,7 @@ from tulle._shape.dependencies import fit_dependency
 from tulle._types import Flags, Floats
 from tulle.table._codecs import Codec
 from tulle.table._frames import with_nulls
+from tulle.table._numbers import NumberCodec
 from tulle.table._states import Writing
 
 _EXACT_CELLS = 128  # different values that the model keeps apart
@@ -71,7 +72,7 @@ class Plan:
         """Return a plan that checks what both do in a table that both made parts of."""
         same = [kept for kept in self.rules if kept in other.rules]
         merged = {**self.merged, **other.merged}
-        return Plan(tuple(same), (), self.units, merged, writings=self.writings)
+        return Plan(tuple(same), (), self.units, merged, {}, self.writings)
 
     @property
     def made(self) -> set[str]:
@@ -99,9 +100,12 @@ class Plan:
         series = dict(fixed)
         series |= {n: codec.restore(drawn[n]) for n, codec in codecs.items() if n not in made}
         for step in self.steps:
-            values = self.values(_frame({name: series[name] for name in step.sources}))
+            needed = dict.fromkeys(step.sources)
             if isinstance(step, Blanked):
-                rows = step.rows(values)
+                needed[step.target] = None
+            values = self.values(_frame({name: series[name] for name in needed}))
+            if isinstance(step, Blanked):
+                rows = step.rows(values) & ~values.absent(step.target)
                 series[step.target] = with_nulls(series[step.target], rows)
                 drawn[step.target] = _without(drawn[step.target], rows)
             else:
@@ -177,20 +181,15 @@ class Planner:
     people: Floats  # what each row counts
     rng: np.random.Generator
 
-    @property
-    def writings(self) -> dict[str, Writing]:
-        """Return how columns are written that are text or have special values."""
-        found = {name: getattr(codec, "writing", None) for name, codec in self.codecs.items()}
-        return {name: writing for name, writing in found.items() if writing is not None}
-
     def plan(self, rules: Sequence[tuple[Rule, bool]]) -> tuple[Plan, list[Column]]:
         """Return the plan, and the columns to model in place of the given ones."""
         self.steps: dict[str, Computed | Mapped] = {}
         self.blanks: dict[str, list[Blanked]] = {}
         self.extra: dict[str, list[Column]] = {}
         used = dict.fromkeys(name for rule, _ in rules for name in rule.columns)
-        self.units = units_of(self.frame, used, self.writings)
-        self.values = Values(self.frame, self.units, writings=self.writings)
+        self.values = Values(self.frame, {}, writings=writings_of(self.codecs))
+        self.units = {name: unit_of(self.values.typed(name)) for name in used}
+        self.values.units = self.units
         kept = tuple(self._kept(rule, found) for rule, found in rules)
         parts = [(part, one) for one in kept for part in one.rule.parts]
         for part, one in parts:
@@ -202,8 +201,8 @@ class Planner:
         for part, one in parts:
             self._blank(part, one)
         known = {part: self._combinations(part) for part, _ in parts if part.op == "known"}
-        steps = tuple(self._ordered())
-        plan = Plan(kept, steps, self.units, self._merged(), known, self.writings)
+        steps, writings = tuple(self._ordered()), self.values.writings
+        plan = Plan(kept, steps, self.units, self._merged(), known, writings)
         return plan, list(self._modelled())
 
     def _kept(self, rule: Rule, found: bool) -> Kept:
@@ -246,7 +245,7 @@ class Planner:
 
     def _free(self, target: str, formula: Node) -> bool:
         """Tell whether a column can be made of others: it is not yet, and they do not need it."""
-        if target in self.steps or not isinstance(self.columns.get(target), NumberColumn):
+        if target in self.steps or not isinstance(self.codecs.get(target), NumberCodec):
             return False
         return bool(list(columns_of(formula))) and not self._needs(columns_of(formula), target)
 
@@ -389,7 +388,7 @@ class Planner:
     def _merged(self) -> dict[str, str]:
         """Return the words that stand for merged values in a release."""
         return {
-            name: str(self.codecs[name].domain[column.other])  # type: ignore[attr-defined]
+            name: str(self.codecs[name].restore(np.array([column.other]))[0])
             for name, column in self.columns.items()
             if isinstance(column, CategoryColumn)
             and column.other is not None

@@ -16,7 +16,7 @@ import polars as pl
 
 from tulle._plurals import counted
 from tulle._relations.language import Rule, parse_rule, quote
-from tulle._relations.values import Values, broken, truth, units_of
+from tulle._relations.values import Values, broken, truth, unit_of
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._shape.dependencies import find_dependencies
 from tulle._types import Flags, Floats, Ints
@@ -67,15 +67,17 @@ def find_rules(
     columns: Mapping[str, Column],
     k: int,
     people: Floats,
-    writings: Mapping[str, Writing] | None = None,
+    writings: Mapping[str, Writing],
+    rng: np.random.Generator,
 ) -> list[Rule]:
     """Return the rules that a release of the table keeps if none are given.
 
-    It must not be one person whose presence decides: exceptions may be as many as a quarter of
-    ``k`` people, and rules that allow none (``never``) are only proposed.
+    It must not be one person whose presence decides: how many exceptions are too many is drawn,
+    about a quarter of ``k``, and rules that allow none (``never``) are only proposed.
     """
+    few = k / 4 * (0.5 + rng.random())
     found = propose_rules(table, columns, k, people, writings)
-    return [one.rule for one in found if one.exceptions < k / 4 and one.rule.parts[0].op != "not"]
+    return [one.rule for one in found if one.exceptions < few and one.rule.parts[0].op != "not"]
 
 
 def propose_rules(
@@ -83,20 +85,25 @@ def propose_rules(
     columns: Mapping[str, Column],
     k: int,
     people: Floats,
-    writings: Mapping[str, Writing] | None = None,
+    writings: Mapping[str, Writing],
 ) -> list[Proposal]:
     """Return the rules that a table follows.
 
     Those of a large table are looked for in some of its records, and counted in all.
     """
-    writings = writings or {}
     if table.height <= _MOST_ROWS:
-        return Search(table, columns, k, people, writings).all()
+        return Search(_values(table, writings), columns, k, people).all()
     rows = np.linspace(0, table.height - 1, _MOST_ROWS).astype(np.int64)
     some = {name: take_rows(column, rows) for name, column in columns.items()}
-    found = Search(table[rows], some, k, people[rows], writings).all()
-    values = Values(table, units_of(table, table.columns, writings), writings=writings)
+    found = Search(_values(table[rows], writings), some, k, people[rows]).all()
+    values = _values(table, writings)
     return [one for one in (_recounted(one, values) for one in found) if one is not None]
+
+
+def _values(table: pl.DataFrame, writings: Mapping[str, Writing]) -> Values:
+    values = Values(table, {}, writings=writings)
+    values.units = {name: unit_of(values.typed(name)) for name in table.columns}
+    return values
 
 
 def _recounted(found: Proposal, values: Values) -> Proposal | None:
@@ -123,21 +130,20 @@ def _spoken_of(rule: Rule, values: Values) -> Flags:
 class Search:
     """A table in which rules are looked for, and what was found so far."""
 
-    table: pl.DataFrame
+    values: Values
     columns: Mapping[str, Column]
     k: int
     people: Floats
-    writings: Mapping[str, Writing] = field(default_factory=dict)
     explained: list[frozenset[str]] = field(default_factory=list)  # columns of one equation
     bound: set[frozenset[str]] = field(default_factory=set)  # pairs with a rule for a state
     known_codes: dict[str, tuple[int, Ints]] = field(default_factory=dict)
     known_levels: dict[str, tuple[Floats, Ints, Flags, Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.table = self.values.frame
         self.names = self.table.columns
         self.least = max(LEAST, self.k)
-        units = units_of(self.table, self.names, self.writings)
-        self.values = Values(self.table, units, writings=self.writings)
+        self.types = {name: self.values.typed(name).dtype for name in self.names}
         rows = min(self.table.height, _SAMPLE)
         self.sample = np.linspace(0, self.table.height - 1, rows).astype(np.int64)
         self.numbers = [
@@ -145,8 +151,8 @@ class Search:
         ]  # codes of numbers too: a length of stay has few values
 
     def _is_number(self, name: str) -> bool:
-        dtype = self.table.schema[name]
-        if not (isinstance(self.columns.get(name), NumberColumn) or dtype.is_numeric()):
+        dtype = self.types[name]
+        if not (dtype.is_numeric() or dtype.is_temporal()):
             return False
         present = self.values.numbers(name)[self.sample]
         return len(np.unique(present[~np.isnan(present)])) > 2
@@ -167,9 +173,7 @@ class Search:
         return Proposal(rule, records, exceptions)
 
     def _is_time(self, name: str) -> bool:
-        writing = self.writings.get(name)
-        dtype = self.table.schema[name] if writing is None else writing.inner
-        return dtype in (pl.Date, pl.Datetime)
+        return self.types[name] in (pl.Date, pl.Datetime)
 
     def _explains(self, *names: str) -> bool:
         return any({*names} <= known for known in self.explained)
@@ -203,7 +207,7 @@ class Search:
                         continue
                     text = f"{quote(name)} = years({quote(first)}, {quote(last)})"
                     rule = parse_rule(text, self.names)
-                    some = self.values.head(self.sample[:_FIRST])
+                    some = replace(self.values, frame=self.table[self.sample[:_FIRST]], _numbers={})
                     if not broken(rule, some).any():
                         yield from self._equation(text, (name, first, last))
 
@@ -238,10 +242,9 @@ class Search:
                 basis.append(place)
                 continue
             terms = [(factor, plain[i]) for i, factor in zip(basis, factors) if factor]
-            terms.sort(key=lambda term: self.names.index(term[1]))
             if terms and all(abs(factor) == 1 for factor, _ in terms):
                 about = (plain[place], *(name for _, name in terms))
-                yield from self._equation(_as_sum(plain[place], terms), about)
+                yield from self._equation(_as_sum(plain[place], terms, self.names), about)
 
     def _products(self) -> Iterator[Proposal]:
         """Look for columns that are products or ratios of two others, up to a power of ten."""
@@ -558,13 +561,14 @@ def _products_with(
             yield first, last, int(tens[first, last])
 
 
-def _as_sum(target: str, terms: Sequence[tuple[float, str]]) -> str:
+def _as_sum(target: str, terms: Sequence[tuple[float, str]], names: Sequence[str]) -> str:
     """Write a sum, the total alone on the left if there is one."""
     negative = [name for factor, name in terms if factor < 0]
     positive = [name for factor, name in terms if factor > 0]
     if len(positive) == 1 and negative:  # a part is the total less the other parts
         target, positive, negative = positive[0], [*negative, target], []
-    signed = [("+", name) for name in positive] + [("-", name) for name in negative]
+    signed = [("+", name) for name in sorted(positive, key=names.index)]
+    signed += [("-", name) for name in sorted(negative, key=names.index)]
     text = " ".join(f"{sign} {quote(name)}" for sign, name in signed).removeprefix("+ ")
     return f"{quote(target)} = {text}"
 

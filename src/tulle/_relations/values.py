@@ -7,7 +7,7 @@ in a release count as missing, since what they were is not said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -17,10 +17,12 @@ import numpy as np
 import polars as pl
 
 from tulle._relations.language import COMPARISONS, Call, Name, Node, Number, Rule, Word
+from tulle._shape.columns import Column, cells_of
 from tulle._types import Flags, Floats
 from tulle.errors import ParameterError
-from tulle.table._frames import filled, is_missing
-from tulle.table._numbers import decimals_of, tick_sizes
+from tulle.table._codecs import Codec
+from tulle.table._frames import filled, frame_of, is_missing
+from tulle.table._numbers import NumberCodec, decimals_of, tick_sizes
 from tulle.table._states import Writing
 
 _EXACT = 1e-12  # relative: what floating point arithmetic may be off by
@@ -36,18 +38,20 @@ class Values:
     units: Mapping[str, float | None]  # the precision of columns of numbers and times
     merged: Mapping[str, str] = field(default_factory=dict)  # the word for merged values
     known: Mapping[Call, pl.DataFrame] = field(default_factory=dict)  # combinations there are
-    writings: Mapping[str, Writing] = field(default_factory=dict)  # of columns with special values
+    writings: Mapping[str, Writing] = field(default_factory=dict)  # of numbers and dates as text
     _numbers: dict[str, Floats] = field(default_factory=dict)
+
+    def typed(self, name: str) -> pl.Series:
+        """Return a column of numbers or dates in their type, null where it holds a code."""
+        if name in self.writings:
+            return self.writings[name].split(self.frame[name])[0]
+        return self.frame[name]
 
     def numbers(self, name: str) -> Floats:
         """Return a column as numbers, NaN where it has none."""
         if name not in self._numbers:
-            self._numbers[name] = numbers_of(read_values(self.frame[name], self.writings))
+            self._numbers[name] = numbers_of(self.typed(name))
         return self._numbers[name]
-
-    def head(self, rows: Any) -> Values:
-        """Return the values of some rows."""
-        return Values(self.frame[rows], self.units, self.merged, self.known, self.writings)
 
     def words(self, name: str) -> pl.Series:
         """Return a column as text, null where it is missing or merged with others."""
@@ -57,36 +61,48 @@ class Values:
         return series
 
     def absent(self, name: str) -> Flags:
-        """Return where a column is missing."""
-        series = self.frame[name]
+        """Return where a column is missing, or holds a code that stands for no value."""
+        series = self.typed(name)
         gone = is_missing(series)
         return gone | np.isnan(filled(series, 0.0)) if series.dtype.is_float() else gone
 
     def is_words(self, node: Node) -> bool:
         """Tell whether an expression is text: quoted, or a column of categories."""
-        if isinstance(node, Word):
-            return True
-        if not isinstance(node, Name) or node.column in self.writings:
-            return False
-        return is_text(self.frame.schema[node.column])
-
-
-def read_values(series: pl.Series, writings: Mapping[str, Writing]) -> pl.Series:
-    """Return the values of a column, null where it holds a special one."""
-    writing = writings.get(series.name)
-    return series if writing is None else writing.split(series)[0]
-
-
-def units_of(
-    frame: pl.DataFrame, names: Iterable[str], writings: Mapping[str, Writing]
-) -> dict[str, float | None]:
-    """Return the precision of each column of numbers or times."""
-    return {name: unit_of(read_values(frame[name], writings)) for name in names}
+        if isinstance(node, Name):
+            text = is_text(self.frame.schema[node.column])
+            return text and node.column not in self.writings
+        return isinstance(node, Word)
 
 
 def is_text(dtype: pl.DataType) -> bool:
     """Tell whether a column holds words."""
     return dtype in (pl.String, pl.Categorical, pl.Enum)
+
+
+def writings_of(codecs: Mapping[str, Codec]) -> dict[str, Writing]:
+    """Return how the columns are written that hold numbers or dates in another form."""
+    return {
+        name: codec.writing
+        for name, codec in codecs.items()
+        if isinstance(codec, NumberCodec) and codec.writing is not None
+    }
+
+
+def as_released(
+    frame: pl.DataFrame, codecs: Mapping[str, Codec], columns: Mapping[str, Column]
+) -> pl.DataFrame:
+    """Return the released columns of a table in the words of a release: rare ones are merged.
+
+    Numbers stay what they are, though rare ones may be merged too: what they add up to shows only
+    in the table itself.
+    """
+    series = [
+        codec.restore(cells_of(columns[name])).alias(name)
+        if is_text(frame.schema[name]) and not isinstance(codec, NumberCodec)
+        else frame[name]
+        for name, codec in codecs.items()
+    ]
+    return frame_of(series)
 
 
 def numbers_of(series: pl.Series) -> Floats:
@@ -187,6 +203,17 @@ def _parts_of(days: Floats) -> tuple[Floats, Floats]:
 
 def _day_of(text: str) -> float:
     """Return the days since 1970 of a date, or a number that is written as text."""
+    number = _as_number(text)
+    if number is None:
+        raise ParameterError(
+            f"'{text}' in a rule is compared with a number or a date, but is neither: dates are "
+            'written "2020-12-31"',
+            parameter="rules",
+        )
+    return number
+
+
+def _as_number(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
@@ -194,11 +221,7 @@ def _day_of(text: str) -> float:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ParameterError(
-            f"'{text}' in a rule is compared with a number or a date, but is neither: dates are "
-            'written "2020-12-31"',
-            parameter="rules",
-        ) from None
+        return None
     return (moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() / _DAY
 
 
@@ -260,7 +283,7 @@ def _column(node: Call) -> str:
 
 def _compared(node: Call, values: Values) -> Truth:
     left, right = node.args
-    if node.op in ("=", "!=") and values.is_words(left) and values.is_words(right):
+    if node.op in ("=", "!=") and _are_words(left, right, values):
         return _same_words(node, values)
     first, second = quantity(left, values), quantity(right, values)
     known = ~(np.isnan(first) | np.isnan(second))
@@ -275,6 +298,15 @@ def _compared(node: Call, values: Values) -> Truth:
             yes = away >= -slack if node.op == ">=" else away > slack
     yes = yes != (node.op == "!=")
     return yes & known, ~yes & known
+
+
+def _are_words(left: Node, right: Node, values: Values) -> bool:
+    """Tell whether two sides are compared as text: a code among numbers is, too."""
+    sides = {type(left): left, type(right): right}
+    word, name = sides.get(Word), sides.get(Name)
+    if isinstance(word, Word) and isinstance(name, Name) and name.column in values.writings:
+        return _as_number(word.text) is None
+    return values.is_words(left) and values.is_words(right)
 
 
 def _tolerance(node: Call, values: Values, slack: Floats) -> Floats:

@@ -53,6 +53,14 @@ LIMITS = (
         "share",
     ),
     Limit(
+        "stated_rules_broken",
+        0.0001,
+        0.05,
+        "rules between columns that the policy states are broken in {value} of the rows",
+        "make the release with the rules in its policy: tulle condense keeps them",
+        "share",
+    ),
+    Limit(
         "rules_broken",
         0.005,
         0.05,

@@ -57,22 +57,27 @@ class _Page(Edition):
 
 def render(result: Result, edition: str = "owner") -> str:
     """Render one self-contained HTML page; ``edition`` is owner or public."""
-    shown = _prepared(result, edition)
-    charted = _worst_attacks(shown["attacks"])
-    specs = _with_charts(shown, charted)
-    page = _environment().get_template("page.html")
+    shown, charted, specs = parts(result, edition)
+    page = environment().get_template("page.html")
     driver = _template_text("charts.js")
     return str(
         page.render(
             shown=shown,
-            charted=len(charted),
-            policy=_content_policy(_bundle(), driver),
+            charted=charted,
+            policy=_content_policy(bundle(), driver),
             style=_template_text("style.css"),
-            bundle=_bundle(),
+            bundle=bundle(),
             driver=driver,
-            specs=_for_script(specs),
+            specs=for_script(specs),
         )
     )
+
+
+def parts(result: Result, edition: str = "owner") -> tuple[_Page, int, dict[str, Any]]:
+    """Return what a page shows, how many attacks are drawn, and its charts by their ids."""
+    shown = _prepared(result, edition)
+    charted = _worst_attacks(shown["attacks"])
+    return shown, len(charted), _with_charts(shown, charted)
 
 
 def to_json(result: Result, edition: str = "owner") -> str:
@@ -242,11 +247,12 @@ def _columns(block: Chart) -> list[str]:
 
 
 @cache
-def _environment() -> Any:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def environment(*packages: str) -> Any:
+    """Return the templates of reports, behind those of other packages."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("tulle._report"),
+        loader=ChoiceLoader([PackageLoader(name) for name in (*packages, "tulle._report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -269,7 +275,7 @@ def _template_text(name: str) -> str:
 
 
 @cache
-def _bundle() -> str:
+def bundle() -> str:
     import vl_convert
 
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
@@ -285,7 +291,7 @@ def _content_policy(*scripts: str) -> str:
     )
 
 
-def _for_script(value: Any) -> str:
+def for_script(value: Any) -> str:
     """Return JSON that cannot end the script element it stands in."""
     text = json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -66,7 +66,9 @@ HEADLINES: Mapping[Level, str] = {
     "undecided": "Not decided",
     "good": "Nothing notable was found",
 }
-_DECIDE = "let whoever decides read what is not protected, and keep the report with the decision"
+_DECIDE = (
+    "let the person who decides read what is not protected, and keep the report with the decision"
+)
 
 
 def verdict(result: Whole) -> Verdict:

@@ -90,6 +90,11 @@ METRICS = {  # in the order of a report
         "The most that a single number gained from nowhere, as a share of all records.",
         "share",
     ),
+    "stated_rules_broken": Words(
+        "Rows that break a rule of the policy",
+        "Share of released rows that break at least one rule between columns that was stated.",
+        "share",
+    ),
     "rules_broken": Words(
         "Rows that break a relation",
         "Share of released rows that break what every original keeps: a column that follows from "

@@ -184,6 +184,8 @@ def _valuewise(
         return None
     if not target.common[answer].all():
         return None
+    if not target.common[answer].all():
+        return None
     return _majority(source, target, people, 0)
 
 

@@ -52,6 +52,7 @@ from tulle.auditing._people import (
 )
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._refits import FITS, worst_cases
+from tulle.auditing._rules import rules_section, stated
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
@@ -311,6 +312,7 @@ def audit(
     ).extended(provenance={"audit seed": seed})
     if isinstance(policy, Policy):
         found = found.extended(context=dict(policy.context))
+        found = with_rules(found, policy.rules or (), original, release)
     if worst_case is None:
         return found
     fits = FITS if attempts is None else min(FITS, attempts)
@@ -318,6 +320,15 @@ def audit(
     # about one person each: for nobody but the owner
     told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
     return found.extended(attacks=told)
+
+
+def with_rules(found: Audit, rules: Sequence[str], original: Any, release: Any) -> Audit:
+    """Add which of the policy's rules released rows break."""
+    broken = stated(rules, original, release)
+    if broken is None:
+        return found
+    measured = {"stated_rules_broken": broken.any}
+    return found.extended(metrics=measured, sections=[rules_section(broken)])
 
 
 def audited(

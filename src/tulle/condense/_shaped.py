@@ -13,6 +13,7 @@ from tulle._plurals import counted
 from tulle._relations.language import Rule, parse_rule
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
+from tulle._relations.values import as_released, writings_of
 from tulle._shape.columns import CategoryColumn
 from tulle._shape.diversity import Diversity
 from tulle._shape.model import ShapeModel, fit_shape, weigh_people
@@ -140,8 +141,8 @@ def fit_shaped(
     """
     planner = _planner(frame, encoder, k, rng, people, classes)
     if rules is None:
-        known = planner.frame, planner.columns, k, planner.people, planner.writings
-        found = find_rules(*known)
+        writings = writings_of(encoder.codecs)
+        found = find_rules(planner.frame, planner.columns, k, planner.people, writings, rng)
         asked = {demand.name for demand in demands}
         found = [rule for rule in found if asked.isdisjoint(rule.columns)]
         plan, columns = planner.plan([(rule, True) for rule in found])
@@ -181,7 +182,7 @@ def _planner(
     classes: ClassRows | None,
 ) -> Planner:
     columns = {column.name: column for column in encoder.plain(frame, k, rng, people)}
-    table = frame.select(list(encoder.codecs))
+    table = as_released(frame, encoder.codecs, columns)
     if classes is not None:
         table = with_labels(table, classes.classes.labels, classes.codes, encoder)
     return Planner(table, encoder.codecs, columns, k, weigh_people(people, frame.height), rng)

@@ -38,20 +38,36 @@ def latest(points: Sequence[Point]) -> list[Point]:
 def choose(points: Sequence[Point]) -> Choice:
     """Name the release with the smallest k that passes; of one k, the most useful.
 
-    A release whose verdict is good goes before one with a reservation (caution, or not decided).
-    With a reservation no attack may reach what would be grave, and those that stay well below go
-    first.
+    A release whose verdict is good goes before one with a reservation. One with a reservation
+    passes if no interval of an attack reaches what would be grave, else if all attacks stay below
+    half of that. Chance must not pick it: the next larger k of its curve has to pass too.
     """
     releases = [p for p in points if p.spec.is_release and p.verdict is not None]
     if not releases:
         errors = [point.error for point in points if point.error]
         why = errors[0] if errors else "no release was measured"
         return Choice(None, "undecided", f"Nothing can be named: {why}.", "Change that first.")
-    passing = [(doubt, p) for p in releases for doubt in [_doubt(p)] if doubt is not None]
+    doubts = {point.id: _doubt(point) for point in releases}
+    passing = [
+        (doubt, point)
+        for point in releases
+        for doubt in [doubts[point.id]]
+        if doubt is not None and all(doubts[p.id] is not None for p in _next(point, releases))
+    ]
     if passing:
         _, best = min(passing, key=lambda e: (e[0], e[1].spec.k or 0, -(e[1].utility or 0.0)))
         return Choice(best, best.level, _said(best, releases), _command(best))
     return _none(releases)
+
+
+def _next(point: Point, releases: Sequence[Point]) -> list[Point]:
+    """Return the release with the next larger k on the same curve, if there is one."""
+    larger = [
+        other
+        for other in releases
+        if other.spec.curve == point.spec.curve and (other.spec.k or 0) > (point.spec.k or 0)
+    ]
+    return sorted(larger, key=lambda other: other.spec.k or 0)[:1]
 
 
 def _none(releases: Sequence[Point]) -> Choice:
@@ -72,17 +88,15 @@ def _none(releases: Sequence[Point]) -> Choice:
 
 
 def _doubt(point: Point) -> int | None:
-    """Return 0 for a good verdict, 1 for a reservation with room to spare, 2 for others that pass.
-
-    None if it does not pass.
-    """
+    """Return 0 for a good verdict, 1 or 2 for a reservation that passes, None for the others."""
     if point.level == "good":
         return 0
     if point.level not in ("caution", "undecided"):
         return None
-    shares = [one["risk"] / grave_from(name, one) for name, one in point.attacks.items()]
-    worst = max(shares, default=0.0)
-    return None if worst >= 1 else int(worst >= _CLEAR) + 1
+    attacks = [(one, grave_from(name, one)) for name, one in point.attacks.items()]
+    if all(one["risk_high"] < grave for one, grave in attacks):
+        return 1
+    return 2 if all(one["risk"] < _CLEAR * grave for one, grave in attacks) else None
 
 
 def _said(best: Point, releases: Sequence[Point]) -> str:

@@ -72,7 +72,8 @@ def _of_target(
     if classes and len(np.unique(answers)) < 2:
         return Utility(_constant(name, answers, truth), name)
     model = kind(max_iter=_ROUNDS, early_stopping=False, random_state=int(rng.integers(2**31)))
-    with models_on_one():
+    with models_on_one(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # classes that are guessed and nobody has
         model.fit(columns, answers)
         if name == "roc_auc" and len(np.unique(truth)) < 2:
             return Utility(0.5, name)
@@ -130,11 +131,11 @@ def _gain(tables: Aligned, test: Records, target: str, rng: np.random.Generator)
         answers, truth = _numbered(answers, truth)
     kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
     model = kind(min_samples_leaf=max(5, len(answers) // 200), random_state=0)
-    guessed = model.fit(columns, answers).predict(asked)
-    if not classes:
-        return max(0.0, float(r2_score(truth, guessed)))
     chance = 1 / len(np.unique(truth))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes that are guessed and nobody has
+        warnings.simplefilter("ignore")  # rare classes, and some that are guessed and nobody has
+        guessed = model.fit(columns, answers).predict(asked)
+        if not classes:
+            return max(0.0, float(r2_score(truth, guessed)))
         found = float(balanced_accuracy_score(truth, guessed))
     return max(0.0, (found - chance) / (1 - chance))

@@ -31,7 +31,8 @@ from tulle.table._frames import to_polars
 
 # How aliases and codes of an agreement look inside a text: what finds them.
 
-NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf)"
+# possessive, and from its first digit only: digits by the thousand would take hours otherwise
+NUMBER = r"[-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d{1,9}+)?|\.\d++(?:[eE][-+]?\d{1,9}+)?|inf)"
 # Weka writes age='(2.0-3.5]'
 INTERVAL = rf"(?P<left>[\[(])\s*(?P<start>{NUMBER})\s*[,;-]\s*(?P<end>{NUMBER})\s*(?P<right>[\])])"
 _OPERATOR = r"<=|>=|==|!=|&le;|≤|≥|<|>|=|:"
@@ -60,10 +61,10 @@ def code_pattern(names: list[str]) -> re.Pattern[str] | None:
     if not names:
         return None
     return re.compile(
-        rf"(?:(?P<below>{NUMBER})\s*(?P<under><=|>=|<|>)\s*)?"
+        rf"(?:(?<![\d.])(?P<below>{NUMBER})\s*+(?P<under><=|>=|<|>)\s*+)?"
         rf"(?<![\w.-])(?P<name>{_any_of(names)})"
         rf"(?:(?P<before>\s*)(?P<operator>{_OPERATOR})(?P<after>\s*)(?P<number>{NUMBER})(?![\w])"
-        rf"|(?P<gap>\s*(?:=|_|:|in\b|∈)?\s*[\\'\"]*){INTERVAL}|(?=\W|$))"
+        rf"|(?P<gap>\s*+(?:=|_|:|in\b|∈)?\s*+[\\'\"]*){INTERVAL}|(?=\W|$))"
     )
 
 
@@ -396,7 +397,7 @@ def _is_code(value: Any) -> bool:
 
 
 def _int_or_text(text: str) -> Any:
-    return int(text) if re.fullmatch(r"-?\d+", text) else text
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text
 
 
 # Results in frames and series: cells, names and labels decoded, the kind kept.
@@ -510,7 +511,9 @@ def with_names(text: str, feature_names: Sequence[str] | None) -> str:
     if feature_names is None:
         return text
     names = dict(enumerate(feature_names))
-    return re.sub(r"\bfeature_(\d+)\b", lambda match: names.get(int(match[1]), match.group()), text)
+    return re.sub(
+        r"\bfeature_(\d{1,9})\b", lambda match: names.get(int(match[1]), match.group()), text
+    )
 
 
 def shortened(text: str, decimals: int) -> str:

@@ -5,8 +5,8 @@ the low bit of its value at the column's point. The four coefficients come from 
 matrix is stored, and two owners with one key produce comparable sketches. The polynomial is
 evaluated once for each column that occurs, never for each non-zero entry.
 
-A column of a matrix has its number as point; a term (a word, an item) has a keyed BLAKE2b hash,
-so that the set of terms may be open.
+The point of a column is a keyed BLAKE2b hash of its term (a word, an item), so that the set of
+terms may be open, or of its number in a matrix, so that known signs cannot be continued.
 """
 
 from __future__ import annotations

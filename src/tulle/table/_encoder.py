@@ -29,7 +29,6 @@ from tulle.table._frames import frame_of
 from tulle.table._numbers import NumberCodec, decimals_of
 from tulle.table._ordered import OrderedCodec
 from tulle.table._rare import Crowd
-from tulle.table._states import Writing
 from tulle.table.schema import Column, ColumnsLike, Kind, Schema, kind_of, natural_column
 
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL)
@@ -223,10 +222,6 @@ class TableEncoder:
     def merged(self) -> dict[str, tuple[int, int]]:
         """Return how many values of each column too few people hold, and in how many records."""
         return {codec.name: codec.too_few for codec in self._codecs if codec.too_few[1]}
-
-    def writings(self) -> dict[str, Writing]:
-        """Return how columns are written that are text or have special values."""
-        return {c.name: c.writing for c, _ in self._numbers() if c.writing is not None}
 
     def kept_rare(self) -> list[str]:
         """Return the columns whose rare values are kept because somebody chose so."""

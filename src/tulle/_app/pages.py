@@ -1,0 +1,480 @@
+"""The pages: what each shows, and which command each button runs.
+
+Pages are made of files (:mod:`tulle._app.study`); a request that changes something is a POST or a
+PUT and ends in a redirection. Addresses hold ids, never names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import anyio
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+
+from tulle._app import jobs, views
+from tulle._app.study import Study, found_in, is_table_name, studies
+from tulle._choices import GATES
+from tulle.errors import DataError, ParameterError, TulleError
+from tulle.exploring._points import Point
+from tulle.table.policy import CONTEXT
+from tulle.table.schema import Role
+
+LIMIT = 2 << 30  # bytes of an upload
+_FORM = 1 << 20  # bytes of a form
+_OWN_PAGE = "sandbox allow-scripts; frame-ancestors 'none'"  # of a report: it brings its own policy
+_TICK = 1.0  # seconds between two looks at a running job
+
+Answer = Callable[[Request, Study], Response]
+Form = dict[str, str]
+
+
+def application(root: Path, *, limit: int = LIMIT) -> Starlette:
+    """Return the app of a folder, to be put behind a guard."""
+    app = Starlette(
+        routes=[
+            Route("/", _start),
+            Route("/demo", _demo, methods=["POST"]),
+            Route("/upload", _upload, methods=["PUT"]),
+            Route("/history", _history),
+            Route("/static/{name}", _static),
+            Route("/t/{id}", _of(_home)),
+            Route("/t/{id}/data", _of(_data)),
+            Route("/t/{id}/inspect", _doing(_inspect), methods=["POST"]),
+            Route("/t/{id}/unit", _doing(_unit), methods=["POST"]),
+            Route("/t/{id}/roles", _of(_roles)),
+            Route("/t/{id}/column", _doing(_column), methods=["POST"]),
+            Route("/t/{id}/context", _of(_context)),
+            Route("/t/{id}/context", _doing(_keep_context), methods=["POST"]),
+            Route("/t/{id}/control", _of(_control)),
+            Route("/t/{id}/control", _doing(_keep_control), methods=["POST"]),
+            Route("/t/{id}/explore", _of(_explore)),
+            Route("/t/{id}/explore", _doing(_start_explore), methods=["POST"]),
+            Route("/t/{id}/choose", _doing(_choose), methods=["POST"]),
+            Route("/t/{id}/points/{point}", _of(_point)),
+            Route("/t/{id}/points/{point}/report", _of(_point_report)),
+            Route("/t/{id}/compare", _of(_compare)),
+            Route("/t/{id}/release", _of(_release)),
+            Route("/t/{id}/release", _doing(_start_release), methods=["POST"]),
+            Route("/t/{id}/releases/{number:int}", _of(_one_release)),
+            Route("/t/{id}/releases/{number:int}/prove", _doing(_prove), methods=["POST"]),
+            Route("/t/{id}/releases/{number:int}/{word}", _of(_file)),
+            Route("/t/{id}/cancel", _doing(_cancel), methods=["POST"]),
+            Route("/t/{id}/events", _events),
+        ],
+        exception_handlers={404: _not_found, TulleError: _wrong, 500: _broken},
+    )
+    app.state.root, app.state.limit = root, limit
+    return app
+
+
+# -- plumbing ---------------------------------------------------------------------------------
+
+
+def _of(page: Answer) -> Callable[[Request], Response]:
+    """Make a route of a page about one table."""
+
+    def answer(request: Request) -> Response:
+        return page(request, _study(request))
+
+    return answer
+
+
+def _doing(work: Callable[[Request, Study, Form], Response]) -> Any:
+    """Make a route of work on one table: the form is read first."""
+
+    async def answer(request: Request) -> Response:
+        form = await _form(request)
+        study = await run_in_threadpool(_study, request)
+        return await run_in_threadpool(work, request, study, form)
+
+    return answer
+
+
+def _study(request: Request) -> Study:
+    found = found_in(request.app.state.root, request.path_params["id"])
+    if found is None:
+        raise DataError("this table is not in the folder any more: go back to the start")
+    return found
+
+
+async def _form(request: Request) -> Form:
+    """Read a form as browsers send it; what is given twice counts once."""
+    body = b""
+    async for block in request.stream():
+        body += block
+        if len(body) > _FORM:
+            raise ParameterError(f"a form of more than {_FORM:,} bytes is not read")
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=500)
+    return {name: values[-1].strip() for name, values in fields.items()}
+
+
+def _shown(template: str, study: Study | None, *, status: int = 200, **more: Any) -> HTMLResponse:
+    jobs.reap()
+    return HTMLResponse(views.rendered(template, study, **more), status)
+
+
+def _page(request: Request, study: Study, step: str, **more: Any) -> HTMLResponse:
+    """Return a page, or for a page that asks what is new, its changing part only."""
+    part = "live_" if request.headers.get("hx-request") else ""
+    return _shown(f"{part}{step}.html", study, step=step, **more)
+
+
+def _to(study: Study, page: str) -> RedirectResponse:
+    return RedirectResponse(f"/t/{study.id}/{page}", 303)
+
+
+def _not_found(request: Request, error: Exception) -> Response:
+    return _shown("error.html", None, status=404, message="There is no such page.")
+
+
+def _wrong(request: Request, error: Exception) -> Response:
+    """Say what a person did wrong: the messages of Tulle name columns, never values."""
+    return _shown("error.html", None, status=400, message=str(error))
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    """Show only the type of a foreign error: its text may quote a cell."""
+    message = f"Something unexpected happened ({type(error).__name__}). Nothing was lost."
+    return _shown("error.html", None, status=500, message=message)
+
+
+@cache
+def _bundled() -> bytes:
+    from tulle._report.render import bundle
+
+    return bundle().encode()
+
+
+def _static(request: Request) -> Response:
+    """Return a file of the app itself; their names are known, nothing else can be had."""
+    name = request.path_params["name"]
+    kinds = {"style.css": "text/css", "app.js": "text/javascript", "htmx.js": "text/javascript"}
+    headers = {"Cache-Control": "private, max-age=3600"}  # no data in them
+    if name == "vega.js":
+        return Response(_bundled(), media_type="text/javascript", headers=headers)
+    if name not in kinds:
+        return _not_found(request, KeyError())
+    path = Path(__file__).parent / "static" / name.replace("htmx.js", "htmx.min.js")
+    return Response(path.read_bytes(), media_type=kinds[name], headers=headers)
+
+
+# -- start and history ------------------------------------------------------------------------
+
+
+def _start(request: Request) -> Response:
+    found = studies(request.app.state.root)
+    return _shown("start.html", None, studies=found, folder=request.app.state.root.name)
+
+
+async def _demo(request: Request) -> Response:
+    """Write the table of the demo into the folder, unless it is there."""
+    return await run_in_threadpool(_write_demo, request.app.state.root)
+
+
+def _write_demo(root: Path) -> Response:
+    from tulle._commands.demo import breast_cancer
+    from tulle.io.write import write_table
+
+    study = Study(root, "demo-patients.csv")
+    if not study.source.exists():
+        write_table(breast_cancer(), study.source)
+    return _to(study, "data")
+
+
+async def _upload(request: Request) -> Response:
+    """Stream the body into a file of the folder that only its owner may read."""
+    root, limit = request.app.state.root, request.app.state.limit
+    name = unquote(request.headers.get("x-name", ""))
+    if not is_table_name(name):
+        raise ParameterError("the name of an upload must be that of a table file, without folders")
+    target = root / name
+    if os.path.lexists(target):
+        raise ParameterError(f"{name} is in the folder already: nothing was replaced")
+    hidden = root / f".{os.getpid()}-{os.urandom(8).hex()}.part"
+    try:
+        await _receive(request, hidden, limit)
+        os.link(hidden, target)  # unlike a renaming it replaces nothing
+    except FileExistsError:
+        raise ParameterError(f"{name} is in the folder already: nothing was replaced") from None
+    except ClientDisconnect:
+        return Response(status_code=400)
+    finally:
+        hidden.unlink(missing_ok=True)
+    return PlainTextResponse(f"/t/{Study(root, name).id}/data", 201)
+
+
+async def _receive(request: Request, path: Path, limit: int) -> None:
+    declared = request.headers.get("content-length", "0")
+    if not declared.isdigit() or int(declared) > limit:
+        raise ParameterError(f"an upload may have at most {limit:,} bytes: copy the file instead")
+    count = 0
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        async for block in request.stream():
+            count += len(block)
+            if count > limit:
+                raise ParameterError(
+                    f"an upload may have at most {limit:,} bytes: copy the file instead"
+                )
+            await run_in_threadpool(file.write, block)
+
+
+def _history(request: Request) -> Response:
+    return _shown("history.html", None, runs=views.history(request.app.state.root))
+
+
+# -- data, roles, context, control ------------------------------------------------------------
+
+
+def _home(request: Request, study: Study) -> Response:
+    return _to(study, views.next_step(study))
+
+
+def _data(request: Request, study: Study) -> Response:
+    from tulle.io.read import read_schema
+
+    header = [] if study.is_inspected else list(read_schema(study.source))
+    return _page(request, study, "data", job=study.job("inspect"), header=header)
+
+
+def _inspect(request: Request, study: Study, form: Form) -> Response:
+    """Read the table; a policy that is there already is kept."""
+    study.place.mkdir(mode=0o700, exist_ok=True)
+    study.job("inspect").start(study.root, [["inspect", study.name, "--json"]])
+    return _to(study, "data")
+
+
+def _unit(request: Request, study: Study, form: Form) -> Response:
+    if form.get("unit") not in ("row", "person"):
+        raise ParameterError("say what one row is: a person, or one of several rows of a person")
+    place = _number(form, "column") if form["unit"] == "person" else None
+    study.set_person(place)
+    return _to(study, "roles")
+
+
+def _number(form: Form, name: str) -> int:
+    if not form.get(name, "").isdigit():
+        raise ParameterError(f"choose a {name}")
+    return int(form[name])
+
+
+def _roles(request: Request, study: Study) -> Response:
+    _needs(study.is_inspected, "the table was not read yet: begin with its data")
+    return _page(request, study, "roles", **views.roles(study))
+
+
+def _needs(there: bool, message: str) -> None:
+    if not there:
+        raise DataError(message)
+
+
+def _column(request: Request, study: Study, form: Form) -> Response:
+    """Change one column, and show its line and the policy again."""
+    kind, role = form.get("kind") or None, form.get("role") or None
+    study.set_column(_number(form, "column"), kind=kind, role=role)
+    if request.headers.get("hx-request"):
+        return _shown("live_roles.html", study, step="roles", **views.roles(study))
+    return _to(study, "roles")
+
+
+def _context(request: Request, study: Study) -> Response:
+    _needs(study.is_inspected, "the table was not read yet: begin with its data")
+    return _shown("context.html", study, step="context", **views.context(study))
+
+
+def _keep_context(request: Request, study: Study, form: Form) -> Response:
+    from dataclasses import replace
+
+    told = {name: form.get(name, "") for name in CONTEXT}
+    study.keep_policy(replace(study.policy, context=told))
+    names = [column.name for column in study.policy.columns]
+    target = form.get("target", "")
+    if target.isdigit() and int(target) < len(names):
+        study.set_column(int(target), role=Role.TARGET)
+    elif study.column_with(Role.TARGET) is not None:
+        study.set_column(names.index(study.column_with(Role.TARGET) or ""), role=Role.QUASI)
+    gates = {name: _limit(form, name) for name in GATES}
+    if study.column_with(Role.TARGET) is None:
+        gates["min_accuracy_ratio"] = None
+    study.set_parameters("explore", gates)
+    preset = form.get("preset", "")
+    size = int(preset) if preset.isdigit() else None
+    study.set_parameters("audit", {**gates, "preset": size})
+    return _to(study, "control")
+
+
+def _limit(form: Form, name: str) -> float | None:
+    """Return a gate: a percentage in a form, a share in the policy."""
+    text = form.get(name, "")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        raise ParameterError(f"the gate {name.replace('_', ' ')} must be a number") from None
+    if not 0 <= value <= 1000:
+        raise ParameterError(f"the gate {name.replace('_', ' ')} must be from 0 to 100 %")
+    return round(value / 100, 6)
+
+
+def _control(request: Request, study: Study) -> Response:
+    _needs(study.is_inspected, "the table was not read yet: begin with its data")
+    others = [other for other in studies(study.root) if other.name != study.name]
+    return _page(request, study, "control", job=study.split_job, others=others)
+
+
+def _keep_control(request: Request, study: Study, form: Form) -> Response:
+    if form.get("how") == "file":
+        other = found_in(study.root, form.get("file", ""))
+        _needs(other is not None, "choose the file of people who are not in the table")
+        study.answer(control={"file": other.name if other else None})
+        return _to(study, "explore")
+    if form.get("share") not in ("10%", "20%", "30%"):
+        raise ParameterError("choose how many people are kept apart")
+    study.answer(control={"share": form["share"]})
+    study.start_split()
+    return _to(study, "control")
+
+
+# -- explore ----------------------------------------------------------------------------------
+
+
+def _explore(request: Request, study: Study) -> Response:
+    _needs(study.is_inspected, "the table was not read yet: begin with its data")
+    return _page(request, study, "explore", **views.explore(study))
+
+
+def _start_explore(request: Request, study: Study, form: Form) -> Response:
+    sizes = [part.strip() for part in form.get("k", "").split(",") if part.strip()]
+    if not sizes or not all(part.isdigit() and int(part) >= 2 for part in sizes):
+        raise ParameterError("the group sizes k must be whole numbers from 2, such as 5, 10, 20")
+    methods = [name for name in ("shape", "uniform") if form.get(name)] or ["shape"]
+    found = {"k": [int(part) for part in sizes], "synthesis": methods}
+    study.set_parameters("explore", found)
+    study.start_explore(quick=bool(form.get("quick")))
+    return _to(study, "explore")
+
+
+def _measured(study: Study, identity: str) -> Point:
+    found = study.exploration()
+    for point in [] if found is None else found.points:
+        if point.id == identity:
+            return point
+    raise DataError("this point was not measured with the present answers: go back to explore")
+
+
+def _choose(request: Request, study: Study, form: Form) -> Response:
+    point = _measured(study, form.get("point", ""))
+    _needs(point.spec.is_release and not point.error, "only a release can be chosen")
+    if form.get("then") == "compare":
+        return _to(study, f"compare?a={point.id}&b={study.chosen or ''}")
+    study.answer(point=point.id)
+    return _to(study, "release")
+
+
+def _point(request: Request, study: Study) -> Response:
+    point = _measured(study, request.path_params["point"])
+    return _shown("point.html", study, step="explore", **views.point(study, point))
+
+
+def _point_report(request: Request, study: Study) -> Response:
+    from tulle.exploring._points import audit_of
+
+    point = _measured(study, request.path_params["point"])
+    page = audit_of(point).html()
+    return HTMLResponse(page, headers={"Content-Security-Policy": _OWN_PAGE})
+
+
+def _compare(request: Request, study: Study) -> Response:
+    named = [request.query_params.get(word, "") for word in ("a", "b")]
+    found = study.exploration()
+    _needs(found is not None, "nothing was measured yet with the present answers")
+    return _shown("compare.html", study, step="explore", **views.compare(study, named))
+
+
+# -- release ----------------------------------------------------------------------------------
+
+
+def _release(request: Request, study: Study) -> Response:
+    _needs(study.is_inspected, "the table was not read yet: begin with its data")
+    return _shown("release.html", study, step="release", **views.release(study))
+
+
+def _start_release(request: Request, study: Study, form: Form) -> Response:
+    point = _measured(study, study.chosen or "")
+    made = study.start_release(point, form.get("accept", ""))
+    return _to(study, f"releases/{made.number}")
+
+
+def _one_release(request: Request, study: Study) -> Response:
+    made = study.release(request.path_params["number"])
+    return _page(request, study, "made", **views.made(study, made))
+
+
+def _prove(request: Request, study: Study, form: Form) -> Response:
+    made = study.release(request.path_params["number"])
+    _needs(made.data.is_file(), "there is no release to compare with")
+    study.start_proof(made)
+    return _to(study, f"releases/{made.number}")
+
+
+def _file(request: Request, study: Study) -> Response:
+    """Hand out a file of a release; a report can also be read at once."""
+    made = study.release(request.path_params["number"])
+    word, _, how = request.path_params["word"].partition("-")
+    files = made.files()
+    if word not in files or how not in ("", "shown"):
+        return _not_found(request, KeyError())
+    path = files[word][0]
+    if how and path.suffix == ".html":
+        return HTMLResponse(path.read_text(), headers={"Content-Security-Policy": _OWN_PAGE})
+    name = f"{study.name.split('.')[0]}-{made.number}-{path.name}"
+    return FileResponse(path, filename=name)
+
+
+# -- jobs -------------------------------------------------------------------------------------
+
+
+def _cancel(request: Request, study: Study, form: Form) -> Response:
+    step = form.get("step", "")
+    views.job_of(study, step).cancel()
+    return _to(study, views.address(step))
+
+
+async def _events(request: Request) -> Response:
+    """Tell a page when there is something new; the page asks for it then.
+
+    Each message stands for the whole state, so that none is missed where the browser was away.
+    """
+    study = await run_in_threadpool(_study, request)
+    step = request.query_params.get("step", "")
+
+    async def told() -> AsyncIterator[str]:
+        before = ""
+        while True:
+            state, running = await run_in_threadpool(views.state, study, step)
+            if state != before:
+                yield f"data: {state}\n\n"
+                before = state
+            if not running:
+                yield "event: end\ndata: end\n\n"
+                return
+            await anyio.sleep(_TICK)
+
+    return StreamingResponse(told(), media_type="text/event-stream")

@@ -1,0 +1,71 @@
+// Charts, the event stream of a running job, and uploads. No data leaves this machine.
+(function () {
+  "use strict";
+
+  function draw(root) {
+    if (typeof vegaEmbed === "undefined") return;
+    for (const part of root.querySelectorAll(".specs")) {
+      for (const [id, spec] of Object.entries(JSON.parse(part.dataset.specs))) {
+        const place = document.getElementById(id);
+        if (!place) continue;
+        // ast: no eval, which the content policy forbids; no styles of its own for the same reason
+        vegaEmbed(place, spec, {
+          ast: true, actions: false, renderer: "svg", defaultStyle: false,
+          tooltip: { disableDefaultStyle: true },
+        }).then(function () { place.dataset.drawn = "yes"; })
+          .catch(function () { place.textContent = "This chart could not be drawn; its table is below."; });
+      }
+    }
+  }
+
+  function follow() {
+    const live = document.getElementById("live");
+    if (!live || live.dataset.running !== "yes") return;
+    const stream = new EventSource(live.dataset.events);
+    let first = true;
+    function refresh() {
+      const chosen = document.querySelector("input[name=point]:checked");
+      const focused = document.activeElement && document.activeElement.id;
+      htmx.ajax("GET", live.dataset.page, { target: "#live", swap: "outerHTML" }).then(function () {
+        if (chosen) {
+          const again = document.getElementById(chosen.id);
+          if (again) again.checked = true;
+        }
+        if (focused && document.getElementById(focused)) document.getElementById(focused).focus();
+      });
+    }
+    stream.onmessage = function () {
+      if (!first) refresh();
+      first = false;
+    };
+    stream.addEventListener("end", function () { stream.close(); refresh(); });
+  }
+
+  function upload(event) {
+    event.preventDefault();
+    const file = document.getElementById("file").files[0];
+    const said = document.getElementById("upload-said");
+    said.textContent = "Copying ...";
+    fetch("/upload", { method: "PUT", body: file, headers: { "X-Name": encodeURIComponent(file.name) } })
+      .then(async function (answer) {
+        const text = await answer.text();
+        if (answer.ok) { window.location.assign(text); return; }
+        const page = new DOMParser().parseFromString(text, "text/html");
+        said.textContent = (page.querySelector("[role=alert]") || page.body).textContent;
+      })
+      .catch(function () { said.textContent = "The file could not be copied."; });
+  }
+
+  document.addEventListener("DOMContentLoaded", function () {
+    draw(document);
+    follow();
+    const form = document.getElementById("upload-form");
+    if (form) form.addEventListener("submit", upload);
+    for (const button of document.querySelectorAll("button[data-gates]")) {
+      button.addEventListener("click", function () {
+        for (const field of document.querySelectorAll("input.filled")) field.value = button.dataset.gates;
+      });
+    }
+    document.body.addEventListener("htmx:afterSettle", function () { draw(document); });
+  });
+})();

@@ -1,0 +1,453 @@
+"""A table of the folder, and the files that belong to it.
+
+``patients.csv`` has its policy next to it (``patients.policy.toml``, as ``tulle inspect`` writes
+it) and a folder ``patients.csv.tulle`` with everything else: answers, jobs, control, points and
+releases. Whatever depends on answers is in a folder named after them: other answers, other folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tulle._app.jobs import Job
+from tulle._commands.inspect import policy_path
+from tulle._files import atomic_write, digest
+from tulle.errors import DataError, ParameterError, TulleError
+from tulle.exploring._folder import points_in
+from tulle.exploring._points import Point
+from tulle.exploring.explore import Exploration
+from tulle.io._formats import format_of
+from tulle.table.policy import Policy, load_policy, write_policy
+from tulle.table.schema import Column, Kind, Role
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
+
+
+def studies(root: Path) -> list[Study]:
+    """Return the tables of a folder: files of a known format, not links and not hidden."""
+    found = []
+    for entry in sorted(os.scandir(root), key=lambda entry: entry.name):
+        if entry.is_file(follow_symlinks=False) and is_table_name(entry.name):
+            found.append(Study(root, entry.name))
+    return found
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether a name is one of a table file within a folder: no path, not hidden."""
+    if not _NAME.fullmatch(name) or name.startswith((".", "-")) or "#" in name:
+        return False
+    try:
+        format_of(name)
+    except TulleError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Release:
+    """The folder of one release of a table."""
+
+    place: Path
+    number: int
+
+    @property
+    def job(self) -> Job:
+        """Condense, verify and audit."""
+        return Job(self.place / "job")
+
+    @property
+    def proof(self) -> Job:
+        """The same command in a fresh process."""
+        return Job(self.place / "proof-job")
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What was asked for: k, method, when, the seed and the command."""
+        found: dict[str, Any] = json.loads((self.place / "run.json").read_text())
+        return found
+
+    @property
+    def data(self) -> Path:
+        """The released table."""
+        return self.place / str(self.facts["file"])
+
+    @property
+    def verdict(self) -> dict[str, Any] | None:
+        """The verdict of the release, also of one that was refused."""
+        return self.job.result(0).get("verdict")
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the command, run again, gave the same bytes."""
+        fresh = self.place / self.facts["again"]
+        return fresh.is_file() and self.data.is_file() and digest(fresh) == digest(self.data)
+
+    def files(self) -> dict[str, tuple[Path, str]]:
+        """Return what can be downloaded: the file and what it is, by a plain word."""
+        names = {
+            "data": (self.data, "the release"),
+            "manifest": (Path(f"{self.data}.manifest.json"), "how it was made, what was verified"),
+            "report": (self.place / "report.html", "owner's report: keep it with the data"),
+            "public": (self.place / "public.html", "public report: for recipients"),
+            "policy": (self.place / "policy.toml", "roles, context and gates"),
+            "log": (self.place / "run.json", "what was run, with the seed: keep it secret"),
+            "script": (self.place / "again.sh", "makes and checks it again, with the seed"),
+        }
+        return {word: pair for word, pair in names.items() if pair[0].is_file()}
+
+
+@dataclass(frozen=True)
+class Study:
+    """A table file of the folder ``root``."""
+
+    root: Path
+    name: str
+
+    @property
+    def id(self) -> str:
+        """What stands for the table in addresses, which must not hold names."""
+        return hashlib.sha256(os.fsencode(self.name)).hexdigest()[:12]
+
+    @property
+    def source(self) -> Path:
+        """The table itself."""
+        return self.root / self.name
+
+    @property
+    def place(self) -> Path:
+        """The folder of everything that belongs to it."""
+        return self.root / f"{self.name}.tulle"
+
+    @property
+    def policy_file(self) -> Path:
+        """The policy, where the command line looks for it."""
+        return self.root / policy_path(self.name)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the table."""
+        return self.source.stat().st_size
+
+    def job(self, name: str) -> Job:
+        """Return a job of this table."""
+        return Job(self.place / "jobs" / name)
+
+    # -- answers of the person ---------------------------------------------------------------
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        """What was answered that a policy does not hold."""
+        try:
+            found = json.loads((self.place / "answers.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def answer(self, **more: Any) -> None:
+        """Keep answers."""
+        self.place.mkdir(mode=0o700, exist_ok=True)
+        keep(self.place / "answers.json", json.dumps({**self.answers, **more}))
+
+    # -- columns -----------------------------------------------------------------------------
+
+    @property
+    def inspection(self) -> dict[str, Any]:
+        """What ``tulle inspect`` found; empty before."""
+        return self.job("inspect").result()
+
+    @property
+    def is_inspected(self) -> bool:
+        """Whether the table was looked at and has a policy."""
+        return bool(self.inspection) and self.policy_file.is_file()
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy as it is on disk, with the reasons that were found."""
+        loaded = load_policy(self.policy_file)
+        reasons = {row["name"]: row["reason"] for row in self.inspection.get("columns", [])}
+        columns = tuple(replace(c, reason=reasons.get(c.name, "")) for c in loaded.columns)
+        return replace(loaded, columns=columns)
+
+    def keep_policy(self, policy: Policy) -> None:
+        """Write the policy."""
+        write_policy(policy, self.policy_file, made_for=self.name, force=True)
+        self.__dict__.pop("policy", None)
+
+    def set_column(self, place: int, *, kind: str | None = None, role: str | None = None) -> Column:
+        """Change kind or role of a column; a role of which there is one moves."""
+        columns = list(self.policy.columns)
+        if not 0 <= place < len(columns):
+            raise ParameterError(f"there is no column {place} in {self.name}")
+        column = columns[place]
+        try:
+            changed = replace(
+                column, kind=Kind(kind or column.kind), role=Role(role or column.role)
+            )
+        except ValueError:
+            raise ParameterError(f"column '{column.name}': no such kind or role") from None
+        if changed.kind not in (Kind.INTEGER, Kind.DECIMAL):
+            changed = replace(changed, bounds=None)
+        for other, known in enumerate(columns):
+            if changed.role in _SINGLE and known.role is changed.role and other != place:
+                columns[other] = replace(known, role=_SINGLE[changed.role])
+        columns[place] = changed
+        self.keep_policy(replace(self.policy, columns=tuple(columns)))
+        return changed
+
+    def set_person(self, place: int | None) -> None:
+        """Say whose row it is: the column of the person, or None if each row is one person."""
+        columns = [
+            replace(c, role=Role.IDENTIFIER) if c.role is Role.PERSON else c
+            for c in self.policy.columns
+        ]
+        self.keep_policy(replace(self.policy, columns=tuple(columns)))
+        if place is not None:
+            self.set_column(place, role=Role.PERSON)
+        self.answer(unit="row" if place is None else "person")
+
+    def column_with(self, role: Role) -> str | None:
+        """Return the name of the column with a role."""
+        if not self.policy_file.is_file():
+            return None
+        found = self.policy.named(role)
+        return found[0] if found else None
+
+    @property
+    def persons(self) -> int | None:
+        """How many people there are, if it is known."""
+        rows = self.inspection.get("records")
+        person = self.column_with(Role.PERSON)
+        if person is None:
+            return rows if self.answers.get("unit") == "row" else None
+        known = {row["name"]: row["distinct"] for row in self.inspection.get("columns", [])}
+        return known.get(person)
+
+    # -- parameters of the policy ------------------------------------------------------------
+
+    def parameters(self, command: str) -> Mapping[str, Any]:
+        """Return what the policy says of a command."""
+        return self.policy.parameters.get(command, {}) if self.policy_file.is_file() else {}
+
+    def set_parameters(self, command: str, values: Mapping[str, Any]) -> None:
+        """Set parameters of a command in the policy; None removes one."""
+        merged = {**self.policy.parameters.get(command, {}), **values}
+        merged = {name: value for name, value in merged.items() if value is not None}
+        commands = {**self.policy.parameters, command: merged}
+        kept = {name: options for name, options in commands.items() if options}
+        self.keep_policy(replace(self.policy, parameters=kept))
+
+    # -- control -----------------------------------------------------------------------------
+
+    @property
+    def control(self) -> tuple[Path, Path] | None:
+        """The members and the people kept apart, if they were."""
+        if not self.policy_file.is_file():
+            return None
+        answer = self.answers.get("control", {})
+        if answer.get("file") in {study.name for study in studies(self.root)}:
+            return self.source, self.root / answer["file"]
+        place = self.control_place
+        pair = place / "members.parquet", place / "control.parquet"
+        done = self.split_job.state == "done" and all(path.is_file() for path in pair)
+        return pair if done else None
+
+    @property
+    def control_place(self) -> Path:
+        """Where the split goes that these answers ask for."""
+        decided = [self._stamp, self.share, self.column_with(Role.PERSON)]
+        decided.append(self.column_with(Role.TARGET))
+        return self.place / f"control-{_digest(decided)}"
+
+    @property
+    def split_job(self) -> Job:
+        """The job that makes it."""
+        return Job(self.control_place / "job")
+
+    @property
+    def share(self) -> str:
+        """The share of the people who are kept apart."""
+        few = (self.inspection.get("records") or 0) < 2000
+        return str(self.answers.get("control", {}).get("share") or ("20%" if few else "10%"))
+
+    def start_split(self) -> None:
+        """Keep people apart."""
+        place = self.control_place
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        words = ["split", self._path(self.source), "--share", self.share, "--force", "--json"]
+        words += ["-o", self._path(place / "members.parquet")]
+        words += ["--control", self._path(place / "control.parquet")]
+        words += ["--policy", self._path(self.policy_file)]
+        self.split_job.start(self.root, [words])
+
+    # -- exploration -------------------------------------------------------------------------
+
+    @property
+    def explore_place(self) -> Path:
+        """Where the points are that these answers ask for."""
+        columns = [repr(replace(column, reason="")) for column in self.policy.columns]
+        decided = [columns, dict(self.parameters("explore")), str(self.control), self._stamp]
+        return self.place / f"explore-{_digest(decided)}"
+
+    @property
+    def explore_job(self) -> Job:
+        """The job that measures them."""
+        return Job(self.explore_place / "job")
+
+    def start_explore(self, *, quick: bool) -> None:
+        """Measure releases, or go on where it was stopped."""
+        members, control = self._parts()
+        words = ["explore", self._path(members), "--control", self._path(control), "--json"]
+        words += ["-o", self._path(self.explore_place), "--policy", self._path(self.policy_file)]
+        self.explore_job.start(self.root, [words + (["--quick"] if quick else [])])
+
+    def exploration(self) -> Exploration | None:
+        """Return the points that are there, in the order in which they were measured."""
+        if not self.policy_file.is_file() or not self.explore_place.is_dir():
+            return None
+        found = sorted(points_in(self.explore_place), key=_order)
+        return Exploration(found) if found else None
+
+    @property
+    def chosen(self) -> str | None:
+        """The id of the point that is to be released."""
+        return self.answers.get("point")
+
+    # -- releases ----------------------------------------------------------------------------
+
+    def releases(self) -> list[Release]:
+        """Return the releases of this table, the first one first."""
+        place = self.place / "releases"
+        numbers = [int(p.name) for p in place.glob("*") if p.name.isdigit()]
+        return [
+            Release(place / str(n), n)
+            for n in sorted(numbers)
+            if (place / str(n) / "run.json").is_file()
+        ]
+
+    def release(self, number: int) -> Release:
+        """Return one release."""
+        for found in self.releases():
+            if found.number == number:
+                return found
+        raise DataError(f"there is no release {number} of {self.name}")
+
+    def start_release(self, point: Point, accept: str) -> Release:
+        """Condense as a point was, verify the release, and audit it for the public."""
+        members, control = self._parts()
+        number = max((found.number for found in self.releases()), default=0) + 1
+        place = self.place / "releases" / str(number)
+        place.mkdir(parents=True, mode=0o700)
+        self._keep_release_policy(place / "policy.toml", point)
+        file = f"release{self._suffix}"
+        seed = str(secrets.randbits(48))
+        common = ["--control", self._path(control), "--policy", self._path(place / "policy.toml")]
+        condense = ["condense", self._path(members), "-o", self._path(place / file)]
+        condense += [*common, "--k", str(point.spec.k), "--synthesis", point.spec.method]
+        condense += ["--seed", seed] + (["--accept-risk", accept] if accept else [])
+        report = ["--report", self._path(place / "report.html"), "--json"]
+        verify = ["verify", self._path(place / file), "--json"]
+        audit = ["audit", self._path(members), self._path(place / file), *common, "--seed", seed]
+        audit += ["--public", "-o", self._path(place / "public.html"), "--json"]
+        again = f"again{self._suffix}"
+        replay = [*condense]
+        replay[replay.index("-o") + 1] = self._path(place / again)
+        facts = {
+            "file": file, "k": point.spec.k, "label": point.spec.label, "point": point.id,
+            "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "seed": seed,
+            "again": again, "command": [*replay, "--force"], "accepted": accept,
+        }  # fmt: skip
+        keep(place / "run.json", json.dumps(facts, indent=2))
+        keep(
+            place / "again.sh", _script(replay, self._path(place / file), self._path(place / again))
+        )
+        found = Release(place, number)
+        found.job.start(self.root, [condense + report, verify, audit])
+        return found
+
+    def start_proof(self, release: Release) -> None:
+        """Run the command that gives the same release in a fresh process."""
+        release.proof.start(self.root, [[*release.facts["command"], "--json"]])
+
+    def _keep_release_policy(self, path: Path, point: Point) -> None:
+        """Write the policy of a release; classes that are condensed together are no target."""
+        columns = [
+            replace(c, role=Role.QUASI) if c.role is Role.TARGET and not point.spec.by_class else c
+            for c in self.policy.columns
+        ]
+        write_policy(replace(self.policy, columns=tuple(columns)), path, made_for=self.name)
+
+    def _parts(self) -> tuple[Path, Path]:
+        if self.control is None:
+            raise DataError("nobody was kept apart yet: answer the page about the control first")
+        return self.control
+
+    @property
+    def _suffix(self) -> str:
+        return {".tsv": ".csv"}.get(Path(self.name).suffix, "") or next(
+            s for s in (".csv", ".ndjson", ".jsonl", ".parquet", ".pq", ".arrow", ".feather",
+                        ".ipc", ".xlsx") if s in Path(self.name).suffixes
+        )  # fmt: skip
+
+    @property
+    def _stamp(self) -> list[int]:
+        found = self.source.stat()
+        return [found.st_size, found.st_mtime_ns]
+
+    def _path(self, path: Path) -> str:
+        """Return a path as a command that runs in the folder writes it."""
+        return str(path.relative_to(self.root))
+
+
+_SINGLE = {Role.PERSON: Role.IDENTIFIER, Role.TARGET: Role.QUASI, Role.LEVEL: Role.IGNORED}
+
+
+def keep(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    with atomic_write(path, force=True, mode=0o600) as file:
+        file.write(text.encode())
+
+
+def _script(replay: list[str], made: str, again: str) -> str:
+    return (
+        "#!/bin/sh\n"
+        "# Makes the release again and compares the bytes. Run it in the folder of the table.\n"
+        "# It holds the seed: whoever has table and seed has the release. Keep it secret.\n"
+        "set -eu\n"
+        f"tulle {shlex.join([*replay, '--force'])}\n"
+        f"tulle verify {shlex.quote(again)}\n"
+        f"cmp {shlex.quote(made)} {shlex.quote(again)}\n"
+        'echo "the same bytes"\n'
+    )
+
+
+def _order(point: Point) -> tuple[Any, ...]:
+    spec = point.spec
+    return (spec.round == "whole", spec.is_release, not spec.by_class, spec.method, spec.share or 0,
+            spec.k or 0)  # fmt: skip
+
+
+def _digest(decided: Any) -> str:
+    return hashlib.sha256(json.dumps(decided, default=str).encode()).hexdigest()[:10]
+
+
+def found_in(root: Path, identity: str) -> Study | None:
+    """Return the table that an address means."""
+    return next((study for study in studies(root) if study.id == identity), None)
+
+
+def all_releases(root: Path) -> Iterator[tuple[Study, Release]]:
+    """Yield the releases of all tables of a folder."""
+    for study in studies(root):
+        for release in study.releases():
+            yield study, release

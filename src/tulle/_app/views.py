@@ -1,0 +1,337 @@
+"""What the pages show: files in, words and numbers for the templates out."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tulle._app.jobs import Job
+from tulle._app.study import Release, Study, all_releases
+from tulle._charts import spec as chart
+from tulle._choices import GATES
+from tulle._json import plain
+from tulle._report.words import BOUND, PRESETS, attack_label, metric_words
+from tulle.errors import ParameterError, PolicyError
+from tulle.exploring._page import frontier_rows
+from tulle.exploring._points import Point
+from tulle.table.policy import CONTEXT
+from tulle.table.schema import Kind, Role
+
+STEPS = {
+    "data": "Data",
+    "roles": "Roles",
+    "context": "Context",
+    "control": "Control",
+    "explore": "Explore",
+    "release": "Release",
+}
+ROLES = {
+    Role.IDENTIFIER: "names a person; never released",
+    Role.PERSON: "whose row it is; groups count people; never released",
+    Role.QUASI: "others may know it; together such columns single people out",
+    Role.SENSITIVE: "what others may want to learn",
+    Role.TARGET: "what a miner wants to predict (one column)",
+    Role.LEVEL: "each record's own minimum group size (one column)",
+    Role.IGNORED: "left out of the release",
+}
+LIMITS = {
+    "max_linkage": "Linkage: how much more often a record is joined to the right person",
+    "max_copies": "Copies: people whose record stands in the release",
+    "max_inference": "Inference: how much more often a secret column is guessed right",
+    "max_membership": "Membership: how much better it can be told who was in the data",
+    "max_singling_out": "Singling out: how much more often one person is picked out",
+    "min_accuracy_ratio": "Use: what a model keeps of its score, at least",
+}
+SETS = {  # gates that fit a recipient, and where they come from
+    "the public": (2, "an excess that Tulle's verdict calls notable"),
+    "a named partner under contract": (5, "between the two; custom, not law"),
+    "a secure room": (10, "an excess that Tulle's verdict calls grave"),
+}
+
+
+@cache
+def _templates() -> Any:
+    from tulle._report.render import environment, for_script
+
+    found = environment("tulle._app")
+    found.filters["for_script"] = for_script
+    found.filters["duration"] = duration
+    found.globals["steps"] = STEPS
+    return found
+
+
+def rendered(template: str, study: Study | None, **more: Any) -> str:
+    """Return a page; one about a table has its strip on top."""
+    given = {"step": "", "study": study, "strip": strip(study) if study else None, **more}
+    return str(_templates().get_template(template).render(**given))
+
+
+def duration(seconds: float | None) -> str:
+    """Return seconds in words: about as exact as they are known."""
+    if seconds is None:
+        return "not known yet"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def strip(study: Study) -> list[tuple[str, str, str]]:
+    """Return what is always on top: name, value and meaning."""
+    rows, persons = study.inspection.get("records"), None
+    gates: dict[str, Any] = {}
+    problem = ""
+    try:
+        persons = study.persons
+        gates = {name: study.parameters("explore").get(name) for name in GATES}
+    except PolicyError as error:
+        problem = str(error)
+    count = sum(limit is not None for limit in gates.values())
+    last = study.releases()[-1:]
+    verdict = last[0].verdict if last else None
+    return [
+        ("file", study.name, "the table that is protected"),
+        ("rows", f"{rows:,}" if rows else "not read yet", "records of the table"),
+        ("persons", f"{persons:,}" if persons else "not said yet", "whom groups count"),
+        ("k", str(last[0].facts["k"]) if last else "not chosen yet", "least people in a group"),
+        ("gates", problem or (f"{count} set" if count else "none set"), "limits you set"),
+        (
+            "verdict",
+            verdict["privacy"]["level"] if verdict else "no release yet",
+            "what attacks on the last release found",
+        ),
+    ]
+
+
+def next_step(study: Study) -> str:
+    """Return the first page that still asks for something."""
+    if not study.is_inspected or study.answers.get("unit") is None:
+        return "data"
+    if study.control is None:
+        return "roles"
+    return "release" if study.releases() else "explore"
+
+
+# -- jobs -------------------------------------------------------------------------------------
+
+
+def job_of(study: Study, step: str) -> Job:
+    """Return the job that a page waits for."""
+    found = re.fullmatch(r"made:(\d{1,9})", step)
+    if found:
+        made = study.release(int(found[1]))
+        return made.proof if made.proof.state == "running" else made.job
+    if step == "data":
+        return study.job("inspect")
+    if step == "control":
+        return study.split_job
+    if step == "explore":
+        return study.explore_job
+    raise ParameterError("there is no such job")
+
+
+def address(step: str) -> str:
+    """Return the page of a job."""
+    return step.replace("made:", "releases/")
+
+
+def state(study: Study, step: str) -> tuple[str, bool]:
+    """Return a word that changes when a page should be shown again, and whether it may yet."""
+    job = job_of(study, step)
+    found = job.state
+    points = study.explore_place / "points" if step == "explore" else None
+    count = len(list(points.glob("*.json"))) if points and points.is_dir() else 0
+    done = job.progress.get("done", 0)
+    return f"{found}-{len(job.codes)}-{done:.0f}-{count}", found == "running"
+
+
+# -- pages ------------------------------------------------------------------------------------
+
+
+def roles(study: Study) -> dict[str, Any]:
+    """Return one line for each column, and the policy as text."""
+    known = {row["name"]: row for row in study.inspection.get("columns", [])}
+    alone = {row["columns"]: row for row in study.inspection.get("singled_out_by", [])}
+    lines = [
+        {
+            "place": place,
+            "column": column,
+            "found": known.get(column.name, {}),
+            "alone": alone.get(column.name, {}).get("share"),
+        }
+        for place, column in enumerate(study.policy.columns)
+    ]
+    return {
+        "lines": lines,
+        "kinds": list(Kind),
+        "roles": ROLES,
+        "combinations": study.inspection.get("singled_out_by", []),
+        "text": study.policy_file.read_text(),
+        "policy_name": study.policy_file.name,
+    }
+
+
+def context(study: Study) -> dict[str, Any]:
+    """Return the questions with their answers, and the gates."""
+    return {
+        "questions": CONTEXT,
+        "told": study.policy.context,
+        "target": study.column_with(Role.TARGET),
+        "gates": [
+            {
+                "name": name,
+                "words": LIMITS[name],
+                "value": _percent(study.parameters("explore").get(name)),
+            }
+            for name in GATES
+        ],
+        "sets": SETS,
+        "presets": PRESETS,
+        "preset": study.parameters("audit").get("preset"),
+        "bound": BOUND,
+    }
+
+
+def _percent(share: Any) -> str:
+    return "" if not isinstance(share, int | float) else f"{100 * share:g}"
+
+
+def explore(study: Study) -> dict[str, Any]:
+    """Return the frontier, as a picture and as rows to choose from."""
+    given = study.parameters("explore")
+    more: dict[str, Any] = {
+        "job": study.explore_job,
+        "sizes": ", ".join(str(k) for k in given.get("k", (3, 5, 10, 20, 50, 100))),
+        "methods": given.get("synthesis", ("shape", "uniform")),
+        "found": None,
+        "specs": {},
+    }
+    found = study.exploration()
+    if found is None:
+        return more
+    named = found.choice.point
+    shown = [point for point in found.latest if point.risk is not None]
+    rows = [
+        {**row, "link": f"/t/{study.id}/points/{point.id}" if point.spec.is_release else ""}
+        for row, point in zip(frontier_rows(found, shown), shown)
+    ]
+    chosen = study.chosen if study.chosen in {point.id for point in found.latest} else None
+    return more | {
+        "found": found,
+        "choice": found.choice,
+        "rows": [
+            {**row, "point": point, "attack": attack_label(point.attack) if point.attack else ""}
+            for row, point in zip(found.rows(), found.latest)
+        ],
+        "selected": chosen or (named.id if named else None),
+        "is_quick": all(point.spec.round == "quick" for point in found.latest),
+        "specs": {"chart-frontier": chart("frontier", plain(rows))} if rows else {},
+    }
+
+
+def point(study: Study, shown: Point) -> dict[str, Any]:
+    """Return everything about one point, in the words of the reports."""
+    found = study.exploration()
+    scale = found.scale(shown) if found else None
+    more: dict[str, Any] = {"point": shown, "scale": scale, "page": None, "charted": 0, "specs": {}}
+    if shown.audit is None:
+        return more | {"attacks": _attack_rows(shown)}
+    from tulle._report.render import parts
+
+    page, charted, specs = parts(shown.audit)  # type: ignore[arg-type]
+    return more | {"page": page, "charted": charted, "specs": specs}
+
+
+def _attack_rows(shown: Point) -> list[tuple[str, Any]]:
+    found = sorted(shown.attacks.items(), key=lambda pair: -pair[1]["risk"])
+    return [(attack_label(name), figures) for name, figures in found]
+
+
+def compare(study: Study, named: Sequence[str]) -> dict[str, Any]:
+    """Return two points side by side: verdict, attacks and measures."""
+    found = study.exploration()
+    releases = [p for p in found.latest if p.spec.is_release and not p.error] if found else []
+    pair = [next((p for p in releases if p.id == name), None) for name in named]
+    both = [p for p in pair if p is not None]
+    attacks = sorted({name for p in both for name in p.attacks})
+    metrics = list(both[0].metrics) if both else []
+    return {
+        "releases": releases,
+        "named": named,
+        "pair": both if len(both) == 2 else None,
+        "attacks": [(attack_label(n), [p.attacks.get(n) for p in both]) for n in attacks],
+        "metrics": [(metric_words(n), [p.metrics.get(n) for p in both]) for n in metrics],
+    }
+
+
+def release(study: Study) -> dict[str, Any]:
+    """Return the check list before a release, and the releases so far."""
+    found = study.exploration()
+    point = next((p for p in found.points if p.id == study.chosen), None) if found else None
+    told = study.policy.context
+    empty = [question for name, question in CONTEXT.items() if not told.get(name)]
+    checks = [
+        ("What one row is was answered", study.answers.get("unit") is not None, "data"),
+        ("People were kept apart as the control", study.control is not None, "control"),
+        ("A point of the frontier was chosen", point is not None, "explore"),
+    ]
+    if point is not None and point.verdict is not None:
+        level = point.verdict["privacy"]["level"]
+        checks.append(
+            (f"The verdict on the chosen point is not bad ({level})", level != "bad", "explore")
+        )
+        if point.gates:
+            held = all(gate["holds"] for gate in point.gates)
+            checks.append(("The chosen point passes all gates", held, "explore"))
+    advice = [("The context is complete", not empty, "context")]
+    return {
+        "checks": checks,
+        "advice": advice,
+        "point": point,
+        "ready": all(holds for _, holds, _ in checks[:3]),
+        "bad": point is not None and point.level == "bad",
+        "earlier": study.releases(),
+    }
+
+
+def made(study: Study, shown: Release) -> dict[str, Any]:
+    """Return one release: what was checked, what can be had, and its proof."""
+    job = shown.job
+    return {
+        "made": shown,
+        "job": shown.proof if shown.proof.state == "running" else job,
+        "job_step": f"made:{shown.number}",
+        "first": job,
+        "verdict": shown.verdict,
+        "checks": job.result(1).get("checks", []),
+        "gates": job.result(2).get("gates", []),
+        "files": shown.files() if job.state != "running" else {},
+        "command": "tulle " + shlex.join(shown.facts["command"]),
+        "proof": shown.proof,
+        "proven": shown.is_proven if shown.proof.state == "done" else None,
+        "earlier": [r for r in study.releases() if r.number < shown.number and r.data.is_file()],
+    }
+
+
+def history(root: Path) -> list[dict[str, Any]]:
+    """Return the releases of the folder, the last one first."""
+    found = []
+    for study, shown in all_releases(root):
+        context: Mapping[str, str] = {}
+        with suppress(PolicyError):  # a policy that somebody is editing
+            context = study.policy.context
+        found.append(
+            {
+                "study": study,
+                "made": shown,
+                "state": shown.job.state,
+                "verdict": shown.verdict,
+                "until": context.get("until", ""),
+                "again": sum(r.number < shown.number for r in study.releases()),
+            }
+        )
+    return sorted(found, key=lambda row: row["made"].facts["created"], reverse=True)

@@ -1,0 +1,39 @@
+"""The process that runs the commands of a job, one after another: ``python -m tulle._app.worker``.
+
+It outlives the server. What it finds is in the files of the job's folder: the output and the exit
+code of each command. A command that fails ends the job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main(folder: str) -> None:
+    """Run the commands that ``job.json`` lists; each leaves ``N.out``, ``N.err`` and ``N.code``."""
+    place = Path(folder)
+    job = json.loads((place / "job.json").read_text())
+    environment = {**os.environ, "TULLE_PROGRESS": str(place / "progress.json")}
+    for number, words in enumerate(job["commands"]):
+        with (place / f"{number}.out").open("wb") as out, (place / f"{number}.err").open("wb") as e:
+            code = subprocess.run(
+                [sys.executable, "-m", "tulle", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=e,
+                cwd=job["root"],
+                env=environment,
+                check=False,
+            ).returncode
+        (place / f"{number}.code").write_text(str(code))
+        if code:
+            break
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    main(sys.argv[1])

@@ -103,7 +103,16 @@ def numbers_policy(table: pl.DataFrame) -> str:
 def run(source: Path, output: Path, memory: str, *options: str) -> Run:
     """One run of the command in a process of its own."""
     command = [sys.executable, "-m", "tulle", "condense", str(source), "-o", str(output)]
-    command += ["--memory", memory, "--seed", str(SEED), "--force", "--json", "--no-audit", *options]
+    command += [
+        "--memory",
+        memory,
+        "--seed",
+        str(SEED),
+        "--force",
+        "--json",
+        "--no-audit",
+        *options,
+    ]
     with tempfile.TemporaryFile("w+") as told:
         process = subprocess.Popen(command, stdout=told)
         _, status, used = os.wait4(process.pid, 0)

@@ -142,7 +142,6 @@ SLOW = [
     "test_same_seed_same_release_on_any_number_of_threads",
     "test_series_of_lists_come_back_as_they_came",
     "test_singling_out_counts_what_a_counter_counts",
-    "test_small_groups_leak_and_large_ones_do_not",
     "test_snapshots_change_by_valid_groups_of_newcomers_only",
     "test_snapshots_depend_on_newcomers_through_their_sums_only",
     "test_snapshots_do_not_depend_on_values_that_are_held_back",

@@ -99,7 +99,7 @@ def test_the_audit_condemns_what_the_default_avoids() -> None:
     release = own_planes(people, 5, rng, exact=True)
     # the review's release passed with copies 0 and linkage 3.9 %, and there was no control
     verdict = audit(people, release, random_state=1).verdict
-    assert verdict["level"] == "bad"
+    assert verdict["privacy"]["level"] == "bad"
     assert any("Sums on the grid" in reason for reason in verdict["reasons"])
     verdict = audit(people, own_planes(people, 3, rng), strangers, random_state=1).verdict
     assert any("Affine hull" in reason for reason in verdict["reasons"])

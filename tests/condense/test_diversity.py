@@ -62,7 +62,7 @@ def test_every_group_and_every_leaf_is_close_to_the_table(seed: int, distance: f
     for group in range(groups.max() + 1):
         share = np.bincount(codes[groups == group], minlength=len(whole))
         assert np.abs(share / share.sum() - whole).sum() / 2 <= distance + 1e-9
-    (_, model) = condenser._shapes[0]
+    model = condenser._shapes[0].model
     place = [column.name for column in model.columns].index("diagnosis")
     tree = model.trees[place]
     for leaf in np.flatnonzero(tree.split < 0):

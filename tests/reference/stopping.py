@@ -56,7 +56,9 @@ COMMANDS = {
         stops=40,
     ),
     "sketch": Command(
-        ("sketch", NOTES, "-o", "s.npz", "--key-file", "../sketch.key"), ("s.npz",), seeded=False
+        ("sketch", NOTES, "-o", "s.npz", "--key-file", "../sketch.key", "--no-audit"),
+        ("s.npz",),
+        seeded=False,
     ),
     "sites encode": Command(
         ("sites", "encode", PEOPLE, "-o", "e.parquet", "-a", "../agreement")
@@ -112,7 +114,7 @@ SETUP = (
     ("sites", "encode", "others.csv", "-o", "two.parquet", "-a", "agreement")
     + ("--key-file", "sites.key"),
     ("condense", "people.csv", "-o", "release.csv", "--k", "5"),
-    ("sketch", "notes.txt", "-o", "setup.npz", "--key-file", "sketch.key"),
+    ("sketch", "notes.txt", "-o", "setup.npz", "--key-file", "sketch.key", "--no-audit"),
 )
 
 

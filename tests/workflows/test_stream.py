@@ -34,7 +34,7 @@ def test_csv_and_ndjson_files_give_the_same_groups(tmp_path: Path) -> None:
         assert read_manifest(folder / "snapshot-000001.parquet").counts["seen"] == 300
     assert results[0].summary["condensed"] == results[1].summary["condensed"]
     assert results[0].summary["waiting"] == 1
-    assert "1 records wait" in " ".join(results[0].notes)
+    assert "1 record" in " ".join(results[0].notes)
     same_groups(tmp_path / "in.csv.st", tmp_path / "in.ndjson.st")
 
 

@@ -204,21 +204,6 @@ def test_roles_that_options_replaced_may_stay_in_the_policy(tmp_path: Path) -> N
         stream(str(source), tmp_path / "out", **options)
 
 
-def test_a_state_without_weights_and_bounds_is_compared_by_what_it_holds(tmp_path: Path) -> None:
-    fixed = {"k": 5, "split": "paper", "synthesis": "uniform", "snapshots": "all"}
-    columns = [[name, kind, "quasi-identifier"] for name, kind in ROLES.items()]
-    columns.append(["kind", "category", "quasi-identifier"])
-    entries = {"fixed": fixed, "columns": columns, "classes": None}
-    age = 'kind = "integer"\nrole = "quasi-identifier"\nbounds = [0, 120]'
-    settings = Settings(write_policy(tmp_path / "p.toml", age=age), None, None, {})
-    settings.restore(entries)
-    assert settings.to_json() == entries
-    other = 'kind = "integer"\nrole = "ignored"'
-    settings = Settings(write_policy(tmp_path / "p.toml", age=other), None, None, {})
-    with pytest.raises(ParameterError, match="'age'"):
-        settings.restore(entries)
-
-
 def test_one_column_is_not_both_target_and_levels(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="--target.*--levels.*'level'"):
         stream("-", tmp_path / "out", state=tmp_path / "st", target="level", levels="level")

@@ -625,6 +625,8 @@ class NumberCodec:
             codec.writing, Writing | None
         ):
             raise TypeError("the parts of a code are of other types")
+        if type(codec.least) is not int or codec.least < 1:
+            raise ValueError("the people behind a bound are not a count")
         return codec
 
 

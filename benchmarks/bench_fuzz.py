@@ -178,9 +178,7 @@ def _of_text() -> dict[str, Parser]:
             found.format.format(found.format.parse(series))
 
     def dates(text: bytes) -> None:
-        found = read_dates(pl.Series("a", text.decode("latin-1").split("\n")))
-        if found is not None:
-            found.format_back(found.values)
+        read_dates(pl.Series("a", text.decode("latin-1").split("\n")))
 
     cells = [
         b"1\n2\n3",

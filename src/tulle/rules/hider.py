@@ -294,7 +294,7 @@ class RuleHider(BaseEstimator):
     --------
     >>> baskets = [["bread", "milk", "beer"]] * 4 + [["bread", "milk"], ["milk"], ["beer"]]
     >>> hider = RuleHider(
-    ...     ["bread, milk -> beer"], min_support=3, min_confidence=0.7, random_state=0
+    ...     ["bread, milk -> beer"], min_support=3, min_confidence=0.7, margin=0, random_state=0
     ... )
     >>> released = hider.fit_transform(baskets)
     >>> hider.report_[0]["confidence_before"], hider.report_[0]["confidence_after"]

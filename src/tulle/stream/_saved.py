@@ -19,6 +19,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +128,7 @@ def _try_out(fitted: Fitted) -> None:
         confined(encoder, fitted.shown_ranges)
     fitted.border.leave(frame)
     if not encoder.problems(frame):
-        encoder.encode(frame)
+        deepcopy(encoder).widen(encoder.encode(frame))
 
 
 def _with_waiting(

@@ -23,7 +23,9 @@ quick: $(VENV)/.stamp-test ## the tests of a minute: no server, no browser, noth
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow and not server and not browser' tests
 
 EXAMPLES ?= 10000
-fuzz: $(VENV)/.stamp-test  ## every guarantee on EXAMPLES random examples, others in every run
+INPUTS ?= 1000000
+fuzz: $(VENV)/.stamp-test  ## INPUTS to all parsers, then every guarantee on EXAMPLES examples
+	$(BIN)/python -m benchmarks.bench_fuzz --inputs $(INPUTS)
 	TULLE_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n 2 --dist worksteal -m guarantee tests
 
 check: $(VENV)/.stamp-test ## the quick half of the gate

@@ -62,7 +62,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     target = Path(path)
     for hidden in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         owner = hidden.name.removesuffix(".part").rpartition(".")[2].partition("-")[0]
-        if owner.isdigit() and not _alive(int(owner)):
+        if owner.isdigit() and not alive(int(owner)):
             hidden.unlink(missing_ok=True)
 
 
@@ -196,7 +196,8 @@ def _rename(hidden: Path, target: Path, *, force: bool) -> None:
         os.link(hidden, target)
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
+    """Return whether a process runs on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

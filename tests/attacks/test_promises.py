@@ -212,3 +212,16 @@ def test_a_table_of_few_more_than_k_is_no_constant(count: int) -> None:
     release = Condenser(k=20, random_state=0).fit_resample(PEOPLE[:count])
     assert release.height == count
     assert release["age"].n_unique() > 5
+
+
+@pytest.mark.parametrize("cells", [{"total": 999}, {"last": 0}])
+def test_a_single_exception_to_a_relation_does_not_show(cells: dict) -> None:
+    rng = np.random.default_rng(1)
+    a, b, first = rng.integers(1, 50, 500), rng.integers(1, 30, 500), rng.integers(100, 900, 500)
+    table = pl.DataFrame(
+        {"a": a, "b": b, "total": a + b, "first": first, "last": first + rng.integers(0, 300, 500)}
+    )
+    person = pl.DataFrame([{**table.row(0, named=True), **cells}], schema=table.schema)
+    release = Condenser(k=20, random_state=0).fit_resample(pl.concat([table, person]))
+    assert (release["a"] + release["b"] == release["total"]).all()
+    assert (release["first"] <= release["last"]).all()

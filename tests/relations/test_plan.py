@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.relations.wards import RULES, hospital, impossible
+from benchmarks.wards import RULES, hospital, impossible
 from tulle import ClassCondenser, Condenser
 from tulle.errors import DataError, GateError, ParameterError
 from tulle.table.schema import Column, Kind

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.relations.wards import hospital
+from benchmarks.wards import hospital
 from tulle._relations.proposals import find_rules, propose_rules
 from tulle.table._encoder import TableEncoder
 

@@ -308,13 +308,13 @@ def test_pairs_are_never_released_as_they_are(source: Path, tmp_path: Path) -> N
 def test_the_digest_is_of_the_source_that_was_read(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, condensed = digest(source), workflow._release
+    read, condensed = digest(source), workflow.make_release
 
     def meanwhile(*arguments: object) -> object:
         people(91, seed=1).write_csv(source)
         return condensed(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(workflow, "_release", meanwhile)
+    monkeypatch.setattr(workflow, "make_release", meanwhile)
     assert run(source, "-o", tmp_path / "r.csv").exit_code == 0
     assert read_manifest(tmp_path / "r.csv").source["sha256"] == read
 

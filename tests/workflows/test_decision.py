@@ -41,8 +41,8 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """A condenser that releases the people themselves."""
     from tulle._commands import condense
 
-    real = condense._release
-    monkeypatch.setattr(condense, "_release", lambda *given: (real(*given)[0], given[0]))
+    real = condense.make_release
+    monkeypatch.setattr(condense, "make_release", lambda *given: (real(*given)[0], given[0]))
 
 
 @pytest.fixture

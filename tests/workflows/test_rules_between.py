@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.relations.wards import RULES, hospital, impossible
+from benchmarks.wards import RULES, hospital, impossible
 from tulle.cli import tulle
 from tulle.errors import GateError, ParameterError
 from tulle.io.read import read_table

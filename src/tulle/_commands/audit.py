@@ -241,7 +241,7 @@ def _made(release: FilePath) -> Changes:
     if not has_manifest(release):
         return {}
     made = read_manifest(release)
-    smallest = made.verified.get("fewest people in a group")
+    smallest = made.counts.get("fewest people in a group")
     return {
         "smallest_group": smallest if isinstance(smallest, int) else None,
         "accepted_risk": made.accepted_risk,

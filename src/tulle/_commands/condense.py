@@ -28,6 +28,7 @@ from tulle._commands._decision import (
     save_beside,
     with_verdict,
 )
+from tulle._commands._large import condense_large, is_large, refuse_in_parts
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
 from tulle._commands.split import drawn_apart
@@ -67,6 +68,7 @@ class Condensing(Options):
     accept_broken_rules: bool = False
     holdout: float | str | None = None
     audit: bool = True
+    memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     seed: int | None = None
 
 
@@ -109,6 +111,13 @@ def condense(
     signer = signing_key(sign_key)
     options = resolve("condense", Condensing(), policy, given)
     _refuse_contradictions(options, report, control)
+    if is_large(source, options):
+        refuse_in_parts(options, report=report, control=control, policy=policy)
+        return condense_large(
+            source, output, options,
+            policy=policy, levels=levels, target=target, signer=signer, command=command,
+            sources=sources_read(source, policy, sign_key), accepted=accepted, force=force,
+        )  # fmt: skip
 
     from tulle.io.read import read_table
     from tulle.io.write import put_table
@@ -119,7 +128,7 @@ def condense(
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
     columns = plan_columns(original, policy, target=target, levels=levels)
-    _refuse_unused(original, columns, options)
+    refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
     if apart is None:
@@ -130,7 +139,7 @@ def condense(
         condenser, release = make_release(original, known, rules, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
-    tables = _compared(
+    tables = compared(
         original.select(release.columns), release, source, control, strangers, columns
     )
     whole = report is not None
@@ -181,7 +190,7 @@ def _divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.
     return (table, None) if apart is None else (table[apart.members], table[apart.control])
 
 
-def _refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
+def refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
     """Raise if options would change nothing."""
     with options.naming():
         check_choice("condense", "small_classes", options.small_classes, SMALL_CLASSES)
@@ -204,10 +213,28 @@ def make_release(
     options: Condensing,
 ) -> tuple[Any, pl.DataFrame]:
     """Return the fitted condenser and the released table, columns in their original order."""
+    target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
+    template = condenser_of(columns, target, rules, options)
+    names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
+    if target is not None:
+        with options.naming(y=f"the target '{target.name}'", **names):
+            return _by_class(template, original, target.name, options)
+    if options.k is None and options.min_group is not None:
+        names["k"] = options.word("min_group")
+    with options.naming(**names):
+        return template.set_params(k=group_size(options)), template.fit_resample(original)
+
+
+def condenser_of(
+    columns: list[Column],
+    target: Column | None,
+    rules: tuple[str, ...] | None,
+    options: Condensing,
+) -> Condenser:
+    """Return the unfitted condenser that the options ask for, without the size of its groups."""
     from tulle.condense.condenser import Condenser
 
-    target, levels = class_column(columns, original), column_of(columns, Role.LEVEL)
-    template = Condenser(
+    return Condenser(
         grouping=options.grouping,
         time_budget=options.time,
         synthesis=options.synthesis,
@@ -218,17 +245,9 @@ def make_release(
         accept_broken_rules=options.accept_broken_rules,
         random_state=options.seed,
     )
-    names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
-    if target is not None:
-        with options.naming(y=f"the target '{target.name}'", **names):
-            return _by_class(template, original, target.name, options)
-    if options.k is None and options.min_group is not None:
-        names["k"] = options.word("min_group")
-    with options.naming(**names):
-        return template.set_params(k=_size(options)), template.fit_resample(original)
 
 
-def _size(options: Condensing) -> int:
+def group_size(options: Condensing) -> int:
     """Return the size of groups where there are no classes: ``min_group`` is its lower limit."""
     least = 2
     if options.min_group is not None:
@@ -359,7 +378,7 @@ def _manifest(
     )
 
 
-def _compared(
+def compared(
     original: pl.DataFrame,
     release: pl.DataFrame,
     source: FilePath,

@@ -49,9 +49,17 @@ LIMITS = (
 
 
 def recovery(
-    released: Transactions, rules: Sequence[Rule], options: Hiding, seed: int | None
+    original: Transactions | None,
+    released: Transactions,
+    rules: Sequence[Rule],
+    options: Hiding,
+    seed: int | None,
 ) -> dict[str, AttackFigures]:
-    """Run the attacks, where mining thresholds were given and every cell is known."""
+    """Run the attacks, where mining thresholds were given and every cell is known.
+
+    ``original`` are the baskets before, if they are in the order of the release.
+    """
+    from tulle._attacks.removals import removed_items
     from tulle._attacks.rules import rule_recovery, rule_steps
     from tulle._random import as_generator
 
@@ -59,10 +67,13 @@ def recovery(
         return {}
     support = support_count("hide", options.min_support, len(released))
     confidence = confidence_if_any("hide", options.min_confidence)
-    attacks = (
+    attacks = [
         rule_recovery(released, rules, support, confidence, as_generator(seed)),
         rule_steps(released, rules, support, confidence),
-    )
+    ]
+    if original is not None:
+        removed = removed_items(original, released, rules, as_generator(seed))
+        attacks += [] if removed is None else [removed]
     # saying that one works would say where to look
     return {found.name: {**found.to_dict(), "owner_only": True} for found in attacks}
 
@@ -233,7 +244,8 @@ class _Run(NamedTuple):
         report = hider.report_
         found = already_hidden(report, options)
         summary = _summary(hider, released, found)
-        attacks = recovery(released, wishes.rules, options, self.seed)
+        before = None if options.shuffle and not as_table else opened.baskets
+        attacks = recovery(before, released, wishes.rules, options, self.seed)
         entry = source_entry(self.source, summary["baskets"])
         page = self._page(summary, report, attacks)
 

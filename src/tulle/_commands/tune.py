@@ -77,6 +77,7 @@ def tune(
     policy: FilePath | None = None,
     output: FilePath | None = None,
     report: FilePath | None = None,
+    sign_key: FilePath | None = None,
     accept_risk: str | None = None,
     command: str = "",
     force: bool = False,
@@ -90,7 +91,7 @@ def tune(
     for table_file in (source, output):
         if table_file is not None:
             format_of(table_file)
-    reads = {"INPUT": source, "--policy": policy}
+    reads = {"INPUT": source, "--policy": policy, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
     options = resolve("tune", Tuning(), policy, given)
     if options.on_command_line("sizes") and options.strategy != "grid":
@@ -117,6 +118,7 @@ def tune(
             k=search.best_k_,
             grouping=options.grouping,
             seed=options.seed,
+            sign_key=sign_key,
             apart=rows,
             accept_risk=accept_risk,
             force=force,

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from tulle._plurals import counted
-from tulle._relations.language import Rule, parse_rule, quote
+from tulle._relations.language import Call, Rule, columns_of, parse_rule, quote
 from tulle._relations.values import Values, broken, truth, unit_of
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._shape.dependencies import find_dependencies
@@ -25,6 +25,8 @@ from tulle.table._states import Writing
 
 LEAST = 20  # records that would break a rule if it held by chance
 _HOLDS = 0.999
+_FEW = 2  # records that never refute a rule, if they are at most this share:
+_FEW_SHARE = 0.01
 _MOST_ROWS = 20_000  # records that rules are looked for in
 _SAMPLE = 2_000  # records that candidates are looked for in
 _FIRST = 100  # records of a first look at products
@@ -110,7 +112,7 @@ def _recounted(found: Proposal, values: Values) -> Proposal | None:
     """Return a rule with the counts of another table, if it holds there too."""
     exceptions = int(broken(found.rule, values).sum())
     records = int(_spoken_of(found.rule, values).sum())
-    if exceptions > (1 - _HOLDS) * records:
+    if exceptions > _tolerated(records):
         return None
     return replace(found, records=records, exceptions=exceptions)
 
@@ -118,10 +120,13 @@ def _recounted(found: Proposal, values: Values) -> Proposal | None:
 def _spoken_of(rule: Rule, values: Values) -> Flags:
     """Return the records that a rule says something about."""
     part = rule.parts[0]
+    complete, names = np.ones(values.frame.height, dtype=bool), list(rule.columns)
     if part.op == "if":
-        return truth(part.args[1], values)[0]
-    complete = np.ones(values.frame.height, dtype=bool)
-    for name in rule.columns:
+        said, condition = part.args
+        complete = truth(condition, values)[0].copy()
+        asks = isinstance(said, Call) and said.op == "missing"
+        names = [] if asks else list(columns_of(said))
+    for name in names:
         complete &= ~values.absent(name)
     return complete
 
@@ -168,7 +173,7 @@ class Search:
         rule = parse_rule(text, self.names)
         wrong, spoken_of = broken(rule, self.values), _spoken_of(rule, self.values)
         records, exceptions = int(spoken_of.sum()), int(wrong.sum())
-        if not self._are_enough(spoken_of & ~wrong) or exceptions > (1 - _HOLDS) * records:
+        if not self._are_enough(spoken_of & ~wrong) or exceptions > _tolerated(records):
             return None
         return Proposal(rule, records, exceptions)
 
@@ -207,7 +212,7 @@ class Search:
                         continue
                     text = f"{quote(name)} = years({quote(first)}, {quote(last)})"
                     rule = parse_rule(text, self.names)
-                    some = replace(self.values, frame=self.table[self.sample[:_FIRST]], _numbers={})
+                    some = replace(self.values, frame=self.table[self.sample[:_FIRST]])
                     if not broken(rule, some).any():
                         yield from self._equation(text, (name, first, last))
 
@@ -298,7 +303,7 @@ class Search:
     def _may_be_ordered(self, low: str, high: str) -> bool:
         first, last = (self.values.numbers(name)[self.sample] for name in (low, high))
         both = ~(np.isnan(first) | np.isnan(last))
-        if both.sum() < self.least or (first[both] > last[both]).mean() > 1 - _HOLDS:
+        if both.sum() < self.least or (first[both] > last[both]).sum() > _tolerated(both.sum()):
             return False
         ordered = np.sort(last[both])
         by_chance = np.searchsorted(ordered, first[both], side="left") / len(ordered)
@@ -360,7 +365,7 @@ class Search:
 
     def _is_always(self, gone: Flags, rows: Flags) -> bool:
         """Tell whether a state is that of some rows, where by chance enough would be in another."""
-        if (gone & rows).sum() < _HOLDS * rows.sum():
+        if (rows & ~gone).sum() > _tolerated(rows.sum()):
             return False
         return bool(self.people[rows].sum() * (1 - gone.mean()) >= self.least)
 
@@ -513,6 +518,11 @@ class Search:
         return cells.with_columns(people, empty.alias("empty"), expected.alias("expected"))
 
 
+def _tolerated(records: float) -> float:
+    """Return how many records may break a rule: one person must not show by refuting it."""
+    return max((1 - _HOLDS) * float(records), min(_FEW, _FEW_SHARE * float(records)))
+
+
 def _one_of(name: str, words: Sequence[str]) -> str:
     """Write that a column has one of some values."""
     listed = ", ".join(f'"{word}"' for word in words)
@@ -523,7 +533,7 @@ def _agree(value: Floats, formed: Floats, unit: float) -> bool:
     both = ~(np.isnan(value) | np.isnan(formed))
     if both.sum() < LEAST:
         return False
-    return bool((np.abs(value - formed)[both] < unit).mean() >= _HOLDS)
+    return bool((np.abs(value - formed)[both] >= unit).sum() <= _tolerated(both.sum()))
 
 
 def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None:
@@ -532,8 +542,11 @@ def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None
         return None
     base, target = matrix[:, basis], matrix[:, place]
     scale = np.maximum(np.abs(base).max(axis=0), 1e-12)
-    factors = np.linalg.lstsq(base / scale, target, rcond=None)[0] / scale
-    rest = np.abs(base @ factors - target)
+    for _ in range(3):  # the few records that fit worst, exceptions perhaps, are left out
+        factors = np.linalg.lstsq(base / scale, target, rcond=None)[0] / scale
+        rest = np.abs(base @ factors - target)
+        kept = np.argsort(rest, kind="stable")[: len(rest) - int(_FEW_SHARE * len(rest))]
+        base, target, rest = base[kept], target[kept], rest[kept]
     if rest.mean() > 0.02 * max(float(np.abs(target - target.mean()).mean()), 1e-12):
         return None
     whole = np.round(factors)

@@ -39,13 +39,17 @@ class Values:
     merged: Mapping[str, str] = field(default_factory=dict)  # the word for merged values
     known: Mapping[Call, pl.DataFrame] = field(default_factory=dict)  # combinations there are
     writings: Mapping[str, Writing] = field(default_factory=dict)  # of numbers and dates as text
-    _numbers: dict[str, Floats] = field(default_factory=dict)
+    _typed: dict[str, pl.Series] = field(init=False, default_factory=dict)
+    _numbers: dict[str, Floats] = field(init=False, default_factory=dict)
+    _absent: dict[str, Flags] = field(init=False, default_factory=dict)
 
     def typed(self, name: str) -> pl.Series:
         """Return a column of numbers or dates in their type, null where it holds a code."""
-        if name in self.writings:
-            return self.writings[name].split(self.frame[name])[0]
-        return self.frame[name]
+        if name not in self.writings:
+            return self.frame[name]
+        if name not in self._typed:
+            self._typed[name] = self.writings[name].split(self.frame[name])[0]
+        return self._typed[name]
 
     def numbers(self, name: str) -> Floats:
         """Return a column as numbers, NaN where it has none."""
@@ -62,9 +66,13 @@ class Values:
 
     def absent(self, name: str) -> Flags:
         """Return where a column is missing, or holds a code that stands for no value."""
-        series = self.typed(name)
-        gone = is_missing(series)
-        return gone | np.isnan(filled(series, 0.0)) if series.dtype.is_float() else gone
+        if name not in self._absent:
+            series = self.typed(name)
+            gone = is_missing(series)
+            if series.dtype.is_float():
+                gone = gone | np.isnan(filled(series, 0.0))
+            self._absent[name] = gone
+        return self._absent[name]
 
     def is_words(self, node: Node) -> bool:
         """Tell whether an expression is text: quoted, or a column of categories."""

@@ -28,7 +28,7 @@ NOTABLE = 0.02  # an excess of two points over people who were never in the data
 GRAVE = 0.10
 _GRAVE_OF = {
     **dict.fromkeys(("membership", "earlier_membership", "worst_case"), 0.50),
-    **dict.fromkeys(("rule_recovery", "rule_steps"), math.inf),
+    **dict.fromkeys(("rule_recovery", "rule_steps", "removed_items"), math.inf),
 }
 _GRAVE_WITHOUT_CONTROL = {
     # strangers in one dimension reach a fifth

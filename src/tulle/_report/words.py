@@ -294,6 +294,7 @@ ATTACKS = {
     "snapshots_fresh_rows": "Successive snapshots, new rows",
     "rule_recovery": "Recovery of hidden rules",
     "rule_steps": "Hidden rules one step below a level",
+    "removed_items": "Reconstruction of removed items",
 }
 
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import kernel
+from tulle._jit import borrowing, kernel, part
 
 CELLS = 256
 
 
-@kernel
 def grow(
     features: Any,  # (n, p) uint8, the cells of the columns that are known
     sizes: Any,  # (p,) int64, how many cells each column has
@@ -27,194 +26,327 @@ def grow(
     people: Any,  # (n,) float64, 1 over the rows of the row's person
     least: float,  # people in every leaf
 ) -> Any:
-    """Return the nodes of a tree and the leaf of each row.
+    """Return the nodes of a tree (column, -1 in a leaf; left; right), its cells and its leaves.
 
     A split explains as much as possible of the variance of the target (of its states, one
     indicator each, and of its ranks), and leaves at least ``least`` people on both sides.
     """
+    n = len(features)
+    # every leaf has a row, and there are fewer inner nodes than leaves
+    room = 2 * min(n, int(people.sum() / least) + 1) + 1
+    nodes = np.zeros((room, 5), np.int64)  # ... and the first and the last of its rows
+    left_cells = np.zeros((room, CELLS), np.bool_)
+    rows, leaves = np.stack([np.arange(n), np.zeros(n, np.int64)])
+    starts = np.r_[0, np.cumsum(sizes)]  # the cells of all columns lie one after the other
+    counts = np.zeros((starts[-1], n_states))
+    sums = np.zeros((starts[-1], 3))  # rows, people, ranks
+    used = _grow(
+        features, starts, ordered, states, ranks, people, least,
+        nodes, left_cells, rows, leaves, np.empty(n, np.int64),
+        counts, sums, np.zeros((2, n_states)), np.empty(CELLS, np.int64), np.empty(CELLS),
+    )  # fmt: skip
+    return np.ascontiguousarray(nodes[:used, :3].T), left_cells[:used], leaves
+
+
+@borrowing
+def _grow(
+    features: Any, starts: Any, ordered: Any, states: Any, ranks: Any, people: Any, least: float,
+    nodes: Any, left_cells: Any, rows: Any, leaves: Any, spare: Any,
+    counts: Any, sums: Any, totals: Any, order: Any, score: Any,
+) -> int:  # fmt: skip
+    """Split nodes until none can be split, and return how many there are."""
+    node_counts, below = totals[0], totals[1]
     n, p = features.shape
-    room = 64
-    split = np.full(room, -1, np.int64)  # the column a node splits on, -1 for a leaf
-    left_cells = np.zeros((room, CELLS), np.bool_)  # the cells that go left
-    left = np.zeros(room, np.int64)
-    right = np.zeros(room, np.int64)
-    first = np.zeros(room, np.int64)
-    last = np.zeros(room, np.int64)
-    rows = np.arange(n)
-    leaf_of = np.zeros(n, np.int64)
-    spare = np.empty(n, np.int64)
-
-    starts = np.cumsum(sizes) - sizes  # the cells of all columns lie one after the other
-    cells = int(sizes.sum())
-    counts = np.zeros((cells, n_states))
-    total = np.zeros(cells)
-    weight = np.zeros(cells)
-    sums = np.zeros(cells)
-    node_counts = np.zeros(n_states)
-    below = np.zeros(n_states)
-    order = np.empty(CELLS, np.int64)
-    score = np.empty(CELLS)
-    best_cells = np.zeros(CELLS, np.bool_)
-
-    first[0], last[0] = 0, n
+    nodes[0, 4] = n
     used, node = 1, 0
     while node < used:
-        a, b = first[node], last[node]
-        size = b - a
-        node_counts[:] = 0.0
-        rank_sum, rank_squares, persons = 0.0, 0.0, 0.0
-        for i in range(a, b):
-            row = rows[i]
-            node_counts[states[row]] += 1.0
-            rank_sum += ranks[row]
-            rank_squares += ranks[row] * ranks[row]
-            persons += people[row]
+        first, last = nodes[node, 3], nodes[node, 4]
+        size = float(last - first)
+        rank_sum, rank_squares, persons = _measure(
+            rows, first, last, states, ranks, people, node_counts
+        )
         state_kept = 0.0
-        for s in range(n_states):
+        for s in range(len(node_counts)):
             state_kept += node_counts[s] * node_counts[s]
         state_kept /= size
         rank_kept = rank_sum * rank_sum / size
-        state_noise = size - state_kept
-        rank_noise = rank_squares - rank_kept
+        state_noise, rank_noise = size - state_kept, rank_squares - rank_kept
+        found = -1
         # states count for the share that their variance has at this node, ranks for the other
         noise = state_noise + rank_noise
-        found = -1
         if persons >= 2 * least - 1e-9 and noise > 1e-9 * size:
             best = 1e-6 * noise / size
-            # what an unordered column's categories are sorted by
-            big, next_big = 0, -1
-            for s in range(1, n_states):
-                if node_counts[s] > node_counts[big]:
-                    big, next_big = s, big
-                elif next_big < 0 or node_counts[s] > node_counts[next_big]:
-                    next_big = s
-            by_rank = rank_noise >= state_noise
-            for i in range(a, b):
-                row = rows[i]
-                s, r, w = states[row], ranks[row], people[row]
-                for j in range(p):
-                    c = starts[j] + features[row, j]
-                    counts[c, s] += 1.0
-                    total[c] += 1.0
-                    weight[c] += w
-                    sums[c] += r
+            big, next_big = _largest_two(node_counts)
+            if rank_noise >= state_noise:
+                big = -1  # categories are sorted by their ranks
+            _count(rows, first, last, features, starts, states, ranks, people, counts, sums)
             for j in range(p):
-                present = 0
-                for c in range(starts[j], starts[j] + sizes[j]):
-                    if total[c] > 0:
-                        order[present] = c
-                        present += 1
+                present = _present(starts[j], starts[j + 1], sums, order)
                 if present < 2:
                     continue
                 if not ordered[j] and present > 2:
-                    for q in range(present):
-                        c = order[q]
-                        if by_rank:
-                            score[q] = sums[c] / total[c]
-                        else:
-                            difference = counts[c, big]
-                            if next_big >= 0:
-                                difference -= counts[c, next_big]
-                            score[q] = difference / total[c]
-                    place = np.argsort(score[:present], kind="mergesort")
-                    order[:present] = order[:present][place]
-                below[:] = 0.0
-                n_left, w_left, r_left, kept_left = 0.0, 0.0, 0.0, 0.0
-                kept_right = state_kept * size
-                for q in range(present - 1):
-                    c = order[q]
-                    n_left += total[c]
-                    w_left += weight[c]
-                    r_left += sums[c]
-                    for s in range(n_states):
-                        m = counts[c, s]
-                        if m > 0:
-                            kept_left += m * (2.0 * below[s] + m)
-                            kept_right += m * (m - 2.0 * (node_counts[s] - below[s]))
-                            below[s] += m
-                    if w_left < least - 1e-9:
-                        continue
-                    if persons - w_left < least - 1e-9:
-                        break
-                    n_right = size - n_left
-                    r_right = rank_sum - r_left
-                    explained = kept_left / n_left + kept_right / n_right - state_kept
-                    explained += r_left * r_left / n_left + r_right * r_right / n_right - rank_kept
-                    if explained > best:
-                        best = explained
-                        found = j
-                        if ordered[j]:
-                            best_cells[:] = False
-                            best_cells[: c - starts[j] + 1] = True
-                        else:  # what did not occur here goes with the many
-                            best_cells[:] = n_left > n_right
-                            for z in range(present):
-                                best_cells[order[z] - starts[j]] = z <= q
-            if size * p < cells:
-                for i in range(a, b):
-                    for j in range(p):
-                        c = starts[j] + features[rows[i], j]
-                        counts[c, :] = 0.0
-                        total[c] = 0.0
-                        weight[c] = 0.0
-                        sums[c] = 0.0
-            else:
-                counts[:] = 0.0
-                total[:] = 0.0
-                weight[:] = 0.0
-                sums[:] = 0.0
+                    _sort(order, present, counts, sums, big, next_big, score)
+                gain, place = _best_border(
+                    order, present, counts, sums, node_counts, below,
+                    size, persons, rank_sum, state_kept, rank_kept, least, best,
+                )  # fmt: skip
+                if place >= 0:
+                    best, found = gain, j
+                    _send_left(
+                        order, present, place, starts[j], ordered[j], sums, size, left_cells[node]
+                    )
+            _clear(rows, first, last, features, starts, counts, sums)
+        nodes[node, 0] = found
         if found >= 0:
-            if used + 2 > room:
-                room *= 2
-                split = _longer(split, room)
-                left = _longer(left, room)
-                right = _longer(right, room)
-                first = _longer(first, room)
-                last = _longer(last, room)
-                wider = np.zeros((room, CELLS), np.bool_)
-                wider[: len(left_cells)] = left_cells
-                left_cells = wider
-            low, high = a, 0
-            for i in range(a, b):
-                row = rows[i]
-                if best_cells[features[row, found]]:
-                    rows[low] = row
-                    low += 1
-                else:
-                    spare[high] = row
-                    high += 1
-            rows[low:b] = spare[:high]
-            split[node] = found
-            left_cells[node] = best_cells
-            left[node], right[node] = used, used + 1
-            first[used], last[used] = a, low
-            first[used + 1], last[used + 1] = low, b
+            middle = _divide(rows, first, last, features, found, left_cells[node], spare)
+            nodes[node, 1], nodes[node, 2] = used, used + 1
+            nodes[used, 3], nodes[used, 4] = first, middle
+            nodes[used + 1, 3], nodes[used + 1, 4] = middle, last
             used += 2
         else:
-            split[node] = -1
-            for i in range(a, b):
-                leaf_of[rows[i]] = node
+            for i in range(first, last):
+                leaves[rows[i]] = node
         node += 1
-    return split[:used], left_cells[:used], left[:used], right[:used], leaf_of
+    return used
+
+
+@part
+def _measure(
+    rows: Any, first: int, last: int, states: Any, ranks: Any, people: Any, node_counts: Any
+) -> Any:
+    """Count the states of some rows; return the sums of ranks, of their squares and of people."""
+    for s in range(len(node_counts)):
+        node_counts[s] = 0.0
+    rank_sum, rank_squares, persons = 0.0, 0.0, 0.0
+    for i in range(first, last):
+        row = rows[i]
+        node_counts[states[row]] += 1.0
+        rank_sum += ranks[row]
+        rank_squares += ranks[row] * ranks[row]
+        persons += people[row]
+    return rank_sum, rank_squares, persons
+
+
+@part
+def _largest_two(values: Any) -> Any:
+    """Return the places of the largest and the second largest; -1 if there is no second."""
+    big, next_big = 0, -1
+    for s in range(1, len(values)):
+        if values[s] > values[big]:
+            big, next_big = s, big
+        elif next_big < 0 or values[s] > values[next_big]:
+            next_big = s
+    return big, next_big
+
+
+@part
+def _count(
+    rows: Any, first: int, last: int, features: Any, starts: Any,
+    states: Any, ranks: Any, people: Any, counts: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Add up what each cell of each column holds."""
+    for i in range(first, last):
+        row = rows[i]
+        s, r, w = states[row], ranks[row], people[row]
+        for j in range(features.shape[1]):
+            c = starts[j] + features[row, j]
+            counts[c, s] += 1.0
+            sums[c, 0] += 1.0
+            sums[c, 1] += w
+            sums[c, 2] += r
+
+
+@part
+def _clear(
+    rows: Any, first: int, last: int, features: Any, starts: Any, counts: Any, sums: Any
+) -> None:
+    """Set to zero what :func:`_count` added up."""
+    p = features.shape[1]
+    if (last - first) * p < len(sums):
+        for i in range(first, last):
+            for j in range(p):
+                _empty(starts[j] + features[rows[i], j], counts, sums)
+    else:
+        for c in range(len(sums)):
+            _empty(c, counts, sums)
+
+
+@part
+def _empty(c: int, counts: Any, sums: Any) -> None:
+    for s in range(counts.shape[1]):
+        counts[c, s] = 0.0
+    sums[c, 0], sums[c, 1], sums[c, 2] = 0.0, 0.0, 0.0
+
+
+@part
+def _present(start: int, stop: int, sums: Any, order: Any) -> int:
+    """List the cells of a column that occur, and return how many there are."""
+    present = 0
+    for c in range(start, stop):
+        if sums[c, 0] > 0:
+            order[present] = c
+            present += 1
+    return present
+
+
+@part
+def _sort(
+    order: Any, present: int, counts: Any, sums: Any, big: int, next_big: int, score: Any
+) -> None:
+    """Sort categories by what they say about the target: its ranks, or its two largest states."""
+    for q in range(present):
+        c = order[q]
+        told = sums[c, 2]
+        if big >= 0:
+            told = counts[c, big]
+            if next_big >= 0:
+                told -= counts[c, next_big]
+        told /= sums[c, 0]
+        z = q  # those before are in order: insert
+        while z > 0 and score[z - 1] > told:
+            score[z], order[z] = score[z - 1], order[z - 1]
+            z -= 1
+        score[z], order[z] = told, c
+
+
+@part
+def _best_border(
+    order: Any, present: int, counts: Any, sums: Any, node_counts: Any, below: Any,
+    size: float, persons: float, rank_sum: float, state_kept: float, rank_kept: float,
+    least: float, best: float,
+) -> Any:  # fmt: skip
+    """Return how much more than ``best`` the best border between two cells explains, and its place.
+
+    The place is -1 if none explains more.
+    """
+    n_states = len(node_counts)
+    for s in range(n_states):
+        below[s] = 0.0
+    found = -1
+    n_left, w_left, r_left, kept_left = 0.0, 0.0, 0.0, 0.0
+    kept_right = state_kept * size
+    for q in range(present - 1):
+        c = order[q]
+        n_left += sums[c, 0]
+        w_left += sums[c, 1]
+        r_left += sums[c, 2]
+        for s in range(n_states):
+            m = counts[c, s]
+            if m > 0:
+                kept_left += m * (2.0 * below[s] + m)
+                kept_right += m * (m - 2.0 * (node_counts[s] - below[s]))
+                below[s] += m
+        if w_left < least - 1e-9:
+            continue
+        if persons - w_left < least - 1e-9:
+            break
+        n_right, r_right = size - n_left, rank_sum - r_left
+        explained = kept_left / n_left + kept_right / n_right - state_kept
+        explained += r_left * r_left / n_left + r_right * r_right / n_right - rank_kept
+        if explained > best:
+            best, found = explained, q
+    return best, found
+
+
+@part
+def _send_left(
+    order: Any, present: int, place: int, start: int, ordered: bool,
+    sums: Any, size: float, best_cells: Any,
+) -> None:  # fmt: skip
+    """Mark the cells that go left; what did not occur here goes with its order, or the many."""
+    n_left = 0.0
+    for q in range(place + 1):
+        n_left += sums[order[q], 0]
+    for cell in range(len(best_cells)):
+        best_cells[cell] = cell <= order[place] - start if ordered else n_left > size - n_left
+    if not ordered:
+        for q in range(present):
+            best_cells[order[q] - start] = q <= place
+
+
+@part
+def _divide(
+    rows: Any, first: int, last: int, features: Any, column: int, best_cells: Any, spare: Any
+) -> int:
+    """Put the rows that go left first, and return where the others begin."""
+    low, high = first, 0
+    for i in range(first, last):
+        row = rows[i]
+        if best_cells[features[row, column]]:
+            rows[low] = row
+            low += 1
+        else:
+            spare[high] = row
+            high += 1
+    for i in range(high):
+        rows[low + i] = spare[i]
+    return low
 
 
 @kernel
-def _longer(values: Any, length: int) -> Any:
-    longer = np.zeros(length, values.dtype)
-    longer[: len(values)] = values
-    return longer
+def follow(features: Any, split: Any, goes_left: Any, left: Any, right: Any) -> Any:
+    """Return the leaf (a node's number) that each row of cells ends in.
 
-
-@kernel
-def follow(features: Any, split: Any, left_cells: Any, left: Any, right: Any) -> Any:
-    """Return the leaf (a node's number) that each row of cells ends in."""
+    ``goes_left`` has a bit for each cell: eight times as many nodes stay in the cache.
+    """
     out = np.empty(len(features), np.int64)
     for row in range(len(features)):
         node = 0
         while split[node] >= 0:
-            if left_cells[node, features[row, split[node]]]:
+            cell = features[row, split[node]]
+            if goes_left[node, cell >> 3] & (128 >> (cell & 7)):
                 node = left[node]
             else:
                 node = right[node]
         out[row] = node
     return out
+
+
+@kernel
+def pick(rises: Any, starts: Any, leaves: Any, members: Any) -> Any:
+    """Return, for each row, the last place of its leaf whose running total it has reached."""
+    out = np.empty(len(leaves), np.int64)
+    for row in range(len(leaves)):
+        low, high = starts[leaves[row]], starts[leaves[row] + 1]
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if rises[middle] <= members[row]:
+                low = middle
+            else:
+                high = middle
+        out[row] = low
+    return out
+
+
+@kernel
+def match(drawn: Any, n_cells: int, leaves: Any, n_leaves: int, by_point: Any) -> Any:
+    """Hand the cells drawn in each leaf to its rows: in ascending order, to rows in ``by_point``.
+
+    Both are sorted by counting: there are few cells and leaves.
+    """
+    n = len(drawn)
+    after = np.zeros(n_cells + 1, np.int64)  # where the rows of each cell go
+    ends = np.zeros(n_leaves + 1, np.int64)
+    for row in range(n):
+        after[drawn[row] + 1] += 1
+        ends[leaves[row] + 1] += 1
+    for cell in range(n_cells):
+        after[cell + 1] += after[cell]
+    for leaf in range(n_leaves):
+        ends[leaf + 1] += ends[leaf]
+    by_cell = np.empty(n, np.int64)
+    for row in range(n):
+        by_cell[after[drawn[row]]] = row
+        after[drawn[row]] += 1
+    at = ends.copy()
+    ordered = np.empty(n, np.int64)  # the cells of each leaf, in ascending order
+    for place in range(n):
+        row = by_cell[place]
+        ordered[at[leaves[row]]] = drawn[row]
+        at[leaves[row]] += 1
+    given = np.empty(n, np.int64)
+    for place in range(n):
+        row = by_point[place]
+        given[row] = ordered[ends[leaves[row]]]
+        ends[leaves[row]] += 1
+    return given

@@ -134,17 +134,59 @@ def fit_shape(
     kept.sort(key=lambda column: column.name != label)
     coded = [fit_cells(column, k, weights, rng, exact=exact) for column in kept]
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
+    names = [column.name for column in columns]
+    return fit_coded(
+        names, models, cells, k, weights, lots,
+        dependencies=found, labelled=label is not None, members=members, demands=demands,
+    )  # fmt: skip
 
-    trees = _fit_trees(models, cells, weights, k if exact else _LEAF * k, lots, asked)
+
+def fit_coded(
+    names: list[str],
+    models: list[Cells],
+    cells: list[Ints],
+    k: int,
+    weights: Floats,
+    rng: np.random.Generator | None,
+    *,
+    dependencies: Sequence[Dependency] = (),
+    labelled: bool = False,
+    members: Ints | None = None,
+    demands: Sequence[Diversity] = (),
+    most: int | None = None,
+) -> ShapeModel:
+    """Fit the model of a table that is in cells already.
+
+    Parameters
+    ----------
+    names : list of str
+        All columns, also those that ``dependencies`` restore.
+    models, cells : list
+        The columns in the order they are drawn, and the cell of each row.
+    weights : ndarray (n,)
+        What each row counts: 1 over the rows of its person.
+    rng : numpy Generator, optional
+        Draws totals, once; without it they are those of the table, and leaves hold ``k`` people.
+    labelled : bool
+        Whether the first column is that of classes.
+    members : ndarray (n,) of int, optional
+        The group of each row.
+    most : int, optional
+        Rows that trees are grown on; the counts of their leaves are those of all rows.
+    """
+    asked = {demand.name: demand for demand in demands}
+    least = k if rng is None else _LEAF * k
+    trees = _fit_trees(models, cells, weights, least, rng, asked, most)
     groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
-    if members is not None and len(kept) > int(label is not None):
-        labels = _labels(members, cells[0]) if label is not None else None
+    if members is not None and len(models) > int(labelled):
+        labels = _labels(members, cells[0]) if labelled else None
         coordinates = [model.coordinates() for model in models]
         first = int(labels is not None)  # a class that is known from the group needs no point
         points = np.hstack([c[codes] for c, codes in zip(coordinates[first:], cells[first:])])
-        groups = condense(points, members, lots)
-    names = [column.name for column in columns]
-    return ShapeModel(k, len(weights), names, models, trees, coordinates, groups, labels, found)
+        groups = condense(points, members, rng)
+    return ShapeModel(
+        k, len(weights), names, models, trees, coordinates, groups, labels, list(dependencies)
+    )
 
 
 def weigh_people(people: Ints | None, n: int) -> Floats:
@@ -181,10 +223,10 @@ def hand_out(
     rarest category first.
     """
     if column.ordered:
-        by_point = np.lexsort((points[:, 0], leaves))
-        by_cell = np.lexsort((drawn, leaves))
-        given = np.empty_like(drawn)
-        given[by_point] = drawn[by_cell]
+        from tulle._shape._kernels import match
+
+        by_point = np.argsort(points[:, 0], kind="stable")
+        given: Ints = match(drawn, column.size, leaves, int(leaves.max(initial=0)) + 1, by_point)
         return given
     return _nearest_first(drawn, leaves, points @ coordinates.T, rng)
 
@@ -219,6 +261,7 @@ def _fit_trees(
     least: int,
     rng: np.random.Generator | None,
     asked: Mapping[str, Diversity],
+    most: int | None,
 ) -> list[Tree]:
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
@@ -234,6 +277,7 @@ def _fit_trees(
             least,
             rng,
             asked.get(model.name),
+            most,
         )
         for place, model in enumerate(models)
     ]

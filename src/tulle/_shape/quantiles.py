@@ -51,18 +51,20 @@ class Quantiles:
 
     def encode(self, values: Floats) -> Ints:
         """Return the cell of each value."""
-        return self.cells[np.searchsorted(self.cuts, values, side="left")]
+        borders = self.cuts[np.diff(self.cells) > 0]  # fewer than cuts, and found sooner
+        return np.searchsorted(borders, values, side="left")
 
     def draw(self, cells: Ints, rng: np.random.Generator) -> Floats:
         """Return a value from each of the given cells."""
         rises = np.cumsum(self.shares)
-        ends = rises[np.searchsorted(self.cells, np.arange(self.n_cells), side="right") - 1]
+        every = np.arange(self.n_cells)
+        first = np.searchsorted(self.cells, every, side="left")
+        last = np.searchsorted(self.cells, every, side="right") - 1
+        ends = rises[last]
         starts = np.r_[0.0, ends[:-1]]
         level = starts[cells] + rng.random(len(cells)) * (ends - starts)[cells]
         piece = np.searchsorted(rises, level, side="right")
-        first = np.searchsorted(self.cells, cells, side="left")
-        last = np.searchsorted(self.cells, cells, side="right") - 1
-        piece = np.clip(piece, first, last)
+        piece = np.clip(piece, first[cells], last[cells])
         return self._within(piece, rng)
 
     def at(self, ranks: Floats, rng: np.random.Generator) -> Floats:

@@ -37,9 +37,8 @@ class Tree:
             return np.zeros(len(features), dtype=np.int64)
         from tulle._shape._kernels import follow
 
-        goes_left = np.unpackbits(self.goes_left, axis=1).astype(np.bool_)
         leaves: Ints = follow(
-            np.ascontiguousarray(features), self.split, goes_left, self.left, self.right
+            np.ascontiguousarray(features), self.split, self.goes_left, self.left, self.right
         )
         return leaves
 
@@ -48,7 +47,12 @@ class Tree:
         first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
         level = _even(leaves, len(self.split), rng)
         member = first + np.floor(level * (last - first)).astype(np.int64)
-        place = np.searchsorted(self.rises, member, side="right") - 1
+        if len(self.split) == 1:
+            place = np.searchsorted(self.rises, member, side="right") - 1
+        else:
+            from tulle._shape._kernels import pick
+
+            place = pick(self.rises, self.starts, leaves, member)
         return self.cells[np.minimum(place, len(self.cells) - 1)]
 
 
@@ -62,6 +66,7 @@ def fit_tree(
     least: int,
     rng: np.random.Generator | None = None,
     demand: Diversity | None = None,
+    most: int | None = None,
 ) -> Tree:
     """Grow a tree for the cells of a column, on the cells of others.
 
@@ -83,25 +88,31 @@ def fit_tree(
     demand : Diversity, optional
         What the column's values must look like in every leaf: splits that lead to another are
         taken back.
+    most : int, optional
+        Rows that the tree is grown on, the first ones; its leaves then count all rows.
     """
     if features.shape[1] == 0 or people.sum() < 2 * least:
         leaf = np.zeros(len(cells), dtype=np.int64)
         split, goes_left = np.array([-1]), np.zeros((1, MOST_CELLS), dtype=np.bool_)
         left = right = np.zeros(1, dtype=np.int64)
     else:
-        from tulle._shape._kernels import grow
+        from tulle._shape._kernels import follow, grow
 
         states = target.as_states()
-        split, goes_left, left, right, leaf = grow(
-            np.ascontiguousarray(features),
+        some = slice(most)
+        (split, left, right), goes_left, leaf = grow(
+            np.ascontiguousarray(features[some]),
             sizes,
             ordered,
-            states[cells],
+            states[cells[some]],
             int(states.max()) + 1,
-            target.order()[cells],
-            people,
+            target.order()[cells[some]],
+            people[some],
             float(least),
         )
+        if len(leaf) < len(cells):
+            bits = np.packbits(goes_left, axis=1)
+            leaf = follow(np.ascontiguousarray(features), split, bits, left, right)
     if demand is not None:
         split, leaf = _take_back(demand, split, left, right, leaf, cells)
     if rng is not None:

@@ -92,44 +92,57 @@ def read_batches(
     return rebatched(opened.frames(names), rows)
 
 
+def open_table(source: Source) -> Opened:
+    """Open a table that is to be read several times: its types are looked for once."""
+    opened = _open(source)
+    refuse_patterns(opened.schema)
+    return opened
+
+
 def read_schema(source: Source) -> pl.Schema:
     """Return names and types of the columns."""
     return _open(source).schema
 
 
 @dataclass(frozen=True)
-class _Opened:
+class Opened:
     """A table whose types are known; ``frames`` gives the named columns, at least one frame."""
 
     schema: pl.Schema
     frames: Callable[[list[str]], Iterator[pl.DataFrame]]
 
+    def batches(
+        self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+    ) -> Iterator[pl.DataFrame]:
+        """Read the table once more from its beginning, in batches."""
+        return rebatched(self.frames(list(columns or self.schema)), rows)
 
-def _open(source: Source, *, hold: bool = False) -> _Opened:
+
+def _open(source: Source, *, hold: bool = False) -> Opened:
     """Find the types; ``hold``: there is memory for the whole table meanwhile."""
     kind = format_of(source)
     if kind is Format.SQL:
         from tulle.io._sql import open_query
 
         query = open_query(str(source))
-        return _Opened(query.schema, query.frames)
+        return Opened(query.schema, query.frames)
     if kind is Format.EXCEL:
         from tulle.io._excel import read_excel
 
         frame = read_excel(source)
-        return _Opened(frame.schema, lambda names: iter([frame.select(names)]))
+        return Opened(frame.schema, lambda names: iter([frame.select(names)]))
     path = existing_file(source)
     if kind is Format.CSV:
         csv = plan_csv(path, hold=hold)
-        return _Opened(csv.schema, lambda names: csv_frames(csv, names))
+        return Opened(csv.schema, lambda names: csv_frames(csv, names))
     if kind is Format.NDJSON:
         lines = NdjsonPlan(path)
-        return _Opened(lines.schema, lambda names: ndjson_frames(lines, names))
+        return Opened(lines.schema, lambda names: ndjson_frames(lines, names))
     scan = pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc
     with readable_as(source, kind):
         lazy = scan(path, glob=False)
         schema = lazy.collect_schema()
-    return _Opened(schema, lambda names: _streamed(source, kind, lazy.select(names)))
+    return Opened(schema, lambda names: _streamed(source, kind, lazy.select(names)))
 
 
 def _streamed(source: Source, kind: Format, lazy: pl.LazyFrame) -> Iterator[pl.DataFrame]:

@@ -5,6 +5,7 @@ two tables of a database, in one transaction (:mod:`tulle.releases._database`).
 """
 
 from tulle.releases._file_pairs import manifest_path, settle
+from tulle.releases._folders import write_part, write_parts
 from tulle.releases.manifest import Manifest
 from tulle.releases.release import (
     check_target,
@@ -22,5 +23,7 @@ __all__ = [
     "read_manifest",
     "settle",
     "verify_release",
+    "write_part",
+    "write_parts",
     "write_release",
 ]

@@ -90,7 +90,7 @@ def settle(path: str | os.PathLike[str]) -> None:
         return
     with alone_in(staged.parent):  # a living run has completed it by then
         with suppress(OSError, ValueError, KeyError, TypeError):
-            if read_json(_content(staged))["output"]["sha256"] == digest(path):
+            if read_json(content(staged))["output"]["sha256"] == digest(path):
                 os.replace(staged, beside)
         staged.unlink(missing_ok=True)
 
@@ -104,7 +104,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     settle(path)
     beside = manifest_path(path)
     try:
-        return Manifest.from_json(_content(beside), str(beside))
+        return Manifest.from_json(content(beside), str(beside))
     except FileNotFoundError:
         raise DataError(f"{path} has no manifest ({beside.name}): it is not a release") from None
 
@@ -115,7 +115,7 @@ def digest_of(path: str | os.PathLike[str]) -> str:
     return digest(path)
 
 
-def _content(file: Path) -> bytes:
+def content(file: Path) -> bytes:
     """Return the content of a manifest, unless it is larger than any manifest."""
     if file.stat().st_size > _LARGEST:
         raise DataError(f"{file} is too large for a Tulle manifest")

@@ -10,6 +10,8 @@ from typing import Any, BinaryIO
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
+from tulle.releases import _file_pairs as file_pairs
+from tulle.releases import _folders as folders
 from tulle.releases.manifest import Manifest
 
 Place = str | os.PathLike[str]
@@ -107,8 +109,9 @@ def verify_release(path: Place, key: PublicKey | Place | None = None) -> list[di
     """
     owner = key if key is None or isinstance(key, PublicKey) else PublicKey.load(key)
     found, same = _compared(path)
+    told = folders.compare_parts(path, found) if "parts" in found.output else "SHA-256"
     rows = [
-        {"check": "data unchanged since the release", "holds": same, "detail": "SHA-256"},
+        {"check": "data unchanged since the release", "holds": same, "detail": told},
         {
             "check": "guarantee verified when it was made",
             "holds": found.holds,
@@ -141,6 +144,4 @@ def _kind(path: Place) -> ModuleType:
         from tulle.releases import _database as database
 
         return database
-    from tulle.releases import _file_pairs as file_pairs
-
-    return file_pairs
+    return folders if folders.is_folder(path) else file_pairs

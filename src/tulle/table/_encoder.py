@@ -113,6 +113,24 @@ class TableEncoder:
         self._store(frame.columns, codecs, schema)
         return self
 
+    def fit_longer(
+        self, frame: pl.DataFrame, more: Mapping[str, pl.Series], crowd: Crowd
+    ) -> TableEncoder:
+        """Learn from a frame whose columns go on with ``more`` values, each of one more person."""
+        schema = Schema.of(self.columns, frame).weighted(self.weights)
+        codecs = [
+            _fitted(
+                longer(frame[name], more),
+                schema[name],
+                self.max_width,
+                plain=False,
+                crowd=crowd.with_more(len(more.get(name, ()))),
+            )
+            for name in schema.released
+        ]
+        self._store(frame.columns, codecs, schema)
+        return self
+
     def with_column(self, series: pl.Series) -> tuple[TableEncoder, Floats]:
         """Return an encoder that knows one more column, and the dimensions of that column."""
         wider = copy.copy(self)
@@ -343,6 +361,12 @@ class TableEncoder:
 _CODECS: dict[str, type[Any]] = {
     codec.__name__: codec for codec in (NumberCodec, CategoryCodec, OrderedCodec, BooleanCodec)
 }
+
+
+def longer(series: pl.Series, more: Mapping[str, pl.Series]) -> pl.Series:
+    """Return a column that goes on with more values of its own type."""
+    further = more.get(series.name)
+    return series if further is None else pl.concat([series, further.cast(series.dtype)])
 
 
 def unfit_values(frame: pl.DataFrame, schema: Schema) -> list[Problem]:

@@ -42,6 +42,10 @@ class Crowd:
         weights[kept] = weigh_people(inside, int(kept.sum()))
         return cls(k, weights, rng)
 
+    def with_more(self, people: int) -> Crowd:
+        """Return the crowd with so many more people, of one row each."""
+        return replace(self, weights=np.r_[self.weights, np.ones(people)])
+
     def enough(self) -> float:
         """Return how many people are enough, less what rounding may cost."""
         return draw_threshold(self.k, self.rng) - _SLACK

@@ -62,6 +62,12 @@ from tulle.cli import _output as output
     default=None,
     help="Release even if a rule of the policy cannot be kept everywhere.",
 )
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Memory to use, such as 500MB or 2GB: a larger table is condensed in parts, into the "
+    "folder OUTPUT.  [half of the machine's]",
+)
 def command(as_json: bool, source: str, **arguments: Any) -> None:
     """Make a look-alike table from groups of at least k records.
 

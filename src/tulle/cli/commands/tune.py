@@ -42,6 +42,7 @@ from tulle.cli import _output as output
 @options.holdout
 @options.accept_risk
 @options.seed
+@options.sign_key
 @options.force
 @options.as_json
 def command(source: str, as_json: bool, **arguments: Any) -> None:

@@ -1,0 +1,187 @@
+"""Tables larger than memory: CPU seconds, peak memory and loss of ``tulle condense --memory``.
+
+``python -m benchmarks.bench_scale [--quick]``. Needs some 4 GB of disk for the largest table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+
+from benchmarks.groupings import SEED
+from benchmarks.results import data_folder, write_table
+from tulle.io.write import write_batches
+
+MEMORY = "800MB"
+WHOLE = "100GB"  # in memory, whatever the size
+BLOCK = 500_000
+
+
+class Run(NamedTuple):
+    summary: dict[str, float]
+    seconds: float  # of CPU
+    peak: float  # MB
+
+
+def mixture(n: int, d: int = 10) -> Iterator[pl.DataFrame]:
+    """Twenty correlated Gaussians whose spectrum decays, block by block."""
+    rng = np.random.default_rng(SEED)
+    centres = rng.normal(size=(20, d)) * 3
+    turns = np.stack([np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(20)])
+    for start in range(0, n, BLOCK):
+        which = rng.integers(20, size=min(BLOCK, n - start))
+        drawn = rng.normal(size=(len(which), d)) * 0.75 ** np.arange(d)
+        points = centres[which] + np.einsum("ni,nij->nj", drawn, turns[which])
+        yield pl.DataFrame(points, schema=[f"x{place}" for place in range(d)])
+
+
+def mixed(n: int) -> Iterator[pl.DataFrame]:
+    """Visits: three rows a person on average, levels 5, 10 and 20, missing values, 20 cities."""
+    rng = np.random.default_rng(SEED)
+    cities = [f"city {place:02d}" for place in range(20)]
+    for start in range(0, n, BLOCK):
+        rows = min(BLOCK, n - start)
+        age = np.clip(rng.normal(45, 15, rows), 18, 90).astype(int)
+        income = np.exp(rng.normal(9, 0.6, rows) + age / 100).round(-1)
+        yield pl.DataFrame(
+            {
+                "patient": rng.integers(0, n // 3, rows),
+                "age": age,
+                "income": np.where(rng.random(rows) < 0.03, np.nan, income),
+                "city": rng.choice(cities, rows, p=np.arange(20, 0, -1) / 210),
+                "day": np.datetime64("2020-01-01") + rng.integers(0, 900, rows),
+                "weight": (rng.normal(70, 12, rows) + age / 10).round(1),
+                "height": rng.normal(170, 10, rows).round(1),
+                "smoker": rng.random(rows) < 0.2,
+                "visits": rng.poisson(age / 15),
+                "level": rng.choice([5, 10, 20], rows),
+            }
+        ).with_columns(pl.col("income").fill_nan(None))
+
+
+MIXED_POLICY = """
+[columns]
+patient = { kind = "integer", role = "person" }
+age = { kind = "integer", role = "quasi-identifier" }
+income = { kind = "decimal", role = "quasi-identifier" }
+city = { kind = "category", role = "quasi-identifier" }
+day = { kind = "datetime", role = "quasi-identifier" }
+weight = { kind = "decimal", role = "quasi-identifier" }
+height = { kind = "decimal", role = "quasi-identifier" }
+smoker = { kind = "boolean", role = "quasi-identifier" }
+visits = { kind = "integer", role = "quasi-identifier" }
+level = { kind = "integer", role = "level" }
+"""
+
+
+def real(name: str) -> pl.DataFrame:
+    """The columns of numbers of a file of the data folder that vary."""
+    path = data_folder() / "large" / f"{name}.csv.gz"
+    table = pl.read_csv(path, infer_schema_length=None).select(cs.numeric())
+    return table.select(column for column in table if column.n_unique() > 1)
+
+
+def numbers_policy(table: pl.DataFrame) -> str:
+    lines = [
+        f'"{c.name}" = {{ kind = "{"integer" if c.dtype.is_integer() else "decimal"}", '
+        'role = "quasi-identifier" }'
+        for c in table
+    ]
+    return "\n".join(["[columns]", *lines, ""])
+
+
+def run(source: Path, output: Path, memory: str, *options: str) -> Run:
+    """One run of the command in a process of its own."""
+    command = [sys.executable, "-m", "tulle", "condense", str(source), "-o", str(output)]
+    command += ["--memory", memory, "--seed", str(SEED), "--force", "--json", *options]
+    with tempfile.TemporaryFile("w+") as told:
+        process = subprocess.Popen(command, stdout=told)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        told.seek(0)
+        text = told.read()
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} ended with {process.returncode}")
+    return Run(json.loads(text), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def row(what: str, records: int, way: str, found: Run, loss: float | None) -> list[object]:
+    summary = found.summary
+    return [
+        what,
+        f"{records:,}",
+        way,
+        int(summary.get("cells", 1)),
+        round(found.seconds, 1),
+        round(found.peak),
+        round(summary["information_loss"], 4),
+        "" if loss is None else round(summary["information_loss"] / loss, 3),
+        int(summary["smallest_group"]),
+    ]
+
+
+def main(quick: bool = False) -> None:
+    sizes = [200_000] if quick else [1_000_000, 4_000_000, 10_000_000]
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        output = folder / "release.parquet"
+        warm = folder / "warm.parquet"
+        write_batches(mixture(30_000), warm)
+        run(warm, output, WHOLE)  # compiles
+        output.unlink()
+        for size in sizes:
+            source = folder / "mixture.parquet"
+            write_batches(mixture(size), source, force=True)
+            loss = None
+            if size <= 1_000_000:
+                whole = run(source, folder / "whole.parquet", WHOLE)
+                loss = whole.summary["information_loss"]
+                rows.append(row("mixture, d = 10", size, "in memory", whole, 1.0 * loss))
+            found = run(source, output, "100MB" if quick else MEMORY)
+            rows.append(row("mixture, d = 10", size, "in cells", found, loss))
+        for file in () if quick else ("skin_segmentation", "kddcup99_10pct"):
+            table = real(file)
+            source, policy = folder / f"{file}.parquet", folder / f"{file}.toml"
+            write_batches([table], source)
+            policy.write_text(numbers_policy(table))
+            given = ("--policy", str(policy), "--k", "10")
+            whole = run(source, folder / f"{file}-whole.parquet", WHOLE, *given)
+            loss = whole.summary["information_loss"]
+            rows.append(row(file, table.height, "in memory", whole, loss))
+            found = run(source, folder / f"{file}-cells.parquet", "100MB", *given)
+            rows.append(row(file, table.height, "in cells", found, loss))
+        for size in [50_000] if quick else [300_000, 1_000_000]:
+            source, policy = folder / "mixed.parquet", folder / "mixed.toml"
+            write_batches(mixed(size), source, force=True)
+            policy.write_text(MIXED_POLICY)
+            found = run(source, output, "100MB" if quick else MEMORY, "--policy", str(policy))
+            rows.append(row("visits of people, levels 5, 10, 20", size, "in cells", found, None))
+            print(rows[-1])
+    write_table(
+        "scale",
+        "Tables larger than memory",
+        ["table", "records", "way", "cells", "CPU s", "peak MB", "loss %", "ratio", "smallest"],
+        rows,
+        notes="Whole runs of `tulle condense` from Parquet to release and manifest, kernels "
+        f"compiled before, k = 10; in cells with `--memory {MEMORY}` (real tables 100MB: cells of "
+        "some 30,000 records). The ratio is to the loss of the same table condensed in memory. "
+        "Peak is the largest resident size of the process, libraries included.",
+        packages=("numpy", "numba", "polars"),
+        seed=SEED,
+        quick=quick,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

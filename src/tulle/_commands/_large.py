@@ -1,0 +1,430 @@
+"""``tulle condense`` for a table larger than memory: read in batches, released in parts."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tulle._commands._columns import (
+    class_column,
+    column_entries,
+    column_of,
+    left_out_rows,
+    plan_columns,
+    policy_rules,
+    unit_notes,
+    without_opaque,
+)
+from tulle._commands._decision import context_of, with_verdict
+from tulle._commands._sources import source_entry
+from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.io._formats import (
+    Format,
+    display_name,
+    existing_file,
+    format_of,
+    is_compressed,
+)
+from tulle.table.schema import Column, Role
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tulle._commands.condense import Condensed, Condensing
+    from tulle._large.machine import Classes, Outcome
+    from tulle._types import FilePath
+    from tulle.auditing import Audit
+    from tulle.condense.condenser import Condenser
+    from tulle.io.read import Opened
+    from tulle.keys import SigningKey
+    from tulle.releases import Manifest
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
+_EACH = 120  # bytes that a cell of a table takes while it is condensed in memory
+_PER_BYTE = {Format.CSV: 20, Format.NDJSON: 8}  # ... and a byte of text
+_PACKED = 4  # times as large as it is packed
+_LEAST = 100_000_000
+_UNTRIED = "attack the release with tulle audit, on a machine that holds it"
+_REPEATED = 1.02  # rows a value from which what looks unique in a sample is not
+_VALUES = 20_000  # looked at for that
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size such as ``500MB``, ``1.5 GB`` or ``2GiB``.
+
+    >>> parse_size("500MB"), parse_size("1.5 GB"), parse_size("2GiB")
+    (500000000, 1500000000, 2147483648)
+    """
+    found = _SIZE.fullmatch(str(text))
+    if found is None:
+        raise ParameterError(
+            "--memory must be a size with its unit, such as 500MB or 2GB", parameter="memory"
+        )
+    unit = 1024 if found[3] else 1000
+    size = int(float(found[1]) * unit ** ("kmgt".index(found[2].lower()) + 1))
+    if size < _LEAST:
+        raise ParameterError(
+            "--memory must be at least 100MB: the libraries alone take more", parameter="memory"
+        )
+    return size
+
+
+def is_large(source: FilePath, options: Condensing) -> bool:
+    """Return whether a table should not be read into memory whole, by an estimate of its size."""
+    with options.naming():
+        given = None if options.memory is None else parse_size(options.memory)
+    if format_of(source) is Format.SQL:
+        return given is not None
+    return _needed(source) > (given or _half_of_memory())
+
+
+def _needed(source: FilePath) -> float:
+    """Estimate the bytes that condensing a file in memory takes."""
+    kind = format_of(source)
+    if kind is Format.EXCEL:
+        return 0.0  # a sheet has a million rows at most
+    path = existing_file(source)
+    if kind in _PER_BYTE:
+        packed = _PACKED if is_compressed(source) else 1
+        return float(path.stat().st_size * _PER_BYTE[kind] * packed)
+    if path.stat().st_size * 100 < _LEAST:
+        return 0.0  # nothing packs that well: no need to load a library to look
+    import polars as pl
+
+    from tulle.io._formats import readable_as
+
+    with readable_as(source, kind):
+        lazy = (pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc)(path, glob=False)
+        rows = int(lazy.select(pl.len()).collect().item())
+        return float(rows * len(lazy.collect_schema()) * _EACH)
+
+
+def _half_of_memory() -> float:
+    """Return half of the bytes of memory that this process may use."""
+    sizes = [math.inf]
+    try:
+        sizes.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        sizes.append(float(limit) if limit != "max" else math.inf)
+    except (AttributeError, ValueError, OSError):
+        pass
+    return min(sizes) / 2
+
+
+def refuse_in_parts(
+    options: Condensing,
+    *,
+    report: FilePath | None,
+    control: FilePath | None,
+    policy: FilePath | None,
+) -> None:
+    """Raise for options that need the table in memory."""
+    asked = {
+        "--report": report is not None,
+        "--control": control is not None,
+        options.word("holdout"): options.holdout is not None,
+        f"{policy}: [rules]": bool(policy_rules(policy)),
+    }
+    for word in (word for word, given in asked.items() if given):
+        raise ParameterError(
+            f"{word} needs the whole table in memory, and this one is larger than that: drop it, "
+            "or raise --memory"
+        )
+
+
+def condense_large(
+    source: FilePath,
+    output: FilePath,
+    options: Condensing,
+    *,
+    policy: FilePath | None,
+    levels: str | None,
+    target: str | None,
+    signer: SigningKey | None,
+    sources: tuple[str, ...],
+    accepted: str,
+    command: str,
+    force: bool,
+) -> Condensed:
+    """Condense a table in cells and write the release as a folder of parts.
+
+    It is not attacked: a part of a release understates the risk of the whole.
+    """
+    if format_of(output) in (Format.EXCEL, Format.SQL):
+        raise ParameterError(
+            "a release of many parts is a folder of files: name --output .parquet, .arrow, .csv "
+            "or .ndjson, or raise --memory"
+        )
+    from tulle._commands.condense import Condensed, compared, condenser_of, refuse_unused
+    from tulle._large.machine import Budget, condense_batches, cores, sample_rows
+    from tulle._random import as_generator
+    from tulle.auditing.audit import unaudited
+    from tulle.io.read import open_table
+    from tulle.releases import write_parts
+    from tulle.table.schema import Schema
+
+    opened = open_table(source)
+    limit = int(_half_of_memory()) if options.memory is None else parse_size(options.memory)
+    budget = Budget.of(limit, cores(), len(opened.schema))
+    seed = tuple(as_generator(options.seed).integers(2**63, size=4).tolist())
+    sample, records = sample_rows(opened.batches(), budget.sample, seed)
+    if not records:
+        raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
+    entry = source_entry(source, records)
+    columns = plan_columns(sample, policy, target=target, levels=levels)
+    if policy is None:
+        _refuse_repeated(opened, columns, seed[2])
+    refuse_unused(sample, columns, options)
+    _refuse_demands(columns)
+    sample = without_opaque(sample, columns)
+    known = [column for column in columns if column.name in sample.columns]
+    classes = class_column(known, sample)
+    label = None if classes is None else classes.name
+    condenser = condenser_of(known, classes, (), options).set_params(random_state=None)
+    writer = _Parts(output, sample.columns, sample.height / records)
+
+    def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
+        with options.naming(**_names(known, label, options)):
+            writer.outcome = condense_batches(
+                lambda: opened.batches(sample.columns),
+                Schema.of(condenser.columns, sample if label is None else sample.drop(label)),
+                lambda units: _decide(units, label, condenser, options, known),
+                lambda number, frame: writer.put(folder, number, frame),
+                target=label,
+                sample=sample,
+                budget=budget,
+                seed=seed,
+            )
+        release = writer.sample()
+        tables = compared(sample.select(release.columns), release, source, None, None, columns)
+        k = max(min(cell.lowest_level for cell in writer.outcome.cells), 2)
+        writer.found = unaudited(tables, k=k, title="Condensed table").extended(
+            untried=_UNTRIED,
+            context=context_of(policy),
+            accepted_risk=accepted,
+            smallest_group=min(cell.fewest_people for cell in writer.outcome.cells),
+            command=command,
+        )
+        manifest = _manifest(writer, entry, columns, options)
+        return with_verdict(manifest, writer.found, accepted), writer.parts
+
+    write_parts(output, put, sources=sources, sign_key=signer, force=force)
+    outcome = writer.outcome
+    notes = [*unit_notes(columns), *outcome.notes, _how(outcome, sample.height)]
+    summary = _summary(outcome, writer)
+    return Condensed(summary, _levels(outcome), left_out_rows(columns), notes, writer.found)
+
+
+def _refuse_demands(columns: list[Column]) -> None:
+    """Raise for demands on sensitive columns, which are met by groups of the whole table."""
+    asked = [c.name for c in columns if c.diversity is not None or c.closeness is not None]
+    if asked:
+        raise ParameterError(
+            f"the column '{asked[0]}' has a diversity or closeness, which needs the whole table in "
+            "memory: raise --memory, or leave these demands out"
+        )
+
+
+class _Parts:
+    """The parts of a release as they are written, by several threads."""
+
+    outcome: Outcome
+    found: Audit
+
+    def __init__(self, output: FilePath, columns: list[str], share: float) -> None:
+        self.parts: dict[str, Any] = {}
+        self._output = output
+        self._columns = columns
+        self._share = share
+        self._some: dict[int, pl.DataFrame] = {}
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns of the release."""
+        return self._some[0].columns
+
+    def put(self, folder: Path, number: int, frame: pl.DataFrame) -> None:
+        """Write a part, and keep some of its records to measure the release with."""
+        from tulle.io.write import put_table
+        from tulle.releases import write_part
+
+        frame = frame.select(name for name in self._columns if name in frame.columns)
+        name = f"part-{number:05d}{_suffix(self._output)}"
+        self.parts[name] = write_part(
+            folder, name, frame.height, lambda file: put_table(frame, file, name)
+        )
+        self._some[number] = frame.head(math.ceil(frame.height * self._share)).clone()
+
+    def sample(self) -> pl.DataFrame:
+        """Return records of all parts, each part by its share."""
+        import polars as pl
+
+        return pl.concat([self._some[number] for number in sorted(self._some)])
+
+
+def _suffix(output: FilePath) -> str:
+    """Return the extensions of a file name that say its format: ``.csv.gz``."""
+    suffixes = Path(output).suffixes
+    return "".join(suffixes[-2:]) if is_compressed(output) else suffixes[-1]
+
+
+def _names(columns: list[Column], label: str | None, options: Condensing) -> dict[str, str]:
+    """Return what errors call the parameters that the user does not know."""
+    levels = column_of(columns, Role.LEVEL)
+    names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
+    if label is not None:
+        names["y"] = f"the target '{label}'"
+    elif options.k is None and options.min_group is not None:
+        names["k"] = options.word("min_group")
+    return names
+
+
+def _refuse_repeated(opened: Opened, columns: list[Column], seed: int) -> None:
+    """Raise if a column that looks unique in the sample repeats in the table.
+
+    It may name people with several rows, who would then be counted once for each row.
+    """
+    from tulle._large.facts import HashSample, person_keys
+
+    suspects = [c.name for c in columns if c.role is Role.IDENTIFIER]
+    if any(c.role is Role.PERSON for c in columns) or not suspects:
+        return
+    samples = {name: HashSample(_VALUES) for name in suspects}
+    for frame in opened.batches(suspects):
+        for name, sample in samples.items():
+            present = frame.select(name).drop_nulls()
+            sample.add(present, person_keys(present[name], seed))
+    for name, sample in samples.items():
+        values = sample.rows()[0][name]
+        if len(values) > _REPEATED * values.n_unique():
+            raise DataError(
+                f"column '{name}' looks like an identifier, but its values repeat: about "
+                f"{len(values) / values.n_unique():.1f} rows each. If it names people with several "
+                'rows, state so in a policy (role = "person"), else that it is an identifier'
+            )
+
+
+def _decide(
+    units: pl.DataFrame,
+    label: str | None,
+    condenser: Condenser,
+    options: Condensing,
+    columns: list[Column],
+) -> tuple[Classes, Condenser]:
+    """Return the classes to release, and the condenser with the size of its groups."""
+    import numpy as np
+    import polars as pl
+
+    from tulle._commands.condense import group_size
+    from tulle._large.machine import Classes
+    from tulle.condense._classes import labels_of
+    from tulle.table._frames import enter_column
+
+    level = column_of(columns, Role.LEVEL)
+    if label is None:
+        size = 2 if level is not None else group_size(options)
+        total = np.array([int(units["rows"].sum())])
+        return Classes(None, pl.Series([]), total), condenser.set_params(k=size)
+    labels_of(*enter_column(units[label]))  # refuses missing ones
+    asked = pl.lit(0) if level is None else pl.col(level.name)
+    table = units.group_by(label).agg(pl.col("rows").sum(), asked.max().alias("level")).sort(label)
+    k = options.k if level is None else 2
+    least = k if k is not None else options.min_group or 10
+    small = table.filter(pl.col("rows") < pl.max_horizontal("level", pl.lit(least)))
+    if small.height and (options.small_classes != "suppress" or small.height == table.height):
+        raise PrivacyError(
+            f"{small.height} of {table.height} classes have fewer records than a group needs: "
+            "lower it, withhold them with --small-classes suppress, or raise --memory so that "
+            "they can be pooled",
+            parameter="y",
+        )
+    kept = table.filter(pl.col("rows") >= pl.max_horizontal("level", pl.lit(least)))
+    counts = kept["rows"].cast(pl.Int64).to_numpy()
+    if k is None:
+        from tulle.condense import approximate_gcd
+
+        person = column_of(columns, Role.PERSON)
+        k = least if person is not None else approximate_gcd(counts.tolist(), least)
+    return Classes(label, kept[label], counts), condenser.set_params(k=k)
+
+
+def _levels(outcome: Outcome) -> list[dict[str, Any]]:
+    return [dict(row._asdict()) for row in outcome.level_summary]
+
+
+def _how(outcome: Outcome, sample: int) -> str:
+    """Return how the release was made, in a sentence."""
+    return (
+        f"the table was condensed in {len(outcome.cells):,} cells; scales, ranges and stretches of "
+        f"numbers rest on a sample of {sample:,} records, and so does covariance compatibility"
+    )
+
+
+def _summary(outcome: Outcome, writer: _Parts) -> dict[str, Any]:
+    import numpy as np
+
+    sizes = outcome.sizes
+    present = np.flatnonzero(sizes)
+    middle = np.searchsorted(np.cumsum(sizes), [(sizes.sum() - 1) // 2, sizes.sum() // 2], "right")
+    return {
+        "records": outcome.records,
+        "released": outcome.released,
+        "columns_released": len(writer.columns),
+        "cells": len(outcome.cells),
+        "groups": int(sizes.sum()),
+        "smallest_group": int(present[0]),
+        "median_group": float(middle.mean()),
+        "largest_group": int(present[-1]),
+        "information_loss": outcome.loss,
+        "covariance_compatibility": writer.found.result["metrics"].get(
+            "covariance_compatibility", math.nan
+        ),
+        "degenerate_groups": outcome.n_degenerate_,
+        "suppressed": outcome.n_suppressed_,
+        "verbatim": outcome.n_verbatim_,
+    }
+
+
+def _manifest(
+    writer: _Parts, source: dict[str, Any], columns: list[Column], options: Condensing
+) -> Manifest:
+    from tulle._random import seed_policy
+    from tulle.releases import Manifest
+
+    outcome = writer.outcome
+    person = column_of(columns, Role.PERSON)
+    asked = column_of(columns, Role.LEVEL) is not None
+    by_class = outcome.classes.name is not None
+    return Manifest(
+        method="class-wise condensation in cells" if by_class else "condensation in cells",
+        parameters={n: v for n, v in options.values().items() if n != "seed"}
+        | {
+            "k": None if asked else outcome.k,
+            "unit": "record" if person is None else f"person (column '{person.name}')",
+        },
+        guarantee={"every group at least as large as its members' levels": True},
+        verified={
+            "groups at least as large as their levels": all(c.valid for c in outcome.cells),
+            "every record in exactly one cell": True,
+            "sums of all groups are those of the table": True,
+        },
+        counts={
+            "records": outcome.records,
+            "released": outcome.released,
+            "cells": len(outcome.cells),
+            "groups": int(outcome.sizes.sum()),
+            "smallest group": int(outcome.sizes.nonzero()[0][0]),
+            "fewest people in a group": min(cell.fewest_people for cell in outcome.cells),
+            "smallest group for each level": _levels(outcome),
+            "suppressed": outcome.n_suppressed_,
+            "verbatim": outcome.n_verbatim_,
+            "degenerate groups": outcome.n_degenerate_,
+        },
+        columns=column_entries(columns, outcome.layout.encoder.merged()),
+        source=source,
+        output={"records": outcome.released, "columns": writer.columns},
+        seed=seed_policy(options.seed),
+    )

@@ -1,0 +1,185 @@
+"""What must be known of a table before its records are condensed cell by cell, from batches.
+
+Facts are the same for any cut of the table into batches: a sample by keyed hash, how many people
+hold each value of a column of words, and how often each class and level occurs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tulle._types import Flags, Floats
+from tulle.errors import DataError
+from tulle.table._frames import filled, is_missing
+from tulle.table.schema import Column, Kind, Role, Schema
+
+SAMPLE = 200_000  # records that scales, cells of columns and cuts rest on
+_MOST_VALUES = 100_000  # different values of a column of words
+_MOST_PEOPLE = 512  # that are counted for a value, where people have several rows
+_NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
+
+Keys = NDArray[np.uint64]
+
+
+def mixed(words: Keys, seed: int) -> Keys:
+    """Return a pseudo-random word for each word, which nobody can foresee without the seed."""
+    with np.errstate(over="ignore"):
+        mixed = (words + np.uint64(seed)) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        return mixed ^ (mixed >> np.uint64(31)) ^ np.uint64(seed >> 1)
+
+
+def person_keys(series: pl.Series, seed: int) -> Keys:
+    """Return a word for the person of each row; rows without a person are one person's."""
+    texts = series.cast(pl.String).fill_null("\0")
+    return mixed(texts.hash(seed % 2**32).to_numpy(), seed)
+
+
+@dataclass
+class HashSample:
+    """The rows with the smallest keys: the same rows in whatever order they come.
+
+    Rows of one key come all or not at all, so a sample by person holds whole people.
+    """
+
+    size: int
+    _limit: int = 2**64 - 1
+    _frames: list[pl.DataFrame] = field(default_factory=list)
+    _keys: list[Keys] = field(default_factory=list)
+
+    def add(self, frame: pl.DataFrame, keys: Keys) -> None:
+        """Take in the rows of a batch."""
+        small = keys < np.uint64(self._limit)
+        self._frames.append(frame.filter(pl.Series(small)))
+        self._keys.append(keys[small])
+        if sum(map(len, self._keys)) > 2 * self.size:
+            self._shrink()
+
+    def rows(self) -> tuple[pl.DataFrame, Keys]:
+        """Return the rows of the sample in the order of their keys, and these."""
+        self._shrink()
+        keys = self._keys[0]
+        order = np.argsort(keys, kind="stable")
+        return self._frames[0][order], keys[order]
+
+    def _shrink(self) -> None:
+        frame, keys = pl.concat(self._frames), np.concatenate(self._keys)
+        if len(keys) > self.size:
+            self._limit = int(np.partition(keys, self.size)[self.size])
+            small = keys < np.uint64(self._limit)
+            frame, keys = frame.filter(pl.Series(small)), keys[small]
+        self._frames, self._keys = [frame], [keys]
+
+
+class TableFacts:
+    """Facts of a table, batch by batch.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns with their roles.
+    target : str, optional
+        The column of classes.
+    """
+
+    def __init__(self, schema: Schema, target: str | None = None) -> None:
+        self.records = 0
+        self._schema = schema
+        self._person = next(iter(schema.named(Role.PERSON)), None)
+        self._units = [name for name in (target, *schema.named(Role.LEVEL)) if name is not None]
+        self._counted: dict[str, pl.DataFrame] = {}
+        self._unit_counts: pl.DataFrame | None = None
+        self._overfull: set[str] = set()
+
+    def add(self, frame: pl.DataFrame, people: Keys | None) -> None:
+        """Take in a batch; ``people`` are the keys of its people, where they have several rows."""
+        self.records += frame.height
+        for name in self._schema.released:
+            rows = discrete_rows(frame[name], self._schema[name])
+            if name not in self._overfull and rows.any():
+                persons = None if people is None else people[rows]
+                self._count(name, frame[name].filter(pl.Series(rows)), persons)
+        if self._units:
+            units = frame.select(self._units).group_by(self._units).len("rows")
+            known = [units] if self._unit_counts is None else [self._unit_counts, units]
+            together = pl.concat(known, how="vertical_relaxed").group_by(self._units)
+            self._unit_counts = together.agg(pl.col("rows").sum())
+
+    def units(self) -> pl.DataFrame:
+        """Return how many rows there are of each class and level, in one order."""
+        if self._unit_counts is None:
+            return pl.DataFrame({"rows": [self.records]})
+        return self._unit_counts.sort(self._units)
+
+    def more(self, sample: pl.DataFrame, weights: Floats, k: int) -> dict[str, pl.Series]:
+        """Return values to add to the sample of each column, so that it shows all that matters.
+
+        A value that as many people hold as can be asked for is then held by as many in the column;
+        one that fewer hold, by as many as in the table. Each added one stands for one person.
+        """
+        enough = ceil(1.5 * k) + 1
+        added = {}
+        for name, counted in self._counted.items():
+            rows = discrete_rows(sample[name], self._schema[name])
+            there = {"value": sample[name].filter(pl.Series(rows)), "weight": weights[rows]}
+            held = pl.DataFrame(there).group_by("value").agg(pl.col("weight").sum())
+            people = pl.len() if "person" in counted.columns else pl.col("rows").sum()
+            asked = counted.group_by("value").agg(people.alias("people").cast(pl.Int64))
+            copies = pl.min_horizontal("people", pl.lit(enough)) - pl.col("weight").ceil()
+            short = (
+                asked.join(held, on="value", how="left", nulls_equal=True)
+                .with_columns(pl.col("weight").fill_null(0.0))
+                .with_columns(copies.cast(pl.Int64).alias("copies"))
+                .filter(pl.col("copies") > 0)
+                .sort("value")
+            )
+            places = np.repeat(np.arange(short.height), short["copies"].to_numpy())
+            if len(places):
+                added[name] = short["value"].gather(places).alias(name)
+        return added
+
+    def _count(self, name: str, values: pl.Series, people: Keys | None) -> None:
+        values = values.alias("value")
+        known = [self._counted[name]] if name in self._counted else []
+        if people is None:
+            counts = values.value_counts(name="rows").with_columns(pl.col("rows").cast(pl.Int64))
+            counted = pl.concat([*known, counts], how="vertical_relaxed")
+            counted = counted.group_by("value").agg(pl.col("rows").sum())
+        else:
+            pairs = pl.DataFrame([values, pl.Series("person", people)])
+            counted = pl.concat([*known, pairs], how="vertical_relaxed").unique()
+            few = pl.col("person").rank("ordinal").over("value") <= _MOST_PEOPLE
+            counted = counted.filter(few)
+        self._counted[name] = counted
+        different = counted.height if people is None else counted["value"].n_unique()
+        if different > _MOST_VALUES:
+            self._refuse_too_many(name)
+
+    def _refuse_too_many(self, name: str) -> None:
+        """Raise for a category of too many values; numbers that are text need not be counted."""
+        if self._schema[name].kind not in _NUMBERS:
+            raise DataError(
+                f"column '{name}' has more than {_MOST_VALUES:,} different values: give it the "
+                "role 'identifier', or coarsen it first"
+            )
+        self._overfull.add(name)
+        del self._counted[name]
+
+
+def discrete_rows(series: pl.Series, column: Column) -> Flags:
+    """Return the rows whose value is counted: all of words, and of numbers those in a state."""
+    if column.kind not in _NUMBERS or not (series.dtype.is_numeric() or series.dtype.is_temporal()):
+        return np.ones(len(series), dtype=bool)
+    rows = is_missing(series)
+    if series.dtype.is_float():
+        rows = rows | filled(series.is_nan(), False)
+    numbers = [value for value in column.special if not isinstance(value, str)]
+    if numbers and series.dtype.is_numeric():
+        rows = rows | filled(series.cast(pl.Float64).is_in(numbers), False)
+    return np.asarray(rows, dtype=bool)

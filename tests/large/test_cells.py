@@ -1,0 +1,293 @@
+"""Tables condensed in cells: the same guarantees, and the same bytes however they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tulle._large import machine
+from tulle._large.cell import condense_cell
+from tulle._large.cuts import grow_cuts
+from tulle._large.facts import HashSample, TableFacts, mixed, person_keys
+from tulle._large.machine import Budget, Classes, Outcome, condense_batches, in_order, sample_rows
+from tulle._large.spill import Spill
+from tulle.condense.condenser import Condenser
+from tulle.errors import DataError, PrivacyError
+from tulle.table.schema import Column, Kind, Role, Schema
+
+SEED = (11, 12, 13, 14)
+COLUMNS = [
+    Column("person", Kind.INTEGER, Role.PERSON),
+    Column("age", Kind.INTEGER),
+    Column("income", Kind.DECIMAL),
+    Column("city", Kind.CATEGORY),
+    Column("day", Kind.DATETIME),
+    Column("smoker", Kind.BOOLEAN),
+    Column("level", Kind.INTEGER, Role.LEVEL),
+]
+
+
+def people(n: int = 1_200, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, n)
+    income = pl.Series(np.round(np.exp(rng.normal(8, 0.4, n) + age / 90), 1))
+    return pl.DataFrame(
+        {
+            "person": rng.integers(0, n // 2, n),
+            "age": age,
+            "income": income.scatter(np.flatnonzero(rng.random(n) < 0.1), None),
+            "city": rng.choice(["Bern", "Chur", "Genf", "Biel"], n, p=[0.6, 0.2, 0.15, 0.05]),
+            "day": np.datetime64("2020-01-01") + rng.integers(0, 300, n),
+            "smoker": rng.random(n) < 0.3,
+            "level": rng.choice([3, 5, 8], n),
+        }
+    )
+
+
+def run(
+    frame: pl.DataFrame,
+    *,
+    rows: int = 200,
+    threads: int = 1,
+    target: str | None = None,
+    cell: int = 250,
+    columns: list[Column] = COLUMNS,
+    **parameters: Any,
+) -> tuple[Outcome, pl.DataFrame, dict[int, pl.DataFrame]]:
+    """Condense a frame in cells; return what is known, the whole release and its parts."""
+
+    def batches() -> Iterator[pl.DataFrame]:
+        return iter(frame.iter_slices(rows))
+
+    parts: dict[int, pl.DataFrame] = {}
+    budget = Budget(0, threads, cell=cell, sample=500)
+    sample, _ = sample_rows(batches(), budget.sample, SEED)
+    known = [column for column in columns if column.name in frame.columns]
+    schema = Schema.of([c for c in known if c.name != target], sample.drop(target or []))
+    # the grouping that is fastest on a few hundred records
+    condenser = Condenser(columns=known, **{"grouping": "levels"} | parameters)
+
+    def decide(units: pl.DataFrame) -> tuple[Classes, Condenser]:
+        if target is None:
+            return Classes(None, pl.Series([]), np.array([units["rows"].sum()])), condenser
+        counts = units.group_by(target).agg(pl.col("rows").sum()).sort(target)
+        return Classes(target, counts[target], counts["rows"].to_numpy().astype(int)), condenser
+
+    outcome = condense_batches(
+        batches, schema, decide, parts.__setitem__,
+        target=target, sample=sample, budget=budget, seed=SEED,
+    )  # fmt: skip
+    return outcome, pl.concat(parts[number] for number in sorted(parts)), parts
+
+
+def test_the_release_is_like_the_table_and_holds_as_many_records() -> None:
+    table = people()
+    outcome, release, parts = run(table)
+    assert len(parts) == len(outcome.cells) > 2
+    assert release.height == outcome.released == table.height
+    assert release.schema == {
+        name: table.schema[name] for name in ("age", "income", "city", "day", "smoker")
+    }
+    assert set(release["city"]) <= set(table["city"])
+    assert abs(release["age"].mean() - table["age"].mean()) < 3
+    assert abs(release["income"].null_count() - table["income"].null_count()) < 60
+    assert all(row.smallest_group >= row.level for row in outcome.level_summary)
+
+
+@pytest.mark.parametrize("rows, threads", [(71, 1), (1_200, 3), (333, 2)])
+def test_batches_and_threads_do_not_change_a_release(rows: int, threads: int) -> None:
+    table = people()
+    _, wanted, _ = run(table)
+    _, found, _ = run(table, rows=rows, threads=threads)
+    assert found.equals(wanted)
+
+
+def test_the_order_of_a_cells_records_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, wanted, _ = run(people())
+
+    def shuffled(records: np.ndarray, *arguments: Any, **options: Any) -> Any:
+        order = np.random.default_rng(len(records)).permutation(len(records))
+        return condense_cell(records[order], *arguments, **options)
+
+    monkeypatch.setattr(machine, "condense_cell", shuffled)
+    _, found, _ = run(people())
+    assert found.equals(wanted)
+
+
+@given(seed=st.integers(0, 2**16), persons=st.booleans(), levels=st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_every_group_is_as_large_as_each_of_its_members_asks(
+    seed: int, persons: bool, levels: bool
+) -> None:
+    left_out = [n for n, kept in (("person", persons), ("level", levels)) if not kept]
+    seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    group = Condenser._group
+
+    def watched(self: Condenser, matrix: Any, demands: Any, rng: Any, people: Any, _: Any) -> Any:
+        groups = group(self, matrix, demands, rng, people, _)
+        seen.append((groups, demands, np.arange(len(groups)) if people is None else people))
+        return groups
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Condenser, "_group", watched)
+        outcome, _, _ = run(people(seed=seed).drop(left_out), k=6)
+    assert sum(len(groups) for groups, _, _ in seen) == 1_200
+    for groups, demands, person in seen:
+        for one in range(groups.max() + 1):
+            assert len(set(person[groups == one])) >= demands[groups == one].max()
+    assert outcome.sizes.sum() == sum(groups.max() + 1 for groups, _, _ in seen)
+
+
+@pytest.mark.parametrize("target", [None, "smoker"])
+def test_a_person_is_never_split_over_cells(
+    monkeypatch: pytest.MonkeyPatch, target: str | None
+) -> None:
+    held: list[tuple[int, int]] = []
+
+    def watched(records: np.ndarray, *arguments: Any, **options: Any) -> Any:
+        pairs = {(int(p), int(u)) for p, u in zip(records["person"], records["unit"])}
+        held.extend(pairs)
+        assert len({unit for _, unit in pairs}) == 1
+        return condense_cell(records, *arguments, **options)
+
+    monkeypatch.setattr(machine, "condense_cell", watched)
+    run(people(), target=target)
+    assert len(held) == len(set(held))
+
+
+def test_classes_are_condensed_apart_and_labelled() -> None:
+    table = people().drop("person", "level")
+    outcome, release, parts = run(table, target="smoker", k=5)
+    assert release.schema["smoker"] == pl.Boolean
+    assert all(part["smoker"].n_unique() == 1 for part in parts.values())
+    assert abs(release["smoker"].sum() - table["smoker"].sum()) < 120
+    assert outcome.released == table.height
+
+
+@pytest.mark.parametrize("synthesis", ["uniform", "mean"])
+def test_the_papers_syntheses_work_in_cells(synthesis: str) -> None:
+    table = people().drop("person", "level")
+    outcome, release, _ = run(table, k=5, synthesis=synthesis)
+    assert release.height == table.height
+    assert outcome.n_singular_ > 0
+
+
+def test_a_level_larger_than_a_cell_joins_cells() -> None:
+    table = people().drop("person").with_columns(level=pl.lit(400))
+    outcome, _, _ = run(table)
+    assert len(outcome.cells) == 1
+    assert outcome.sizes.nonzero()[0][0] >= 400
+
+
+def test_levels_that_nobody_can_meet_are_refused_or_withheld() -> None:
+    table = people(300).drop("person")
+    table = table.with_columns(level=pl.when(pl.col("age") > 88).then(9_999).otherwise(3))
+    with pytest.raises(PrivacyError):
+        run(table)
+    outcome, release, _ = run(table, on_infeasible="suppress")
+    assert outcome.n_suppressed_ == (table["age"] > 88).sum() == 300 - release.height
+
+
+def test_a_table_that_changes_while_it_is_read_is_refused() -> None:
+    table = people().drop("person", "level")
+    readings = iter([table, table, table.head(900)])
+
+    with pytest.raises(DataError):
+        condense_batches(
+            lambda: iter(next(readings).iter_slices(100)),
+            Schema.of(None, table),
+            lambda units: (
+                Classes(None, pl.Series([]), np.array([units["rows"].sum()])),
+                Condenser(k=5),
+            ),
+            lambda number, frame: None,
+            target=None,
+            sample=next(readings),
+            budget=Budget(0, 1, cell=250, sample=500),
+            seed=SEED,
+        )
+
+
+def test_a_value_that_enough_people_hold_shows_although_the_sample_has_it_not() -> None:
+    table = people(1_000).drop("person", "level")
+    rare = pl.Series(["Chur"] * 40 + ["Bern"] * 957 + ["Thun"] * 3)
+    table = table.with_columns(rare.sample(1_000, shuffle=True, seed=1).alias("city"))
+    schema = Schema.of(None, table)
+    facts = TableFacts(schema)
+    for batch in table.iter_slices(300):
+        facts.add(batch, None)
+    sample = table.filter(pl.col("city") == "Bern").head(200)
+    more = facts.more(sample, np.ones(200), 10)["city"]
+    assert (more == "Chur").sum() == 16  # as many as can be asked for
+    assert (more == "Thun").sum() == 3  # as many as there are
+    assert "Bern" not in more
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=300), st.integers(1, 60), st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_sample_is_the_same_in_any_order_and_holds_whole_people(
+    persons: list[int], size: int, data: st.DataObject
+) -> None:
+    frame = pl.DataFrame({"person": persons, "row": range(len(persons))})
+    order = data.draw(st.permutations(range(len(persons))))
+    cut = data.draw(st.integers(1, len(persons)))
+
+    def drawn(table: pl.DataFrame, rows: int) -> set[int]:
+        sample = HashSample(size)
+        for batch in table.iter_slices(rows):
+            sample.add(batch, person_keys(batch["person"], 5))
+        return set(sample.rows()[0]["row"])
+
+    found = drawn(frame, len(frame))
+    assert drawn(frame[order], cut) == found
+    assert len(found) <= size or len(found) == len(persons) <= size
+    chosen = {persons[row] for row in found}
+    assert found == {row for row, person in enumerate(persons) if person in chosen}
+
+
+def test_a_record_has_the_same_leaf_in_any_batch() -> None:
+    points = np.random.default_rng(0).normal(size=(3_000, 4)) * [3, 1, 1, 1]
+    cuts = grow_cuts(points[:1_000], 3_000, 300, 20)
+    leaves = cuts.locate(points)
+    assert cuts.leaves == 10
+    assert np.bincount(leaves).min() > 200
+    assert [int(cuts.locate(points[i : i + 1])[0]) for i in range(0, 3_000, 97)] == (
+        leaves[::97].tolist()
+    )
+
+
+def test_a_heap_of_equal_records_is_one_leaf() -> None:
+    points = np.zeros((2_000, 3))
+    assert grow_cuts(points, 2_000, 100, 10).leaves == 1
+
+
+@given(st.lists(st.integers(-1, 5), max_size=80), st.sampled_from([0, 200, 10**6]))
+@settings(max_examples=40, deadline=None)
+def test_a_spill_gives_back_what_it_took(leaves: list[int], memory: int) -> None:
+    dtype = np.dtype([("point", np.float64, (2,)), ("level", np.int64)])
+    records = np.zeros(len(leaves), dtype=dtype)
+    records["level"] = np.arange(len(leaves))
+    with Spill(dtype, 6, memory) as spill:
+        for start in range(0, len(leaves), 7):
+            spill.add(records[start : start + 7], np.array(leaves[start : start + 7], dtype=int))
+        for some in ([0], [1, 4], [5, 2, 3]):
+            wanted = [row for leaf in some for row, own in enumerate(leaves) if own == leaf]
+            assert sorted(spill.read(np.array(some))["level"].tolist()) == sorted(wanted)
+
+
+def test_work_in_threads_comes_back_in_order_and_stops_at_an_error() -> None:
+    assert list(in_order(lambda item: item**2, range(20), 3)) == [i**2 for i in range(20)]
+    with pytest.raises(ZeroDivisionError):
+        list(in_order(lambda item: 1 // (5 - item), range(20), 3))
+
+
+def test_keys_depend_on_the_seed() -> None:
+    numbers = np.arange(1_000, dtype=np.uint64)
+    assert len(np.unique(mixed(numbers, 1))) == 1_000
+    assert not (mixed(numbers, 1) == mixed(numbers, 2)).any()

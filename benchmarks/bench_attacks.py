@@ -213,8 +213,8 @@ def verdicts(quick: bool) -> None:
     }  # fmt: skip
     rows = []
     for name, make in broken.items():
-        found = make().verdict
-        rows.append([name, found["level"], found["reasons"][0]])
+        found = make().verdict["privacy"]
+        rows.append([name, found["level"], found["reason"]])
     write_table(
         "attacks_verdicts",
         "What the audit says of releases that are broken on purpose",

@@ -183,8 +183,8 @@ def main(quick: bool = False) -> None:
         "Tables larger than memory",
         ["table", "records", "way", "cells", "CPU s", "peak MB", "loss %", "ratio", "smallest"],
         rows,
-        notes="Whole runs of `tulle condense --no-audit` from Parquet to release and manifest, kernels "
-        f"compiled before, k = 10; in cells with `--memory {MEMORY}` (real tables 100MB: cells of "
+        notes="Whole runs of `tulle condense --no-audit` from Parquet to release and manifest, "
+        f"kernels compiled before, k = 10; in cells with `--memory {MEMORY}` (real tables 100MB: cells of "
         "some 30,000 records). The ratio is to the loss of the same table condensed in memory. "
         "Peak is the largest resident size of the process, libraries included.",
         packages=("numpy", "numba", "polars"),

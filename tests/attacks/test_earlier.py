@@ -76,13 +76,13 @@ def test_the_audit_says_what_two_releases_tell() -> None:
     broken = [with_exact_totals(part, rng) for part in (people, people[1:])]
     found = audit(people, broken[0], earlier=broken[1], random_state=1)
     assert found.verdict["privacy"]["level"] == "bad"
-    assert any("Two releases, totals" in reason for reason in found.verdict["reasons"])
+    assert any("Two releases, totals" in reason for reason in found.verdict["privacy"]["details"])
     drawn = [
         Condenser(k=10, random_state=s).fit_resample(p) for s, p in enumerate((people, people[1:]))
     ]
     sound = audit(people, drawn[0], earlier=drawn[1], random_state=1).to_dict()
     assert sound["attacks"]["earlier_totals"]["rate"] == 0
-    assert sound["verdict"]["level"] != "bad"
+    assert sound["verdict"]["privacy"]["level"] != "bad"
 
 
 def test_an_earlier_release_has_the_columns_of_the_release() -> None:

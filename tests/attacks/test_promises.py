@@ -98,11 +98,12 @@ def test_the_audit_condemns_what_the_default_avoids() -> None:
     people, strangers = measured(rng, 300, 20), measured(rng, 200, 20)
     release = own_planes(people, 5, rng, exact=True)
     # the review's release passed with copies 0 and linkage 3.9 %, and there was no control
-    verdict = audit(people, release, random_state=1).verdict
-    assert verdict["privacy"]["level"] == "bad"
-    assert any("Sums on the grid" in reason for reason in verdict["reasons"])
-    verdict = audit(people, own_planes(people, 3, rng), strangers, random_state=1).verdict
-    assert any("Affine hull" in reason for reason in verdict["reasons"])
+    verdict = audit(people, release, random_state=1).verdict["privacy"]
+    assert verdict["level"] == "bad"
+    assert any("Sums on the grid" in reason for reason in verdict["details"])
+    planes = audit(people, own_planes(people, 3, rng), strangers, random_state=1)
+    verdict = planes.verdict["privacy"]
+    assert any("Affine hull" in reason for reason in verdict["details"])
 
 
 def test_two_releases_do_not_give_a_newcomer_s_categories() -> None:

@@ -299,9 +299,9 @@ def test_rules_that_cannot_be_hidden_are_named(rules: list[str], message: str) -
 def test_contradictory_wishes_are_explained() -> None:
     data = [["a", "b"]] * 6 + [["a"]] * 2 + [["c"]] * 2
     with pytest.raises(DataError, match="4 baskets.*least 5"):
-        RuleHider(["a -> b"], min_support=5, min_confidence=0.6, keep=[["a", "b"]]).fit_transform(
-            data
-        )
+        RuleHider(
+            ["a -> b"], min_support=5, min_confidence=0.6, keep=[["a", "b"]], margin=0
+        ).fit_transform(data)
     with pytest.raises(DataError, match="min_support"):
         RuleHider(["a -> b"], min_support=5, keep=[["c"]]).fit_transform(data)
     with pytest.raises(DataError, match="'d'"):

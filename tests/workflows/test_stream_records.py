@@ -287,7 +287,7 @@ def test_texts_that_are_no_texts_are_refused() -> None:
     texts = [b'{"t": "\\ud800"}', b'{"t": "\\ud83d\\ude00"}', b"\xff", None, b"", b"\0"]
     found = reader.records(texts, {3: "longer than 1 MiB"})
     assert found.refused == {
-        0: "an unpaired surrogate in the text",
+        0: "an unpaired surrogate in a text",
         2: "not UTF-8",
         3: "longer than 1 MiB",
         5: "a zero byte in the text",

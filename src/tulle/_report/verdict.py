@@ -55,6 +55,15 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "inference": _LARGER_GROUPS,
     "membership": "take larger groups, and tell the recipient that membership is not hidden",
     "singling_out": _LARGER_GROUPS,
+    "exact_values": "find out how people's own numbers came into the release: the default "
+    "synthesis (shape) draws others",
+    "sums_on_grid": "draw without exact moments",
+    "affine_hull": "draw with the default synthesis (shape), or take groups larger than the number "
+    "of dimensions",
+    "homogeneity": "demand different values of the sensitive column in every group (diversity, or "
+    "closeness, in the policy)",
+    "earlier": "draw both releases with the default synthesis (shape), or withdraw the earlier one",
+    "worst_case": "take larger groups; whoever needs a bound needs differential privacy",
     "rule_recovery": "raise --margin, which takes the rules further below the thresholds",
     "sketch": "ask for more protection (--model k-variance, a larger --delta or --k), and share "
     "the key and known records with nobody",

@@ -472,10 +472,10 @@ def _risk_and_utility(rows: Rows) -> Any:
         .mark_point(filled=True, size=110, opacity=1, cursor="pointer")
         .encode(color=colour, href="link:N"),
         text(releases, "k", dy=13),
-        layer(chosen)
-        .mark_point(filled=False, color="currentColor", size=340, strokeWidth=2, opacity=1)
-        .encode(href="link:N"),
     ]
+    if chosen:  # a layer without marks would make Vega complain of an infinite extent
+        ring = layer(chosen).mark_point(filled=False, color="currentColor", size=340, opacity=1)
+        drawn.append(ring.encode(href="link:N", strokeWidth=alt.value(2)))
     return alt.layer(*drawn).properties(width=WIDTH, height=380)
 
 

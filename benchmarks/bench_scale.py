@@ -185,7 +185,8 @@ def main(quick: bool = False) -> None:
         rows,
         notes="Whole runs of `tulle condense --no-audit` from Parquet to release and manifest, "
         f"kernels compiled before, k = 10; in cells with `--memory {MEMORY}` (real tables 100MB: "
-        "cells of some 30,000 records). The ratio is to the loss of the same table condensed in memory. "
+        "cells of some 30,000 records). The ratio is to the loss of the same table condensed in "
+        "memory. "
         "Peak is the largest resident size of the process, libraries included.",
         packages=("numpy", "numba", "polars"),
         seed=SEED,

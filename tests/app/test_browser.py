@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.report.browser import chromium
-from tulle import load_policy
 
 _AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 _SLOW = 300_000  # milliseconds that work of a job may take on a busy machine
@@ -78,82 +76,6 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-def test_from_the_demo_table_to_a_proven_release(browser: Browser, tmp_path: Path) -> None:
-    with Served(tmp_path, browser) as served:
-        data, command = released(served, tmp_path)
-    again = tmp_path / command[command.index("-o") + 1]
-    again.unlink()
-    subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, check=True, capture_output=True)
-    assert again.read_bytes() == data
-
-
-def released(served: Served, folder: Path) -> tuple[bytes, list[str]]:
-    """Walk all pages; return the released bytes and the command that gives them."""
-    page = served.page
-    served.check_page()
-    page.click("#demo")
-    served.check_page()
-    page.click("#read")
-    page.wait_for_selector("#unit-row", timeout=_SLOW)
-    served.check_page()
-    page.keyboard.press("Tab")
-    page.check("#unit-row")
-    page.click("#next")
-
-    served.check_page()
-    policy = folder / "demo-patients.policy.toml"
-    with page.expect_response(lambda answer: answer.url.endswith("/column")):
-        page.select_option("#role-3", "ignored")
-    assert load_policy(policy).columns[3].role == "ignored"
-    page.wait_for_function("document.querySelector('.policy').textContent.includes('ignored\"')")
-    page.click("#next")
-    page.fill("#recipient", "the <b>registry</b>")
-    served.check_page()
-    page.click("#next")
-    page.click("#split")
-    page.wait_for_selector("#next", timeout=_SLOW)
-    served.check_page()
-
-    page.click("#next")
-    page.fill("#k", "20")
-    page.uncheck("#uniform")
-    page.click("#measure")
-    page.wait_for_selector("#live progress")
-    page.reload()  # progress survives
-    page.wait_for_selector("[data-drawn] svg", timeout=_SLOW)
-    page.wait_for_selector("#measure", state="attached", timeout=_SLOW)
-    served.check_page()
-    page.get_by_role("link", name="Everything about").first.click()
-    page.wait_for_selector("#chart-attacks[data-drawn] svg", timeout=_SLOW)
-    served.check_page()
-    page.click("text=Compare it with another")
-    page.select_option("#b", index=1)
-    page.click("text=Compare >> nth=-1")
-    served.check_page()
-    page.go_back()
-    page.go_back()
-    page.click("#choose")
-    served.check_page()
-    page.click("#make")
-    page.wait_for_selector("#prove", timeout=_SLOW)
-    served.check_page()
-    page.click("#prove")
-    page.wait_for_selector("#proof", timeout=_SLOW)
-    assert "same bytes" in (page.text_content("#proof") or "")
-    command = shlex.split(page.text_content("#command") or "")
-    with page.expect_download() as download:
-        page.click("a[download]:has-text('data')")
-    data = download.value.path().read_bytes()
-    page.click("text=History")
-    served.check_page()
-
-    assert served.said == []
-    assert {url.startswith(served.origin + "/") for url in served.asked} == {True}
-    assert not any("demo" in url.removesuffix("/demo") for url in served.asked)
-    served.end()
-    return data, command
-
-
 def test_names_that_are_markup_and_an_upload(browser: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -163,7 +85,7 @@ def test_names_that_are_markup_and_an_upload(browser: Browser, tmp_path: Path) -
     with Served(folder, browser) as served:
         page = served.page
         page.set_input_files("#file", tmp_path / "up<b>.csv")
-        page.click("text=Copy it into the folder")
+        page.click("button:has-text('Copy it into the folder')")
         page.wait_for_url("**/data")
         page.click("#read")
         page.wait_for_selector("#unit-row", timeout=_SLOW)

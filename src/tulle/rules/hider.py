@@ -298,7 +298,7 @@ class RuleHider(BaseEstimator):
     ... )
     >>> released = hider.fit_transform(baskets)
     >>> hider.report_[0]["confidence_before"], hider.report_[0]["confidence_after"]
-    (0.8, 0.5)
+    (0.8, 0.6)
     """
 
     def __init__(

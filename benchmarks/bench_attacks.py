@@ -103,7 +103,7 @@ def review(tables: dict[str, pl.DataFrame], quick: bool) -> None:
         rows,
         notes="Figures of the review are those of its report, on the code of that time (and on "
         "splits of its own: 12 of 30 columns known at k = 3; its worst case on nine targets). An "
-        "AUC of 0.5 is chance. The worst case is no bound: more releases would tell more.",
+        "AUC of 0.5 is chance. The worst case is not a bound: more releases would tell more.",
         seed=SEED,
         quick=quick,
     )

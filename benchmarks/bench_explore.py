@@ -1,6 +1,6 @@
 """Explore: the frontier of four tables, what it costs, and whether the k it names holds.
 
-The k is named with a control of a tenth. The release is then made anew with another seed and
+The k is named with a control of a tenth. The release is then made again with another seed and
 audited beside people who took no part in the exploration.
 """
 
@@ -61,7 +61,7 @@ def _parted(name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def released(task: Task, k: int, by_class: bool, method: str) -> pl.DataFrame:
-    """Make the named release anew."""
+    """Make the named release again."""
     template = Condenser(k, synthesis=method, random_state=SEED + 1)
     if not by_class or task.target is None:
         return template.fit_resample(task.people)
@@ -125,7 +125,7 @@ def main(quick: bool) -> None:
                 *("use, fresh people", "worst excess, fresh people"),
             ],
             rows,
-            notes="Named with a control of a tenth of the people. Then made anew from all of them "
+            notes="Named with a control of a tenth of the people. Then made again from all of them "
             "with another seed, and audited beside people who took no part: Adult's test file, "
             "national2018, a fifth of the small tables. As useful, as risky: as a subsample of "
             "that share. A small table has no quick round of its own. Times are those of "

@@ -91,7 +91,7 @@ def pairs(
         ["column", "attacker knows", "guessing", "recovered, equal cuts", "recovered, uneven cuts"],
         rows,
         notes="Known pairs: the values of so many of the people, and the range of the public "
-        "file, drawn anew for each attempt. Order matching: the public file.",
+        "file, drawn again for each attempt. Order matching: the public file.",
         packages=("numpy", "scipy", "polars"),
         seed=SEED,
         quick=quick,

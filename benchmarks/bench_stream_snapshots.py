@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.bench_stream_snapshots [--quick]``. A stream is released, records arrive, it
 is released again; a watcher with both releases picks a newcomer from ten candidates. ``sample``
-shows all groups as they are; ``snapshot`` shows a group anew only after its level of newcomers.
+shows all groups as they are; ``snapshot`` shows a group again only after its level of newcomers.
 Newcomers come from anywhere, or all from one group: then those who did not arrive are its other
 members, and the policy shows that somebody came.
 """

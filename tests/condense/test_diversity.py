@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle import ClassCondenser, Column, Condenser, Kind, PrivacyError, Role
+from tulle import (
+    ClassCondenser,
+    Column,
+    Condenser,
+    Kind,
+    ParameterError,
+    PrivacyError,
+    Role,
+    StreamCondenser,
+)
 from tulle._shape.diversity import Diversity, in_steps, tally
 from tulle.table.policy import PolicyError, load_policy
 
@@ -131,3 +140,9 @@ def test_a_policy_with_a_wrong_demand_names_the_column(tmp_path, entry: str) -> 
     path.write_text(f'[columns.d]\nkind = "category"\nrole = "sensitive"\n{entry}\n')
     with pytest.raises(PolicyError, match="'d'"):
         load_policy(path)
+
+
+def test_a_stream_refuses_a_demand_that_it_does_not_meet() -> None:
+    table = _patients(np.random.default_rng(3), 60)
+    with pytest.raises(ParameterError, match="'diagnosis'"):
+        StreamCondenser(5, columns=_sensitive(diversity=3)).partial_fit(table)

@@ -1,4 +1,4 @@
-"""Families shown anew: which group shown the groups of the stream are behind."""
+"""Families shown again: which group shown the groups of the stream are behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told beside a snapshot: no more of the groups than the snapshot shows."""
+"""What a summary says next to a snapshot: no more of the groups than the snapshot shows."""
 
 from __future__ import annotations
 

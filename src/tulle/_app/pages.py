@@ -142,7 +142,7 @@ def _to(study: Study, page: str) -> RedirectResponse:
 
 
 def _not_found(request: Request, error: Exception) -> Response:
-    return _shown("error.html", None, status=404, message="There is no such page.")
+    return _shown("error.html", None, status=404, message="This page does not exist.")
 
 
 def _wrong(request: Request, error: Exception) -> Response:
@@ -173,7 +173,12 @@ def _static(request: Request) -> Response:
     if name not in kinds:
         return _not_found(request, KeyError())
     path = Path(__file__).parent / "static" / name.replace("htmx.js", "htmx.min.js")
-    return Response(path.read_bytes(), media_type=kinds[name], headers=headers)
+    text = path.read_text("utf-8")
+    if name == "style.css":
+        from tulle._report.render import stylesheet
+
+        text = stylesheet() + text
+    return Response(text, media_type=kinds[name], headers=headers)
 
 
 # -- start and history ------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def job_of(study: Study, step: str) -> Job:
         return study.split_job
     if step == "explore":
         return study.explore_job
-    raise ParameterError("there is no such job")
+    raise ParameterError("this job does not exist")
 
 
 def address(step: str) -> str:

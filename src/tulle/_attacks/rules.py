@@ -56,12 +56,7 @@ def rule_recovery(
     min_support, min_confidence
         The thresholds that they were hidden at: a number of baskets, and a share.
     """
-    if not hidden:
-        raise DataError("rule recovery needs at least one hidden rule")
-    longest = max(len(rule.consequent) for rule in hidden)
-    secrets = np.unique(_keys_of(released, hidden))
-    low = max(1, math.ceil(min_support * (1 - GAP)))
-    found = implications(mine(released, low), min_confidence * (1 - GAP), longest)
+    found, secrets = _mined(released, hidden, min_support, min_confidence, GAP)
     strength = _strength(found, min_support, float(min_confidence))
     secret = np.isin(_keys(found), secrets)
     shows = strength >= 1
@@ -101,12 +96,7 @@ def rule_steps(
     min_support, min_confidence
         The thresholds that they were hidden at: a number of baskets, and a share.
     """
-    if not hidden:
-        raise DataError("recovery needs at least one hidden rule")
-    longest = max(len(rule.consequent) for rule in hidden)
-    secrets = np.unique(_keys_of(released, hidden))
-    low = max(1, math.ceil(min_support * (1 - _DEEPEST)))
-    found = implications(mine(released, low), min_confidence * (1 - _DEEPEST), longest)
+    found, secrets = _mined(released, hidden, min_support, min_confidence, _DEEPEST)
     missing = np.flatnonzero(_strength(found, min_support, float(min_confidence)) < 1)
     support = found.itemsets.support
     whole, antecedent = support[found.whole[missing]], support[found.antecedent[missing]]
@@ -181,6 +171,23 @@ def _sides_frequent(found: Implications, min_support: int) -> NDArray[np.bool_]:
 def _keys(found: Implications) -> Words:
     hashes = found.itemsets.hashes
     return _mixed(hashes[found.whole], hashes[found.antecedent])
+
+
+def _mined(
+    released: Transactions,
+    hidden: Sequence[Rule],
+    min_support: int,
+    min_confidence: Fraction,
+    deeper: Fraction,
+) -> tuple[Implications, Words]:
+    """Mine below the thresholds, by a share of them; return the rules and the hidden ones' keys."""
+    if not hidden:
+        raise DataError("rule recovery needs at least one hidden rule")
+    longest = max(len(rule.consequent) for rule in hidden)
+    low = max(1, math.ceil(min_support * (1 - deeper)))
+    itemsets = mine(released, low)
+    found = implications(itemsets, min_confidence * (1 - deeper), longest)
+    return found, np.unique(_keys_of(released, hidden))
 
 
 def _keys_of(baskets: Transactions, rules: Sequence[Rule]) -> Words:

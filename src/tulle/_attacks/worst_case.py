@@ -5,7 +5,7 @@ and makes releases of their own, with the target and with another person in the 
 them a classifier learns what the target changes: counts of the target's values, tails of columns,
 distances to the nearest rows, and how far all of that is from the truth. It is tried on releases it
 has not learnt from. What it finds is a lower limit of what can be found with more releases and
-better features. It is no bound: only differential privacy gives one.
+better features. It is not a bound: only differential privacy gives one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def worst_case(
         story="Someone who knows everybody else's record, the method and its settings makes "
         f"releases with and without one person ({who}) and says of others whether that person "
         "was in. Right if a release with the person is called so; the control are releases "
-        "without. This is no bound: with more releases an attacker does better.",
+        "without. This is not a bound: with more releases an attacker does better.",
         details={
             "area under the curve": area_under_curve(scores[member], scores[~member]),
             "releases made with": len(made_with),

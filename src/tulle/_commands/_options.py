@@ -56,6 +56,20 @@ class Options:
             raise
 
 
+@dataclass(frozen=True)
+class Gates(Options):
+    """The limits that an audit of one release can exceed; None sets no limit."""
+
+    max_linkage: float | None = field(default=None, kw_only=True)
+    max_copies: float | None = field(default=None, kw_only=True)
+    max_inference: float | None = field(default=None, kw_only=True)
+    max_membership: float | None = field(default=None, kw_only=True)
+    max_singling_out: float | None = field(default=None, kw_only=True)
+    max_reconstruction: float | None = field(default=None, kw_only=True)
+    max_homogeneity: float | None = field(default=None, kw_only=True)
+    min_accuracy_ratio: float | None = field(default=None, kw_only=True)
+
+
 Chosen = TypeVar("Chosen", bound=Options)
 
 

@@ -16,7 +16,7 @@ from tulle._commands._columns import (
 )
 from tulle._commands._options import Options, resolve
 from tulle.errors import ParameterError
-from tulle.table.policy import load_policy
+from tulle.table.policy import COLUMN_OPTIONS, load_policy
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -61,17 +61,7 @@ class Streaming(Options):
 
 
 _FIXED = ("k", "split", "synthesis", "snapshots")  # may not change during a stream
-_OF_COLUMNS = (  # neither may these
-    "kind",
-    "role",
-    "weight",
-    "bounds",
-    "missing",
-    "codes",
-    "format",
-    "keep_rare",
-    "hierarchy",
-)
+_OF_COLUMNS = [name for name in COLUMN_OPTIONS if name != "reason"]  # neither may these
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tulle._choices import GATES
 from tulle._commands._columns import words_of
 from tulle._commands._decision import context_of
-from tulle._commands._options import Options, resolve
+from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
 from tulle._report.editions import K
 from tulle._report.words import BOUND, PRESETS
@@ -29,23 +29,15 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 
 @dataclass(frozen=True)
-class Auditing(Options):
-    """The options of ``tulle audit``; those from ``max_linkage`` on are gates."""
+class Auditing(Gates):
+    """The options of ``tulle audit``, with gates of its own."""
 
     target: str | None = None
     k: int = K
     attempts: int | None = None
     seed: int | None = None
-    max_linkage: float | None = None
-    max_copies: float | None = None
-    max_inference: float | None = None
-    max_membership: float | None = None
-    max_singling_out: float | None = None
-    max_reconstruction: float | None = None
-    max_homogeneity: float | None = None
     max_earlier: float | None = None
     max_worst_case: float | None = None
-    min_accuracy_ratio: float | None = None
     preset: int | None = None  # of PRESETS: the smallest group that is customary somewhere
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
 from tulle._commands._columns import plan_columns, without_opaque, words_of
-from tulle._commands._options import Options, resolve
+from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
 from tulle.errors import DataError, GateError, ParameterError
 from tulle.io._formats import display_name, format_of
@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 
 @dataclass(frozen=True)
-class Exploring(Options):
-    """The options of ``tulle explore``; those from ``max_linkage`` on are gates."""
+class Exploring(Gates):
+    """The options of ``tulle explore``."""
 
     k: Sequence[int] = (3, 5, 10, 20, 50, 100)
     synthesis: Sequence[str] = ("shape", "uniform")
@@ -32,14 +32,6 @@ class Exploring(Options):
     holdout: float | str | None = None
     attempts: int | None = None
     seed: int | None = None
-    max_linkage: float | None = None
-    max_copies: float | None = None
-    max_inference: float | None = None
-    max_membership: float | None = None
-    max_singling_out: float | None = None
-    max_reconstruction: float | None = None
-    max_homogeneity: float | None = None
-    min_accuracy_ratio: float | None = None
 
 
 def explore_file(

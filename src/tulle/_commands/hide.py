@@ -441,7 +441,7 @@ def _held(wishes: RuleFile, options: Hiding) -> str:
 def _public(page: Audit) -> dict[str, Any]:
     """Return the verdict for the manifest: of rules it says the same whatever an attack found.
 
-    Whoever is told that one works is told where to look.
+    Telling a reader that one works would tell them where to look.
     """
     privacy = {
         "level": "good",

@@ -192,7 +192,7 @@ def verdict_of(made: Tuned) -> Verdict:
     return {
         "privacy": {
             "level": "undecided",
-            "reason": "Not decided: a search measures linkage only, and this is no release.",
+            "reason": "Not decided: a search measures linkage only, and nothing is released here.",
             "next": f"Make one and let it be attacked: tulle condense -k {chosen['k']} --holdout "
             "10%, or let tulle explore find the smallest k that passes.",
             "details": [],

@@ -65,7 +65,7 @@ def render(result: Result, edition: str = "owner") -> str:
             shown=shown,
             charted=charted,
             policy=_content_policy(bundle(), driver),
-            style=_template_text("style.css"),
+            style=stylesheet(),
             bundle=bundle(),
             driver=driver,
             specs=for_script(specs),
@@ -267,6 +267,11 @@ def environment(*packages: str) -> Any:
     environment.globals["context_fields"] = CONTEXT
     environment.globals["bound"] = BOUND
     return environment
+
+
+def stylesheet() -> str:
+    """Return the style of reports, which the app shares."""
+    return _template_text("style.css")
 
 
 @cache

@@ -194,7 +194,7 @@ METRICS = {  # in the order of a report
     ),
     "closest_original": Words(
         "Distance to the closest released record, people in the data",
-        "Median, in standard deviations over all columns. A distance is no evidence of privacy: "
+        "Median, in standard deviations over all columns. A distance is not evidence of privacy: "
         "read the attacks.",
         about="people",
     ),

@@ -242,7 +242,7 @@ def _bounded(tables: Aligned, rng: np.random.Generator) -> tuple[Aligned, dict[s
 
 
 def _fresh(tables: Aligned) -> tuple[str, int]:
-    """Whom the release is told apart from: people who were kept out, if there are enough."""
+    """Return what the release is compared with: people who were kept out, if there are enough."""
     if tables.control is not None and len(tables.control) >= _FRESH:
         return "people who were kept out", 2
     return "the original", 0

@@ -124,7 +124,7 @@ def _law_blocks(found: Fitness) -> list[Block]:
         "title": "Share of rows that break what every original keeps.",
         "columns": ["relation", "release", "people who were kept out"],
         "rows": rows,
-        "owner_only": True,  # that it holds for everybody is told about the original
+        "owner_only": True,  # it says something about everybody in the original
     }
     return [said, table] if rows else [said]
 

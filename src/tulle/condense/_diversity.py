@@ -9,7 +9,7 @@ import polars as pl
 
 from tulle._shape.diversity import Diversity, in_steps, tally
 from tulle._types import Flags, Floats, Ints
-from tulle.errors import PrivacyError
+from tulle.errors import ParameterError, PrivacyError
 from tulle.table.schema import Column, Kind, Schema
 
 
@@ -57,6 +57,16 @@ def demand_of(column: Column, *, ordered: bool = False) -> Diversity | None:
         return None
     distance = 1.0 if column.closeness is None else column.closeness
     return Diversity(column.name, column.diversity or 1, distance, ordered)
+
+
+def refuse_demands(schema: Schema, what: str) -> None:
+    """Refuse a table with demands on sensitive columns where groups do not obey them."""
+    for column in schema:
+        if demand_of(column) is not None:
+            raise ParameterError(
+                f"column '{column.name}' has a demand ('diversity' or 'closeness') that {what} "
+                "does not meet: remove it, or use condense"
+            )
 
 
 def check_sensitive(groups: Ints, sensitive: list[Sensitive]) -> None:

@@ -2,7 +2,7 @@
 
 The name of a point's file holds a digest of the data, of everything that decides what is measured,
 and of the version. A run that was stopped goes on with the points that are missing; a table that
-has changed starts anew.
+has changed starts over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tulle._types import FilePath
 from tulle.errors import DataError
 from tulle.exploring._points import People, Point, Settings, Spec
 
-FORMAT = 1  # of the files; another one is measured anew
+FORMAT = 1  # of the files; files in another one are measured again
 _PRIVATE = 0o600  # a point tells about the original
 
 

@@ -26,7 +26,7 @@ _MEASURES = {  # the curves over k
 }
 LIMITS = [
     "The risk is the worst of the attacks that were tried, on average over people. It is no "
-    "probability that somebody is recognised, and a failed attack is no evidence of safety.",
+    "probability that somebody is recognised, and a failed attack is not evidence of safety.",
     "The named k was found with one control. Check the release that you send with people who were "
     "not used here: tulle audit ORIGINAL RELEASE --control FRESH.",
     "Subsamples and the records themselves are shown for their scale only: they are people's own "

@@ -23,6 +23,7 @@ from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats, Ints
 from tulle.condense._classes import refuse_quantity
+from tulle.condense._diversity import refuse_demands
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
 from tulle.condense._notes import column_notes, privacy_notes
@@ -203,6 +204,7 @@ class StreamCondenser(BaseEstimator):
             schema = Schema.of(self.columns, batch.features, complete=False)
             plain = batch.border.table.plain
             refuse_people(schema, "a stream")
+            refuse_demands(schema, "a stream")
             levels, schema = locate_levels(batch.frame, levels, schema, plain=plain)
         else:
             levels = self._located(batch.frame, levels)

@@ -169,7 +169,7 @@ def _forms() -> list[tuple[str, str]]:
 
 
 def _matching(counted: pl.DataFrame, form: str, pattern: str) -> _Found | None:
-    """Read the texts that look like one form; None if there is no such text."""
+    """Read the texts that look like one form; None if no text does."""
     looks = counted["text"].str.contains(f"^{pattern}$")
     if not looks.any():
         return None

@@ -52,7 +52,7 @@ CONTEXT: Mapping[str, str] = MappingProxyType(
     }
 )
 _ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
-_ENTRIES = (
+COLUMN_OPTIONS = (  # of a column in a policy
     "kind",
     "role",
     "weight",
@@ -295,8 +295,8 @@ def _column(name: str, entry: Any) -> Column:
     if not isinstance(entry, dict):
         raise PolicyError(f"the column '{name}' needs a section [columns.{_key(name)}]")
     for option in entry:
-        if option not in _ENTRIES:
-            hint = nearest_name(option, _ENTRIES)
+        if option not in COLUMN_OPTIONS:
+            hint = nearest_name(option, COLUMN_OPTIONS)
             raise PolicyError(f"the column '{name}' has no option '{option}': {hint}")
     kind = _word(name, entry, "kind", Kind)
     role = _word(name, entry, "role", Role)
@@ -458,7 +458,7 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
         plain = Column(column.name, column.kind, column.role)
         lines += [
             f"{option} = {_value(getattr(column, option))}"
-            for option in _ENTRIES[2:]
+            for option in COLUMN_OPTIONS[2:]
             if getattr(column, option) != getattr(plain, option)
         ]
         parts.append("\n".join(lines) + "\n")

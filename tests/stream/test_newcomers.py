@@ -169,7 +169,9 @@ def test_a_snapshot_shows_a_new_category_only_of_enough_people() -> None:
 def test_a_value_that_is_due_while_others_wait_for_something_else() -> None:
     frame = table(["A", "B"] * 20).with_columns(town=pl.Series(["p", "q"] * 20))
     stream = StreamCondenser(3, init_size=40, random_state=0).partial_fit(frame)
-    coming = table(["C", "C", "C", "A", "A"]).with_columns(town=pl.Series(["p", "r", "q", "r", "r"]))
+    coming = table(["C", "C", "C", "A", "A"]).with_columns(
+        town=pl.Series(["p", "r", "q", "r", "r"])
+    )
     stream.partial_fit(coming[:3])
     assert stream.n_waiting_ == 1
     stream.partial_fit(coming[3:])

@@ -303,7 +303,7 @@ def decode(source: str, target: str, as_json: bool, key_file: str | None, **argu
     from tulle._commands.site_results import decode as make
 
     passphrase = ask_passphrase(key_file)
-    with output.working():
+    with output.working(as_json):
         made = make(source, target, key_file=key_file, passphrase=passphrase, **arguments)
     _show(made, "Decoded", as_json)
 

@@ -24,7 +24,8 @@ def find_delta(
 ) -> tuple[float, list[dict[str, Any]]]:
     """Return the smallest delta found with at most this risk, and what was tried.
 
-    The risk is that of the best attack, beyond what guessing gets. Deltas are doubled until one passes, and then halved towards the last one that did not.
+    The risk is that of the best attack, beyond what guessing gets. Deltas are doubled until one
+    passes, and then halved towards the last one that did not.
     """
     drawn = _sample(records, rng)
     tried: list[dict[str, Any]] = []

@@ -63,6 +63,7 @@ class Condensing(Options):
     min_group: int | None = None
     synthesis: str = "shape"
     exact_moments: bool = False
+    exact_totals: bool = False
     small_classes: str = "error"
     on_infeasible: str = "error"
     accept_broken_rules: bool = False
@@ -239,6 +240,7 @@ def condenser_of(
         time_budget=options.time,
         synthesis=options.synthesis,
         exact_moments=options.exact_moments,
+        exact_totals=options.exact_totals,
         on_infeasible=options.on_infeasible,
         columns=[column for column in columns if column is not target],
         rules=rules,

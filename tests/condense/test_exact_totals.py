@@ -49,3 +49,14 @@ def test_classes_keep_their_exact_sizes() -> None:
 def test_the_papers_synthesis_has_no_such_choice() -> None:
     with pytest.raises(ParameterError, match="exact_totals"):
         Condenser(10, synthesis="uniform", exact_totals=True).fit(TABLE)
+
+
+def test_what_is_shown_rests_on_so_many_people() -> None:
+    found = Condenser(10, random_state=0).fit(TABLE).rests_on_
+    assert found["a stretch of numbers"] == 10
+    assert found["how a column depends on others (a leaf)"] == 20
+    assert min(found.values()) == 10
+    by_class = ClassCondenser(Condenser(10, random_state=0)).fit(TABLE, LABELS).rests_on_
+    assert by_class.keys() == found.keys()
+    papers = Condenser(10, synthesis="uniform", random_state=0).fit(TABLE).rests_on_
+    assert papers == {"a category": 10, "which records are alike (a group)": 10}

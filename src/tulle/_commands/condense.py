@@ -354,7 +354,10 @@ def _manifest(
         method="class-wise condensation" if by_class else "condensation",
         parameters={n: v for n, v in options.values().items() if n != "seed"}
         | {"k": k, "unit": "record" if person is None else f"person (column '{person.name}')"},
-        guarantee={"every group at least as large as its members' levels": True},
+        guarantee={
+            "every group at least as large as its members' levels": True,
+            "people that what is shown rests on, at least": condenser.rests_on_,
+        },
         verified={
             "groups at least as large as their levels": bool(
                 (condenser.people_ >= condenser.levels_).all()

@@ -204,6 +204,18 @@ def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[
     return [(rule, False) for rule in parsed if {*rule.columns} <= {*released}]
 
 
+def rests_on(condenser: Any, shapes: Sequence[ShapedTable]) -> dict[str, int]:
+    """Return what a release shows, and of how many people at least each piece of it is.
+
+    Without shapes, in the papers' synthesis, that is the groups, and the values that are not rare.
+    """
+    found = {"a category": int(condenser.levels_.max())} if not shapes else {}
+    for shaped in shapes:
+        for piece, people in shaped.model.rests_on().items():
+            found[piece] = min(people, found.get(piece, people))
+    return found | {"which records are alike (a group)": int(condenser.people_.min())}
+
+
 def summarise_rules(plan: Plan) -> list[RuleSummary]:
     """Return the rules of a plan, and how the table stood to them."""
     return [RuleSummary(kept.rule.text, kept.found, kept.rate) for kept in plan.rules]

@@ -36,6 +36,7 @@ from tulle.condense._shaped import (
     fit_shaped,
     plan_checks,
     refuse_broken,
+    rests_on,
     rule_notes,
     summarise_rules,
     with_labels,
@@ -340,6 +341,10 @@ class ClassCondenser(BaseEstimator):
     @property
     def n_suppressed_(self) -> int:
         return self._withheld + self._total("n_suppressed_")
+
+    @property
+    def rests_on_(self) -> dict[str, int]:
+        return rests_on(self, [] if self._shaped is None else [self._shaped])
 
     @property
     def notes_(self) -> list[str]:

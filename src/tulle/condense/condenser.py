@@ -38,6 +38,7 @@ from tulle.condense._shaped import (
     fit_shaped,
     plan_checks,
     refuse_broken,
+    rests_on,
     rule_notes,
     summarise_rules,
 )
@@ -151,6 +152,8 @@ class Condenser(BaseEstimator):
         records that break it (0 where fewer than about ``k`` people do).
     broken_rules_ : dict of str to int
         How many records of the last sample break a rule that hardly anybody breaks in the table.
+    rests_on_ : dict of str to int
+        What a release shows, and of how many people at least each piece of it is.
     notes_ : list of str
         What a reader of the release should know, in sentences without data.
     merged_ : dict
@@ -429,6 +432,10 @@ class Condenser(BaseEstimator):
         """Return how many people must share what the release shows: as many as anybody asks for."""
         demands, kept = self._demands(levels, rows)
         return Crowd.of_kept(int(demands[kept].max()), kept, people, rng)
+
+    @property
+    def rests_on_(self) -> dict[str, int]:
+        return rests_on(self, self._shapes if self._keeps_shape else ())
 
     @property
     def _keeps_shape(self) -> bool:

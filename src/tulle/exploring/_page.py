@@ -165,9 +165,18 @@ def _table(found: Exploration) -> Section:
     }
 
 
+def share_words(share: float) -> str:
+    """Return a share in per cent, with two digits that count.
+
+    >>> share_words(1.0), share_words(0.184), share_words(0.0125)
+    ('100 %', '18 %', '1.2 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
+
+
 def _cell(name: str, value: Any) -> Any:
     if name in ("as_useful_as", "as_risky_as") and value is not None:
-        return f"{100 * value:.2g} %"
+        return share_words(value)
     return attack_label(value) if name == "worst_attack" and value else value
 
 
@@ -177,8 +186,8 @@ def _details(found: Exploration, point: Point) -> Section:
     told = []
     if scale.useful is not None and scale.risky is not None:
         told.append(
-            f"As useful as {100 * scale.useful:.2g} % of the records, as risky as "
-            f"{100 * scale.risky:.2g} %."
+            f"As useful as {share_words(scale.useful)} of the records, as risky as "
+            f"{share_words(scale.risky)}."
         )
     if point.verdict is not None:
         told += [point.verdict["privacy"]["reason"], point.verdict["use"]["reason"]]

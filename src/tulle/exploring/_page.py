@@ -24,6 +24,12 @@ _MEASURES = {  # the curves over k
     "k_marginal": "k-marginal score",
     "distinguishability": "distinguishability (AUC)",
 }
+_NO_USE = {
+    "level": "undecided",
+    "reason": "Not decided: no release was named. The table of all points has the use of each.",
+    "next": "Choose a release by its privacy first.",
+    "details": [],
+}
 LIMITS = [
     "The risk is the worst of the attacks that were tried, on average over people. It is no "
     "probability that somebody is recognised, and a failed attack is not evidence of safety.",
@@ -42,7 +48,7 @@ def page_of(found: Exploration) -> Result:
     records = points[0].records if points else 0
     on = f"on a sample of {records:,} records" if quick else f"on {records:,} records"
     level: Any = choice.level
-    use = choice.point.verdict["use"] if choice.point and choice.point.verdict else None
+    use: Any = choice.point.verdict["use"] if choice.point and choice.point.verdict else _NO_USE
     return {
         "title": found.title,
         "summary": f"{sum(p.spec.is_release for p in points)} releases {on}. {choice.reason}",
@@ -53,7 +59,7 @@ def page_of(found: Exploration) -> Result:
                 "next": choice.next,
                 "details": [],
             },
-            **({"use": use} if use else {}),
+            "use": use,
         },
         "k": choice.point.spec.k if choice.point else None,
         "attacks": choice.point.attacks if choice.point else {},

@@ -7,6 +7,7 @@ import polars as pl
 
 from tulle._types import Flags, Ints
 from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.table._person import person_names
 from tulle.table.schema import Role, Schema
 
 
@@ -15,13 +16,19 @@ def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
 
     Rows without a person count as those of one person: they are not known to be several.
     """
-    names = schema.named(Role.PERSON)
-    if not names:
+    name = person_column(schema)
+    if name is None:
         return None
+    ranks = person_names(frame[name]).rank("dense").fill_null(0)
+    return ranks.to_numpy().astype(np.int64)
+
+
+def person_column(schema: Schema) -> str | None:
+    """Return the column that names the person of each row, if there is one."""
+    names = schema.named(Role.PERSON)
     if len(names) > 1:
         raise DataError(f"{len(names)} columns have the role 'person': at most one may")
-    ranks = frame[names[0]].cast(pl.String).rank("dense").fill_null(0)
-    return ranks.to_numpy().astype(np.int64)
+    return names[0] if names else None
 
 
 def refuse_people(schema: Schema, what: str) -> None:

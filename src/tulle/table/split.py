@@ -18,6 +18,7 @@ from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table._frames import enter
+from tulle.table._person import person_names
 from tulle.table.inference import is_class
 
 SHARE = 0.1
@@ -110,7 +111,7 @@ def _units(frame: pl.DataFrame, person: str | None) -> Ints:
     """Return the person of each row as a number; -1 where nobody is named."""
     if person is None:
         return np.arange(frame.height)
-    ranks = frame[person].cast(pl.String).rank("dense").cast(pl.Int64)
+    ranks = person_names(frame[person]).rank("dense").cast(pl.Int64)
     return (ranks.fill_null(0) - 1).to_numpy()
 
 

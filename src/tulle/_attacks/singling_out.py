@@ -4,7 +4,8 @@ A few columns often suffice to make a person the only one of their kind ('a wido
 Portugal'). The *searcher* finds such a combination once in the release and concludes that exactly
 one person has it. The attempts are people who are the only ones in the data with their values in a
 few columns drawn at random (numbers count as equal in the same of :data:`BINS` parts of the range);
-right if the release holds exactly one record with these values. The control is people who were not
+right if the release holds exactly one record with these values (or as many as theirs at most, where
+people have several). The control is people who were not
 in the data, whose combination nobody in the data has either. Guessing is the same search in a
 release whose columns were shuffled independently.
 """
@@ -47,20 +48,21 @@ def singling_out(
     sets = _column_sets(original, rng)
     share = -(-attempts // len(sets))
     # each person is tried with one set only: attempts on one person would not be independent
-    turns = [np.array_split(rng.permutation(len(t)), len(sets)) for t in (original, *others)]
+    turns = [_turns(table, len(sets), rng) for table in (original, *others)]
     tried = right = guessed = strangers = strange = 0
     for turn, columns in enumerate(sets):
         people, released, *rest = np.split(_numbered(ranked, columns), ends)
-        mine = people[turns[0][turn]]
-        picked = mine[np.bincount(people)[mine] == 1][:share]
+        rows = turns[0][turn]
+        rows = rows[_holders(people, original.people)[people[rows]] == 1][:share]
+        picked, often = people[rows], _times(rows, people, original.people)
         tried += len(picked)
-        right += _shown_once(picked, released)
-        guessed += sum(_shown_once(picked, shuffled) for shuffled in rest[:_SHUFFLES])
-        for outside in rest[_SHUFFLES:]:
-            theirs = outside[turns[1][turn]]
-            picked = theirs[~np.isin(theirs, people)][:share]
-            strangers += len(picked)
-            strange += _shown_once(picked, released)
+        right += _shown(picked, often, released)
+        guessed += sum(_shown(picked, often, shuffled) for shuffled in rest[:_SHUFFLES])
+        for outside, table in zip(rest[_SHUFFLES:], others):
+            rows = turns[1][turn]
+            rows = rows[~np.isin(outside[rows], people)][:share]
+            strangers += len(rows)
+            strange += _shown(outside[rows], _times(rows, outside, table.people), released)
     if not tried:
         return None
     return AttackResult(
@@ -145,6 +147,32 @@ def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
     return ranks.ravel().astype(np.int64), len(values)
 
 
-def _shown_once(picked: Ints, released: Ints) -> int:
+def _turns(records: Records, count: int, rng: np.random.Generator) -> list[Ints]:
+    """Deal the records to so many turns; of each person one record, in one turn."""
+    if records.people is None:
+        return np.array_split(rng.permutation(len(records)), count)
+    return np.array_split(rng.permutation(records.sample(len(records), rng)), count)
+
+
+def _holders(combinations: Ints, people: Ints | None) -> Ints:
+    """Return by how many people each combination is held."""
+    if people is None:
+        return np.bincount(combinations)
+    width = int(people.max()) + 1
+    return np.bincount(np.unique(combinations * width + people) // width)
+
+
+def _times(rows: Ints, combinations: Ints, people: Ints | None) -> Ints:
+    """Return how many records of the same person have the same combination as each of some."""
+    if people is None:
+        return np.ones(len(rows), dtype=np.int64)
+    width = int(people.max()) + 1
+    _, pairs = np.unique(combinations * width + people, return_inverse=True)
+    return np.bincount(pairs)[pairs[rows]]
+
+
+def _shown(picked: Ints, often: Ints, released: Ints) -> int:
+    """Return how many combinations the release holds, at most as often as their person does."""
     top = int(max(picked.max(initial=0), released.max(initial=0))) + 1
-    return int((np.bincount(released, minlength=top)[picked] == 1).sum())
+    shown = np.bincount(released, minlength=top)[picked]
+    return int(((shown >= 1) & (shown <= often)).sum())

@@ -102,9 +102,7 @@ def run(
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.integers(0, 2**32), st.integers(10, 80), st.integers(2, 8), st.booleans(), st.booleans()
-)
+@given(st.integers(0, 2**32), st.integers(10, 80), st.integers(2, 8), st.booleans(), st.booleans())
 def test_every_group_holds_as_many_people_as_it_counts(
     seed: int, people: int, k: int, strict: bool, snapshots: bool
 ) -> None:

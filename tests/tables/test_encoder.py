@@ -452,7 +452,9 @@ def test_ranges_can_be_those_of_some_records_alone():
     assert (a.low, a.high, a.observed, a.pair) == (1.5, 2.5, 2, (1.5, 2.5))
     assert (b.low, b.high, b.pair) == (0, 7, (0, 7))
     assert (c.low, c.high) == (0, 10)  # public
-    encoder.confine(matrix[3:], np.ones(1))  # a holds no value, and none is shown until there is one
+    encoder.confine(
+        matrix[3:], np.ones(1)
+    )  # a holds no value, and none is shown until there is one
     encoder.widen(matrix[2:3])
     assert (a.low, a.high, a.observed) == (90.5, 90.5, 1)
 

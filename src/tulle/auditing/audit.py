@@ -512,9 +512,7 @@ def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> 
     decimals = tables.last_decimals()
     outside = numbers[2] if len(numbers) > 2 else None
     whose = tables.original.people, None if tables.control is None else tables.control.people
-    values = partial(
-        exact_values, numbers[0], numbers[1], decimals, control=outside, people=whose
-    )
+    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside, people=whose)
     yield "exact values", partial(values, attempts=tried["attempts"])
     if quick:
         return

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tulle._types import Flags, Ints
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, PrivacyError
 from tulle.table._person import person_names
 from tulle.table.schema import Role, Schema
 
@@ -29,15 +29,6 @@ def person_column(schema: Schema) -> str | None:
     if len(names) > 1:
         raise DataError(f"{len(names)} columns have the role 'person': at most one may")
     return names[0] if names else None
-
-
-def refuse_people(schema: Schema, what: str) -> None:
-    """Refuse a table with several rows for a person where rows are counted."""
-    for name in schema.named(Role.PERSON):
-        raise ParameterError(
-            f"column '{name}' names people with several rows, but {what} counts rows: keep one row "
-            "of each person and give the column the role 'identifier', or use condense"
-        )
 
 
 def count_people(groups: Ints, people: Ints | None) -> Ints:

@@ -80,8 +80,7 @@ def state_to_bytes(
     elif fitted.persons is not None:
         raise KeyMaterialError(
             "the state of a stream that counts people holds hashes of them and the secret behind "
-            "these: pass a key to seal them, or ask for waiting records in plain",
-            parameter="key",
+            "these: pass a key to seal them, or waiting='plain' to write them unencrypted"
         )
     header |= {
         "parameters": {name: plain(getattr(condenser, name)) for name in PARAMETERS},

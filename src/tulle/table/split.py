@@ -104,7 +104,7 @@ def split_rows(
             raise DataError(f"there is no column '{name}' for the {option}: {hint}")
     units = _units(frame, person)
     strata = np.zeros(frame.height, np.int64) if target is None else _strata(frame[target])
-    return _drawn(units, strata, part, as_generator(random_state))
+    return draw_people(units, strata, part, as_generator(random_state))
 
 
 def _units(frame: pl.DataFrame, person: str | None) -> Ints:
@@ -127,7 +127,7 @@ def _strata(target: pl.Series) -> Ints:
     return np.argsort(np.argsort(-counts, kind="stable"))[codes.ravel()].astype(np.int64)
 
 
-def _drawn(units: Ints, strata: Ints, share: float, rng: np.random.Generator) -> Rows:
+def draw_people(units: Ints, strata: Ints, share: float, rng: np.random.Generator) -> Rows:
     """Draw people at even steps through the strata, from a random start.
 
     A stratum of n people then gives n times the share, rounded down or up. Rows of nobody stay with

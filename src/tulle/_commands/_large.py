@@ -16,6 +16,7 @@ from tulle._commands._columns import (
     plan_columns,
     policy_rules,
     unit_notes,
+    unit_of,
     without_opaque,
 )
 from tulle._commands._decision import context_of, with_verdict
@@ -396,16 +397,12 @@ def _manifest(
     from tulle.releases import Manifest
 
     outcome = writer.outcome
-    person = column_of(columns, Role.PERSON)
     asked = column_of(columns, Role.LEVEL) is not None
     by_class = outcome.classes.name is not None
     return Manifest(
         method="class-wise condensation in cells" if by_class else "condensation in cells",
         parameters={n: v for n, v in options.values().items() if n != "seed"}
-        | {
-            "k": None if asked else outcome.k,
-            "unit": "record" if person is None else f"person (column '{person.name}')",
-        },
+        | {"k": None if asked else outcome.k, "unit": unit_of(columns)},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
             "groups at least as large as their levels": all(c.valid for c in outcome.cells),

@@ -16,6 +16,7 @@ from tulle._commands._columns import (
     plan_columns,
     policy_rules,
     unit_notes,
+    unit_of,
     without_opaque,
     words_of,
 )
@@ -347,13 +348,12 @@ def _manifest(
 
     by_class = hasattr(condenser, "condensers_")
     sizes = condenser.counts_
-    person = column_of(columns, Role.PERSON)
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(
         method="class-wise condensation" if by_class else "condensation",
         parameters={n: v for n, v in options.values().items() if n != "seed"}
-        | {"k": k, "unit": "record" if person is None else f"person (column '{person.name}')"},
+        | {"k": k, "unit": unit_of(columns)},
         guarantee={
             "every group at least as large as its members' levels": True,
             "people that what is shown rests on, at least": condenser.rests_on_,

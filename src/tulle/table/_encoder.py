@@ -254,10 +254,13 @@ class TableEncoder:
         for codec, place in self._numbers():
             codec.widen(matrix[:, place])
 
-    def confine(self, matrix: Floats) -> None:
-        """Take the observed ranges of numbers from these encoded records alone."""
+    def confine(self, matrix: Floats, weights: Floats) -> None:
+        """Take the observed ranges of numbers from these encoded records alone.
+
+        A weight is 1 over the records of the person.
+        """
         for codec, place in self._numbers():
-            codec.confine(matrix[:, place])
+            codec.confine(matrix[:, place], weights)
 
     def reach(self, means: Floats) -> None:
         """Let the ranges of numbers reach the means of groups, (g, d), in natural units."""

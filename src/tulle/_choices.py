@@ -17,6 +17,8 @@ STRATEGIES = ("rule", "grid", "gcd")  # of the search for a group size
 # streams
 SPLITS = ("paper", "strict")
 SNAPSHOTS = ("bounded", "all")
+SNAPSHOT_FORMATS = ("parquet", "csv")
+ON_NEW = ("wait", "reject", "other")  # categories that come later
 STREAM_FORMATS = ("csv", "ndjson")
 RESTARTS = ("replayed", "continued")
 

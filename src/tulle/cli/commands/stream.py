@@ -126,9 +126,7 @@ def command(
 
         output.show(status_of(status), title="Stream", as_json=as_json)
         return
-    for parameter in context.command.params:
-        if parameter.name in ("source", "output", "state") and given[parameter.name] is None:
-            raise click.MissingParameter(ctx=context, param=parameter)
+    options.require(context, "source", "output", "state")
     from tulle._commands.stream import stream
     from tulle.keys import SecretKey
 

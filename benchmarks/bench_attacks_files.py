@@ -29,7 +29,9 @@ MOST_MEMORY = 6 << 30
 def hostile(folder: Path) -> dict[str, list[str]]:
     """Write the files; return what a Python is asked to do with each."""
     tulle = ["-m", "tulle"]
-    load = "import sys, tulle; getattr(tulle, sys.argv[1]).load(sys.argv[2])"
+    load = "import sys; from {} import {} as kind; kind.load(sys.argv[1])"
+    of_stream = load.format("tulle", "StreamCondenser")
+    of_sketches = load.format("tulle.sketch", "Sketches")
     _bomb(folder / "bomb.state")
     _damaged(folder / "damaged.npz")
     wide = ",".join(f"c{column}" for column in range(100_000))
@@ -50,9 +52,8 @@ def hostile(folder: Path) -> dict[str, list[str]]:
     (folder / "deep.csv").write_text("a\n1\n")
     (folder / "deep.csv.manifest.json").write_text("[" * 200_000)
     return {
-        "stream state, 2.5 MB that unfold into 2.5 GB": ["-c", load, "StreamCondenser"]
-        + ["bomb.state"],
-        "sketches (.npz), damaged": ["-c", load, "Sketches", "damaged.npz"],
+        "stream state, 2.5 MB that unfold into 2.5 GB": ["-c", of_stream, "bomb.state"],
+        "sketches (.npz), damaged": ["-c", of_sketches, "damaged.npz"],
         "CSV of 100,000 columns": [*tulle, "inspect", "wide.csv", "-o", "p.toml"],
         "gzip, 3 MB that unfold into a line of 3 GB": [*tulle, "inspect", "bomb.csv.gz"]
         + ["-o", "p.toml"],
@@ -61,7 +62,7 @@ def hostile(folder: Path) -> dict[str, list[str]]:
         "manifest of 200,000 brackets": [*tulle, "verify", "deep.csv"],
         "manifest that claims `no`": [*tulle, "verify", "claimed.csv"],
         "item number of 5,000 digits": [*tulle, "mine", "shop.dat", "-o", "m.csv"]
-        + ["--min-support", "1"],
+        + ["--min-support", "1", "--min-confidence", "0"],
         "SQLite, text that is not UTF-8": [*tulle, "inspect", "sqlite:///x.db#t", "-o", "p.toml"],
     }
 
@@ -91,11 +92,12 @@ def _claimed(path: Path, verified: str) -> None:
     path.write_text("a\n1\n")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     entries = {
-        "format": "tulle-manifest",
-        "version": 1,
+        "format": 1,
         "method": "condensation",
         "parameters": {},
         "guarantee": {"k": 3},
+        "counts": {},
+        "columns": {},
         "verified": json.loads(verified),
         "output": {"file": path.name, "sha256": digest},
     }

@@ -355,10 +355,11 @@ def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fra
     (11, 10)
     """
     name = "min_support"
-    if isinstance(value, str) and value.strip().isdecimal():
-        if len(value) > _MOST_DIGITS:
-            raise wrong(owner, name, _SUPPORT, f"a number of {len(value)} digits")
-        value = int(value)
+    digits = value.strip() if isinstance(value, str) else ""
+    if digits.isdecimal():
+        if len(digits) > _MOST_DIGITS:
+            raise wrong(owner, name, _SUPPORT, f"a number of {len(digits)} digits")
+        value = int(digits)
     if isinstance(value, Integral) and not isinstance(value, bool):
         if value < 1:
             raise wrong(owner, name, _SUPPORT, value)

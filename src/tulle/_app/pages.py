@@ -296,7 +296,7 @@ def _column(request: Request, study: Study, form: Form) -> Response:
     kind, role = form.get("kind") or None, form.get("role") or None
     study.set_column(_number(form, "column"), kind=kind, role=role)
     if request.headers.get("hx-request"):
-        return _shown("live_roles.html", study, step="roles", **views.roles(study))
+        return _page(request, study, "roles", **views.roles(study))
     return _to(study, "roles")
 
 
@@ -476,12 +476,12 @@ async def _events(request: Request) -> Response:
         before = ""
         while True:
             state, running = await run_in_threadpool(views.state, study, step)
+            if not running:  # one message: a second refresh would undo what was typed meanwhile
+                yield "event: end\ndata: end\n\n"
+                return
             if state != before:
                 yield f"data: {state}\n\n"
                 before = state
-            if not running:
-                yield "event: end\ndata: end\n\n"
-                return
             await anyio.sleep(_TICK)
 
     return StreamingResponse(told(), media_type="text/event-stream")

@@ -294,7 +294,8 @@ class Study:
     def explore_place(self) -> Path:
         """Where the points are that these answers ask for."""
         columns = [repr(replace(column, reason="")) for column in self.policy.columns]
-        decided = [columns, dict(self.parameters("explore")), str(self.control), self._stamp]
+        control = [self._path(path) for path in self.control or ()]  # the folder may be moved
+        decided = [columns, dict(self.parameters("explore")), control, self._stamp]
         return self.place / f"explore-{_digest(decided)}"
 
     @property

@@ -25,9 +25,11 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from tulle._app import views
+from tulle._app import families, views
 from tulle._app.routing import (
+    Answer,
     Form,
+    Work,
     broken,
     doing,
     live_page,
@@ -45,6 +47,8 @@ from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point
 from tulle.table.policy import CONTEXT
 from tulle.table.schema import Role
+
+Files = dict[str, tuple[Path, str]]
 
 LIMIT = 2 << 30  # bytes of an upload
 _OWN_PAGE = "sandbox allow-scripts; frame-ancestors 'none'"  # of a report: it brings its own policy
@@ -81,6 +85,13 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
             Route("/t/{id}/releases/{number:int}", of(_one_release)),
             Route("/t/{id}/releases/{number:int}/prove", doing(_prove), methods=["POST"]),
             Route("/t/{id}/releases/{number:int}/{word}", of(_file)),
+            *[Route(f"/t/{{id}}/{step}", of(_task(step))) for step in families.STEPS],
+            *[
+                Route(f"/t/{{id}}/{step}", doing(_start_task(step)), methods=["POST"])
+                for step in families.STEPS
+            ],
+            Route("/t/{id}/stream", of(_stream)),
+            Route("/t/{id}/files/{step}/{word}", of(_task_file)),
             Route("/t/{id}/cancel", doing(_cancel), methods=["POST"]),
             Route("/t/{id}/events", _events),
         ],
@@ -119,8 +130,8 @@ def _static(request: Request) -> Response:
 
 
 def _start(request: Request) -> Response:
-    found = studies(request.app.state.root)
-    return shown("start.html", None, studies=found, folder=request.app.state.root.name)
+    root = request.app.state.root
+    return shown("start.html", None, folder=root.name, **views.start(root))
 
 
 async def _demo(request: Request) -> Response:
@@ -239,7 +250,8 @@ def _keep_context(request: Request, study: Study, form: Form) -> Response:
         study.set_column(int(target), role=Role.TARGET)
     elif study.column_with(Role.TARGET) is not None:
         study.set_column(names.index(study.column_with(Role.TARGET) or ""), role=Role.QUASI)
-    gates = {name: _limit(form, name) for name in views.LIMITS}
+    offered = views.limits(study)
+    gates = {name: _limit(form, name) if name in offered else None for name in views.LIMITS}
     if study.column_with(Role.TARGET) is None:
         gates["min_accuracy_ratio"] = None
     study.set_parameters("explore", gates)
@@ -314,6 +326,9 @@ def _choose(request: Request, study: Study, form: Form) -> Response:
     needs(point.spec.is_release and not point.error, "only a release can be chosen")
     if form.get("then") == "compare":
         return to(study, f"compare?a={point.id}&b={study.chosen or ''}")
+    if form.get("then") == "pin":
+        study.pin(point.id)
+        return to(study, "explore")
     study.answer(point=point.id)
     return to(study, "release")
 
@@ -365,17 +380,47 @@ def _prove(request: Request, study: Study, form: Form) -> Response:
 
 
 def _file(request: Request, study: Study) -> Response:
-    """Hand out a file of a release; a report can also be read at once."""
     made = study.release(request.path_params["number"])
+    return _handed_out(request, made.files(), f"{study.name.split('.')[0]}-{made.number}")
+
+
+def _handed_out(request: Request, files: Files, name: str) -> Response:
+    """Hand out a file that a command wrote; a report can also be read at once."""
     word, _, how = request.path_params["word"].partition("-")
-    files = made.files()
     if word not in files or how not in ("", "shown"):
         return not_found(request, KeyError())
     path = files[word][0]
     if how and path.suffix == ".html":
         return HTMLResponse(path.read_text(), headers={"Content-Security-Policy": _OWN_PAGE})
-    name = f"{study.name.split('.')[0]}-{made.number}-{path.name}"
-    return FileResponse(path, filename=name)
+    return FileResponse(path, filename=f"{name.split('.')[0]}-{path.name}")
+
+
+# -- baskets, texts, sites, streams -----------------------------------------------------------
+
+
+def _task(step: str) -> Answer:
+    def answer(request: Request, study: Study) -> Response:
+        return live_page(request, study, step, "task", **families.task(study, step))
+
+    return answer
+
+
+def _start_task(step: str) -> Work:
+    def answer(request: Request, study: Study, form: Form) -> Response:
+        families.start(study, step, form)
+        return to(study, step)
+
+    return answer
+
+
+def _task_file(request: Request, study: Study) -> Response:
+    step = request.path_params["step"]
+    found = families.task(study, step)["files"] if step in families.STEPS else {}
+    return _handed_out(request, found, study.name)
+
+
+def _stream(request: Request, study: Study) -> Response:
+    return live_page(request, study, "stream", **families.stream(study))
 
 
 # -- jobs -------------------------------------------------------------------------------------

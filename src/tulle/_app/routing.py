@@ -18,6 +18,7 @@ _FORM = 1 << 20  # bytes of a form
 
 Answer = Callable[[Request, Study], Response]
 Form = dict[str, str]
+Work = Callable[[Request, Study, Form], Response]
 
 
 def of(page: Answer) -> Callable[[Request], Response]:
@@ -29,7 +30,7 @@ def of(page: Answer) -> Callable[[Request], Response]:
     return answer
 
 
-def doing(work: Callable[[Request, Study, Form], Response]) -> Any:
+def doing(work: Work) -> Any:
     """Make a route of work on one table: the form is read first."""
 
     async def answer(request: Request) -> Response:
@@ -65,13 +66,16 @@ def shown(template: str, study: Study | None, *, status: int = 200, **more: Any)
     return HTMLResponse(views.rendered(template, study, **more), status)
 
 
-def live_page(request: Request, study: Study, step: str, **more: Any) -> HTMLResponse:
+def live_page(
+    request: Request, study: Study, step: str, template: str = "", **more: Any
+) -> HTMLResponse:
     """Return a page, or for a page that asks what is new, its changing part and the strip."""
+    name = template or step
     if not request.headers.get("hx-request"):
-        return shown(f"{step}.html", study, step=step, **more)
+        return shown(f"{name}.html", study, step=step, **more)
     jobs.reap()
-    live = views.rendered(f"live_{step}.html", study, step=step, **more)
-    return HTMLResponse(live + views.rendered("strip.html", study, again=True))
+    live = views.rendered(f"live_{name}.html", study, step=step, **more)
+    return HTMLResponse(live + views.rendered("strip.html", study, **more, again=True))
 
 
 def to(study: Study, page: str) -> RedirectResponse:

@@ -119,6 +119,12 @@ class Release:
         return self.job.result(0).get("verdict")
 
     @property
+    def together(self) -> list[dict[str, Any]]:
+        """The attacks by somebody who has this release and the one before."""
+        found = self.job.result(2).get("attacks", [])
+        return [row for row in found if str(row.get("attack", "")).startswith("earlier")]
+
+    @property
     def is_proven(self) -> bool:
         """Whether the command, run again, gave the same bytes."""
         fresh = self.place / self.facts["again"]
@@ -299,7 +305,7 @@ class Study:
         place = self.control_place
         pair = place / "members.parquet", place / "control.parquet"
         done = self.split_job.state == "done" and all(path.is_file() for path in pair)
-        return (self._path(pair[0]), self._path(pair[1])) if done else None
+        return (self.within(pair[0]), self.within(pair[1])) if done else None
 
     @property
     def control_place(self) -> Path:
@@ -324,9 +330,9 @@ class Study:
         place = self.control_place
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         words = ["split", self.word, "--share", self.share, "--force", "--json"]
-        words += ["-o", self._path(place / "members.parquet")]
-        words += ["--control", self._path(place / "control.parquet")]
-        words += ["--policy", self._path(self.policy_file)]
+        words += ["-o", self.within(place / "members.parquet")]
+        words += ["--control", self.within(place / "control.parquet")]
+        words += ["--policy", self.within(self.policy_file)]
         self.split_job.start(self.root, [words])
 
     # -- exploration -------------------------------------------------------------------------
@@ -347,7 +353,7 @@ class Study:
         """Measure releases, or go on where it was stopped."""
         members, control = self._parts()
         words = ["explore", members, "--control", control, "--json"]
-        words += ["-o", self._path(self.explore_place), "--policy", self._path(self.policy_file)]
+        words += ["-o", self.within(self.explore_place), "--policy", self.within(self.policy_file)]
         self.explore_job.start(self.root, [words + (["--quick"] if quick else [])])
 
     def exploration(self) -> Exploration | None:
@@ -361,6 +367,16 @@ class Study:
     def chosen(self) -> str | None:
         """The id of the point that is to be released."""
         return self.answers.get("point")
+
+    @property
+    def pinned(self) -> list[str]:
+        """The ids of up to two points that are to be compared."""
+        return list(self.answers.get("pinned", []))
+
+    def pin(self, point: str) -> None:
+        """Keep a point for a comparison, or give it up; the third one replaces the first."""
+        others = [known for known in self.pinned if known != point]
+        self.answer(pinned=others if point in self.pinned else [*others, point][-2:])
 
     # -- releases ----------------------------------------------------------------------------
 
@@ -390,28 +406,27 @@ class Study:
         self._keep_release_policy(place / "policy.toml", point)
         file = f"release{self._suffix}"
         seed = str(secrets.randbits(48))
-        common = ["--control", control, "--policy", self._path(place / "policy.toml")]
-        condense = ["condense", members, "-o", self._path(place / file)]
+        common = ["--control", control, "--policy", self.within(place / "policy.toml")]
+        condense = ["condense", members, "-o", self.within(place / file)]
         condense += [*common, "--k", str(point.spec.k), "--synthesis", point.spec.method]
         condense += ["--seed", seed] + (["--accept-risk", accept] if accept else [])
-        report = ["--report", self._path(place / "report.html"), "--json"]
-        verify = ["verify", self._path(place / file), "--json"]
-        audit = ["audit", members, self._path(place / file), *common, "--seed", seed]
+        report = ["--report", self.within(place / "report.html"), "--json"]
+        verify = ["verify", self.within(place / file), "--json"]
+        audit = ["audit", members, self.within(place / file), *common, "--seed", seed]
         for earlier in [made for made in self.releases() if made.data.is_file()][-1:]:
-            audit += ["--earlier", self._path(earlier.data)]  # whoever has both can compare them
-        audit += ["--public", "-o", self._path(place / "public.html"), "--json"]
+            audit += ["--earlier", self.within(earlier.data)]  # whoever has both can compare them
+        audit += ["--public", "-o", self.within(place / "public.html"), "--json"]
         again = f"again{self._suffix}"
         replay = [*condense]
-        replay[replay.index("-o") + 1] = self._path(place / again)
+        replay[replay.index("-o") + 1] = self.within(place / again)
         facts = {
             "file": file, "k": point.spec.k, "label": point.spec.label, "point": point.id,
             "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "seed": seed,
             "again": again, "command": [*replay, "--force"], "accepted": accept,
         }  # fmt: skip
         keep(place / "run.json", json.dumps(facts, indent=2))
-        keep(
-            place / "again.sh", _script(replay, self._path(place / file), self._path(place / again))
-        )
+        both = self.within(place / file), self.within(place / again)
+        keep(place / "again.sh", _script(replay, *both))
         found = Release(place, number)
         found.job.start(self.root, [condense + report, verify, audit])
         return found
@@ -447,7 +462,7 @@ class Study:
         found = self.source.stat()
         return [found.st_size, found.st_mtime_ns]
 
-    def _path(self, path: Path) -> str:
+    def within(self, path: Path) -> str:
         """Return a path as a command that runs in the folder writes it."""
         return str(path.relative_to(self.root))
 

@@ -391,19 +391,10 @@ FLOWS = (
 
 def stream(study: Study) -> dict[str, Any]:
     """Return what the state of a stream says, whether or not it is running."""
-    from tulle._charts import spec as chart
-    from tulle._json import plain
     from tulle.stream.condenser import StreamCondenser
 
     found = StreamCondenser.load(study.source)
-    sizes = found.counts_
-    rows = [
-        {"curve": str(row.get("class", "groups")), "k": row["seen"], "measure": words,
-         "value": row[name]}
-        for row in found.history_
-        for name, words in (("groups", "groups"), ("waiting", "records that wait"),
-                            ("drift", "drift: how far the means moved"))
-    ]  # fmt: skip
+    sizes, history = found.counts_, found.history_
     return {
         "figures": [
             ("records seen", found.n_seen_, "what the stream has taken so far"),
@@ -414,9 +405,8 @@ def stream(study: Study) -> dict[str, Any]:
         ],
         "saved": strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(study.source.stat().st_mtime)),
         "running": is_running(study),
-        "specs": {"chart-history": chart("over_k", plain(rows))} if rows else {},
-        "columns": list(found.history_[0]) if rows else [],
-        "history": [list(row.values()) for row in found.history_],
+        "columns": list(history[0]) if history else [],
+        "history": [list(row.values()) for row in history],
         "strip": [
             ("file", study.name, "the state of a stream"),
             ("records", f"{found.n_seen_:,}", "seen so far"),
@@ -424,6 +414,22 @@ def stream(study: Study) -> dict[str, Any]:
         ],
         "steps": flow_of("stream"),
     }
+
+
+def stream_chart(study: Study) -> dict[str, Any] | None:
+    """Return the picture of a stream's history."""
+    from tulle._charts import spec as chart
+    from tulle._json import plain
+    from tulle.stream.condenser import StreamCondenser
+
+    measures = {"groups": "groups", "waiting": "records that wait", "drift": "how far means moved"}
+    rows = [
+        {"curve": str(row.get("class", "all")), "k": row["seen"], "measure": words,
+         "value": row[name]}
+        for row in StreamCondenser.load(study.source).history_
+        for name, words in measures.items()
+    ]  # fmt: skip
+    return chart("over_k", plain(rows)) if rows else None
 
 
 def is_running(study: Study) -> bool:

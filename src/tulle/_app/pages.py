@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import anyio
@@ -19,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     FileResponse,
     HTMLResponse,
+    JSONResponse,
     PlainTextResponse,
     Response,
     StreamingResponse,
@@ -79,6 +81,8 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
             Route("/t/{id}/choose", doing(_choose), methods=["POST"]),
             Route("/t/{id}/points/{point}", of(_point)),
             Route("/t/{id}/points/{point}/report", of(_point_report)),
+            Route("/t/{id}/points/{point}/charts/{chart}", of(_point_chart)),
+            Route("/t/{id}/charts/{chart}", of(_chart)),
             Route("/t/{id}/compare", of(_compare)),
             Route("/t/{id}/release", of(_release)),
             Route("/t/{id}/release", doing(_start_release), methods=["POST"]),
@@ -250,8 +254,7 @@ def _keep_context(request: Request, study: Study, form: Form) -> Response:
         study.set_column(int(target), role=Role.TARGET)
     elif study.column_with(Role.TARGET) is not None:
         study.set_column(names.index(study.column_with(Role.TARGET) or ""), role=Role.QUASI)
-    offered = views.limits(study)
-    gates = {name: _limit(form, name) if name in offered else None for name in views.LIMITS}
+    gates = {name: _limit(form, name) for name in views.LIMITS}
     if study.column_with(Role.TARGET) is None:
         gates["min_accuracy_ratio"] = None
     study.set_parameters("explore", gates)
@@ -344,6 +347,21 @@ def _point_report(request: Request, study: Study) -> Response:
     point = _measured(study, request.path_params["point"])
     page = audit_of(point).html()
     return HTMLResponse(page, headers={"Content-Security-Policy": _OWN_PAGE})
+
+
+def _point_chart(request: Request, study: Study) -> Response:
+    point = _measured(study, request.path_params["point"])
+    return _drawing(request, views.point_chart(point, request.path_params["chart"]))
+
+
+def _chart(request: Request, study: Study) -> Response:
+    makers = {"chart-frontier": views.frontier, "chart-history": families.stream_chart}
+    found = makers.get(request.path_params["chart"])
+    return _drawing(request, found(study) if found else None)
+
+
+def _drawing(request: Request, spec: dict[str, Any] | None) -> Response:
+    return not_found(request, KeyError()) if spec is None else JSONResponse(spec)
 
 
 def _compare(request: Request, study: Study) -> Response:

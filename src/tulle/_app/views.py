@@ -68,10 +68,9 @@ SETS = {  # gates that fit a recipient, and where they come from
 
 @cache
 def _templates() -> Any:
-    from tulle._report.render import environment, for_script
+    from tulle._report.render import environment
 
     found = environment("tulle._app")
-    found.filters["for_script"] = for_script
     found.filters["duration"] = duration
     found.globals["steps"] = STEPS
     return found
@@ -223,19 +222,13 @@ def context(study: Study) -> dict[str, Any]:
                 "words": LIMITS[name],
                 "value": _percent(study.parameters("explore").get(name)),
             }
-            for name in limits(study)
+            for name in LIMITS
         ],
         "sets": SETS,
         "presets": PRESETS,
         "preset": study.parameters("audit").get("preset"),
         "bound": BOUND,
     }
-
-
-def limits(study: Study) -> list[str]:
-    """Return the gates that can be measured: without a secret there are no shared secrets."""
-    secret = study.column_with(Role.SENSITIVE) is not None
-    return [name for name in LIMITS if secret or name != "max_homogeneity"]
 
 
 def _percent(share: Any) -> str:
@@ -250,7 +243,6 @@ def explore(study: Study) -> dict[str, Any]:
         "sizes": ", ".join(str(k) for k in given.get("k", (3, 5, 10, 20, 50, 100))),
         "methods": given.get("synthesis", ("shape", "uniform")),
         "found": None,
-        "specs": {},
         "forecast": "",
     }
     found = study.exploration()
@@ -258,11 +250,6 @@ def explore(study: Study) -> dict[str, Any]:
         return more
     more["forecast"] = forecast(study, found)
     named = found.choice.point
-    shown = [point for point in found.latest if point.risk is not None]
-    rows = [
-        {**row, "link": f"/t/{study.id}/points/{point.id}" if point.spec.is_release else ""}
-        for row, point in zip(frontier_rows(found, shown), shown)
-    ]
     chosen = study.chosen if study.chosen in {point.id for point in found.latest} else None
     return more | {
         "found": found,
@@ -274,8 +261,25 @@ def explore(study: Study) -> dict[str, Any]:
         "pinned": [point for point in found.latest if point.id in study.pinned],
         "selected": chosen or (named.id if named else None),
         "is_quick": all(point.spec.round == "quick" for point in found.latest),
-        "specs": {"chart-frontier": chart("frontier", plain(rows))} if rows else {},
+        "drawn": bool(_drawn(found)),
     }
+
+
+def _drawn(found: Exploration) -> list[Point]:
+    return [p for p in found.latest if p.risk is not None and p.utility is not None]
+
+
+def frontier(study: Study) -> dict[str, Any] | None:
+    """Return the picture of risk and utility, each release a link to its page."""
+    found = study.exploration()
+    shown = _drawn(found) if found else []
+    if found is None or not shown:
+        return None
+    rows = [
+        {**row, "link": f"/t/{study.id}/points/{point.id}" if point.spec.is_release else ""}
+        for row, point in zip(frontier_rows(found, shown), shown)
+    ]
+    return chart("frontier", plain(rows))
 
 
 def forecast(study: Study, found: Exploration) -> str:
@@ -301,13 +305,21 @@ def point(study: Study, shown: Point) -> dict[str, Any]:
     """Return everything about one point, in the words of the reports."""
     found = study.exploration()
     scale = found.scale(shown) if found else None
-    more: dict[str, Any] = {"point": shown, "scale": scale, "page": None, "charted": 0, "specs": {}}
+    more: dict[str, Any] = {"point": shown, "scale": scale, "page": None, "charted": 0}
     if shown.audit is None:
         return more | {"attacks": _attack_rows(shown)}
     from tulle._report.render import parts
 
-    page, charted, specs = parts(shown.audit)  # type: ignore[arg-type]
-    return more | {"page": page, "charted": charted, "specs": specs}
+    page, charted, _ = parts(shown.audit)  # type: ignore[arg-type]
+    return more | {"page": page, "charted": charted}
+
+
+def point_chart(shown: Point, name: str) -> dict[str, Any] | None:
+    """Return one picture of a point: there are dozens, and each is drawn when it is seen."""
+    from tulle._report.render import parts
+
+    charts = parts(shown.audit)[2] if shown.audit else {}  # type: ignore[arg-type]
+    return chart(*charts[name]) if name in charts else None
 
 
 def _attack_rows(shown: Point) -> list[tuple[str, Any]]:

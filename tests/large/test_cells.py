@@ -110,6 +110,14 @@ def test_batches_and_threads_do_not_change_a_release(rows: int, threads: int) ->
     assert found.equals(wanted)
 
 
+@pytest.mark.parametrize("left_out", [[], ["person"], ["person", "level"]])
+def test_the_order_of_rows_does_not_change_a_release(left_out: list[str]) -> None:
+    table = people().drop(left_out)
+    _, wanted, _ = run(table)
+    _, found, _ = run(table.sample(fraction=1, shuffle=True, seed=5), rows=77)
+    assert found.equals(wanted)
+
+
 def test_the_order_of_a_cells_records_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
     _, wanted, _ = run(people())
 

@@ -37,14 +37,16 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tulle._commands.condense import Condensed, Condensing
+    from tulle._large.facts import HashSample
     from tulle._large.outcome import Outcome
     from tulle._large.plan import Classes
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.condense.condenser import Condenser
-    from tulle.io.read import Opened
     from tulle.keys import SigningKey
     from tulle.releases import Manifest
+
+Suspects = dict[str, "HashSample"]  # by column
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 _EACH = 120  # bytes that a cell of a table takes while it is condensed in memory
@@ -170,8 +172,10 @@ def condense_large(
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, records)
     columns = plan_columns(sample, policy, target=target, levels=levels)
-    if policy is None:
-        _refuse_repeated(opened, columns, seed[2])
+    suspects = suspects_of(columns, policy, records)
+    for frame in opened.batches(list(suspects)) if suspects else ():
+        look_for_repeated(suspects, frame, seed[2])
+    refuse_repeated(suspects)
     table = plan_table(sample, records, columns, options)
 
     def run(folder: Path, parts: Parts) -> Outcome:
@@ -397,22 +401,31 @@ def _suffix(output: FilePath) -> str:
     return "".join(suffixes[-2:]) if is_compressed(output) else suffixes[-1]
 
 
-def _refuse_repeated(opened: Opened, columns: list[Column], seed: int) -> None:
-    """Raise if a column that looks unique in the sample repeats in the table.
+def suspects_of(columns: list[Column], policy: FilePath | None, records: int) -> Suspects:
+    """Return an empty sample for each column that looks unique in a sample of the table.
 
     It may name people with several rows, who would then be counted once for each row.
     """
-    from tulle._large.facts import HashSample, person_keys
+    from tulle._large.facts import HashSample
 
-    suspects = [c.name for c in columns if c.role is Role.IDENTIFIER]
-    if any(c.role is Role.PERSON for c in columns) or not suspects:
-        return
-    samples = {name: HashSample(_VALUES) for name in suspects}
-    for frame in opened.batches(suspects):
-        for name, sample in samples.items():
-            present = frame.select(name).drop_nulls()
-            sample.add(present, person_keys(present[name], seed))
-    for name, sample in samples.items():
+    if policy is not None or any(c.role is Role.PERSON for c in columns):
+        return {}
+    names = [c.name for c in columns if c.role is Role.IDENTIFIER]
+    return {name: HashSample.of_table(_VALUES, records) for name in names}
+
+
+def look_for_repeated(suspects: Suspects, frame: pl.DataFrame, seed: int) -> None:
+    """Take in the values of a batch."""
+    from tulle._large.facts import person_keys
+
+    for name, sample in suspects.items():
+        present = frame.select(name).drop_nulls()
+        sample.add(present, person_keys(present[name], seed))
+
+
+def refuse_repeated(suspects: Suspects) -> None:
+    """Raise if the values of a column that looked unique repeat in the table."""
+    for name, sample in suspects.items():
         values = sample.rows()[0][name]
         if len(values) > _REPEATED * values.n_unique():
             raise DataError(

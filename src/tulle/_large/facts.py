@@ -21,6 +21,7 @@ from tulle.table.inference import is_opaque
 from tulle.table.schema import Column, Kind, Role, Schema
 
 SAMPLE = 200_000  # records that scales, cells of columns and cuts rest on
+_KEYS = 4096  # by which contents are counted, to some 2 %
 _LAST = 2**64 - 1  # the largest key
 _MOST_VALUES = 100_000  # different values of a column of words
 _MOST_PEOPLE = 512  # that are counted for a value, where people have several rows
@@ -50,6 +51,30 @@ def row_keys(frame: pl.DataFrame, seed: int) -> Keys:
     # numbers of categories depend on which came first
     named = frame.select(plain).cast({cs.categorical() | cs.enum(): pl.String})
     return mixed(named.hash_rows(seed % 2**32).to_numpy(), seed)
+
+
+@dataclass
+class KeyCount:
+    """About how many different contents a table has, from the smallest keys of its rows."""
+
+    records: int = 0
+    _smallest: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+
+    def add(self, keys: Keys) -> None:
+        """Take in the keys of a batch."""
+        self.records += len(keys)
+        self._smallest = np.unique(np.concatenate([self._smallest, keys]))[:_KEYS]
+
+    def merge(self, other: KeyCount) -> None:
+        """Take in what was counted elsewhere."""
+        self.records += other.records
+        self._smallest = np.unique(np.concatenate([self._smallest, other._smallest]))[:_KEYS]
+
+    def limit(self, size: int) -> int:
+        """Return a key below which there are at least ``size`` contents, if so many exist."""
+        if len(self._smallest) < _KEYS:
+            return _LAST
+        return min(_LAST, int(1.25 * size / _KEYS * int(self._smallest[-1])))
 
 
 class RowSample:
@@ -139,7 +164,7 @@ class HashSample:
     _keys: list[Keys] = field(default_factory=list)
 
     @classmethod
-    def of_people(cls, size: int, records: int) -> HashSample:
+    def of_table(cls, size: int, records: int) -> HashSample:
         """Return an empty sample for a table of so many records.
 
         It looks at four times as many rows as it needs, wherever the table is cut.
@@ -157,9 +182,9 @@ class HashSample:
     def rows(self) -> tuple[pl.DataFrame, Keys]:
         """Return the rows of the sample in the order of their keys, and these."""
         self._shrink()
-        keys = self._keys[0]
-        order = np.argsort(keys, kind="stable")
-        return self._frames[0][order], keys[order]
+        frame, keys = self._frames[0], self._keys[0]
+        order = np.lexsort((row_keys(frame, 0), keys))
+        return frame[order], keys[order]
 
     def merge(self, other: HashSample) -> None:
         """Take in what was drawn elsewhere, from other rows."""

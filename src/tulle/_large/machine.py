@@ -126,7 +126,7 @@ def _facts(
 ) -> tuple[TableFacts, pl.DataFrame, Keys | None]:
     """Return the facts; where people have several rows, also a sample of whole people."""
     person = next(iter(schema.named(Role.PERSON)), None)
-    facts, whole = TableFacts(schema, target), HashSample.of_people(budget.sample, records)
+    facts, whole = TableFacts(schema, target), HashSample.of_table(budget.sample, records)
     for frame in batches():
         keys = None if person is None else person_keys(frame[person], seed[1])
         facts.add(frame, keys)

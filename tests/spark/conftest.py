@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,3 +38,17 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     found = builder.getOrCreate()
     yield found
     found.stop()
+
+
+@pytest.fixture(autouse=True)
+def sockets() -> Iterator[None]:
+    """Close the sockets that Spark leaves open after a failure within the test that caused it."""
+    yield
+    gc.collect()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    left_open = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.filterwarnings(left_open))

@@ -125,10 +125,11 @@ def _put_npz(parts: Iterable[Sketches], file: BinaryIO) -> None:
 def _put_parquet(parts: Iterable[Sketches], file: BinaryIO) -> None:
     from tulle.io.write import put_batches
 
-    put_batches(map(_frame, parts), file, "sketches.parquet")
+    put_batches(map(sketch_frame, parts), file, "sketches.parquet")
 
 
-def _frame(sketches: Sketches) -> Any:
+def sketch_frame(sketches: Sketches) -> Any:
+    """Return sketches as a table, as they are written."""
     import polars as pl
 
     lengths = sketches.lengths.astype(np.int32)

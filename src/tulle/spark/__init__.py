@@ -8,5 +8,15 @@ that is there.
 from __future__ import annotations
 
 from tulle.spark._condense import condense
+from tulle.spark._mine import association_rules, frequent_itemsets
+from tulle.spark._rows import encode, sketch
+from tulle.spark._stream import into_stream
 
-__all__ = ["condense"]
+__all__ = [
+    "association_rules",
+    "condense",
+    "encode",
+    "frequent_itemsets",
+    "into_stream",
+    "sketch",
+]

@@ -48,8 +48,7 @@ def over_rows(table: DataFrame, work: Work) -> DataFrame:
     """Return the blocks that ``work`` yields for the rows of each part of a table."""
 
     def on_worker(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-        frames = rebatched((_frame(batch) for batch in batches), _ROWS)
-        for blocks in _guarded(work, frames):
+        for blocks in _guarded(work, frames_of(batches)):
             yield from blocks.to_batches()
 
     return table.mapInArrow(on_worker, BLOCKS)
@@ -112,6 +111,11 @@ def _table(place: int, block: bytes) -> Table:
     import pyarrow as pa
 
     return pa.table({"place": pa.array([place], pa.int32()), "block": pa.array([block])})
+
+
+def frames_of(batches: Iterator[RecordBatch]) -> Iterator[pl.DataFrame]:
+    """Yield the rows that Spark hands to a worker, in frames of a good size."""
+    yield from rebatched((_frame(batch) for batch in batches), _ROWS)
 
 
 def _frame(batch: RecordBatch) -> pl.DataFrame:

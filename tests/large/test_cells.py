@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from tulle._large import plan
 from tulle._large.cell import condense_cell
-from tulle._large.cuts import grow_cuts
 from tulle._large.facts import HashSample, TableFacts, mixed, person_keys
-from tulle._large.machine import Budget, condense_batches, in_order, sample_rows
+from tulle._large.machine import Budget, condense_batches, sample_rows
 from tulle._large.outcome import Outcome
 from tulle._large.plan import Classes
 from tulle._large.spill import Spill
+from tulle._threads import in_order
+from tulle.condense._cuts import grow_cuts
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, PrivacyError
 from tulle.table.schema import Column, Kind, Role, Schema

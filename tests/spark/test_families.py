@@ -56,8 +56,8 @@ def test_sketches_and_encodings_are_those_of_one_machine(session: Any) -> None:
 
 def test_a_batch_that_comes_again_is_skipped(session: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    table = pl.DataFrame({"x": rng.normal(size=90), "y": rng.normal(size=90)})
-    batches = [session.createDataFrame(part.to_pandas()) for part in table.iter_slices(30)]
+    table = pl.DataFrame({"x": rng.normal(size=600), "y": rng.normal(size=600)})
+    batches = [session.createDataFrame(part.to_pandas()) for part in table.iter_slices(200)]
     state, key = tmp_path / "state", SecretKey.generate()
 
     def sink() -> Any:
@@ -66,8 +66,8 @@ def test_a_batch_that_comes_again_is_skipped(session: Any, tmp_path: Path) -> No
     for number in (0, 0, 1, 1, 0, 2):  # each time by a driver that starts again
         sink()(batches[number], number)
     whole = StreamCondenser(k=5, random_state=1)
-    for part in table.iter_slices(30):
+    for part in table.iter_slices(200):
         whole.partial_fit(part)
     found = StreamCondenser.load(state, key=key)
-    assert found.n_seen_ == 90
+    assert found.n_seen_ == 600
     assert np.array_equal(found.counts_, whole.counts_)

@@ -159,7 +159,8 @@ def condense_large(
 
     It is not attacked: a part of a release understates the risk of the whole.
     """
-    from tulle._large.machine import Budget, condense_batches, cores, sample_rows
+    from tulle._large.machine import Budget, condense_batches, sample_rows
+    from tulle._threads import cores
     from tulle.io.read import open_table
 
     refuse_single_file(output)

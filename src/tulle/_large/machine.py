@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
-from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,14 +17,12 @@ from tulle._large.layout import Records
 from tulle._large.outcome import Outcome, verified
 from tulle._large.plan import CELL, Cell, Decide, Leaves, Plan, make_plan
 from tulle._large.spill import Spill
+from tulle._threads import in_order
 from tulle.table.schema import Role, Schema
 
 _LEAST_CELL = 30_000
 Batches = Callable[[], Iterator[pl.DataFrame]]
 Put = Callable[[int, pl.DataFrame], None]
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 _OVERHEAD = 300 << 20  # bytes that the libraries take before any record is read
 
@@ -180,34 +174,3 @@ def _condense(
             found.append(summary)
             advance(1)
     return found
-
-
-def in_order(
-    work: Callable[[Item], Result], items: Iterable[Item], threads: int
-) -> Iterator[Result]:
-    """Yield the results of work done by several threads, in the order of the items.
-
-    No more than ``threads`` results wait: memory stays bounded.
-    """
-    if threads == 1:
-        yield from map(work, items)
-        return
-    pending: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for item in items:
-            pending.append(pool.submit(work, item))
-            if len(pending) >= threads:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

@@ -14,10 +14,10 @@ import polars as pl
 from sklearn.base import clone
 
 from tulle._large.cell import CellSummary, condense_cell
-from tulle._large.cuts import Cuts, grow_cuts
 from tulle._large.facts import Keys, TableFacts, person_keys
 from tulle._large.layout import Layout, Records, fit_layout, row_order, standardised
 from tulle._types import Floats, Ints
+from tulle.condense._cuts import Cuts, grow_cuts
 from tulle.condense._levels import check_levels
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError

@@ -115,6 +115,10 @@ def encode(
 
 def _mapped(df: DataFrame, work: Callable[[pl.DataFrame], pl.DataFrame], schema: str) -> DataFrame:
     """Return the table that ``work`` makes of each batch of rows."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    types = to_arrow_schema(StructType.fromDDL(schema))
 
     def on_worker(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for frame in frames_of(batches):
@@ -126,7 +130,7 @@ def _mapped(df: DataFrame, work: Callable[[pl.DataFrame], pl.DataFrame], schema:
                 raise error from None
             except Exception as error:
                 raise RuntimeError(f"{type(error).__name__} on a worker of Tulle") from None
-            yield from found.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+            yield from found.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(types).to_batches()
 
     return df.mapInArrow(on_worker, schema)
 

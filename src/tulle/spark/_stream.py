@@ -29,7 +29,7 @@ def into_stream(
 
     The state is written after each batch, with the number of the batch inside. Spark hands over a
     batch again when it does not know whether it came to its end: one that the state holds is
-    skipped.
+    skipped. The first batch must have enough records to form groups.
 
     Parameters
     ----------
@@ -69,6 +69,7 @@ def into_stream(
         assert isinstance(frame, pl.DataFrame)
         if frame.height:
             current.partial_fit(frame)
+        current._require_groups()
         saved = state_to_bytes(current, waiting="seal", key=key, extra={_BATCH: int(batch)})
         with atomic_write(state, force=True, mode=0o600) as file:
             file.write(saved)

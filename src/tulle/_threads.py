@@ -63,7 +63,7 @@ def in_order(
 ) -> Iterator[Result]:
     """Yield the results of work done by several threads, in the order of the items.
 
-    No more than ``threads`` results wait: memory stays bounded.
+    No more than twice as many results wait as there are threads: memory stays bounded.
     """
     if threads == 1:
         yield from map(work, items)
@@ -73,7 +73,7 @@ def in_order(
     try:
         for item in items:
             pending.append(pool.submit(work, item))
-            if len(pending) >= threads:
+            if len(pending) >= 2 * threads:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle import Transactions
+from tulle import DataError, ParameterError, Transactions
 from tulle.rules._blocks import mine_blocks
 from tulle.rules.mine import itemsets_frame, mine
 from tulle.rules.rule import support_count
@@ -35,15 +35,17 @@ def test_blocks_give_the_itemsets_of_the_whole(
         for start in range(0, len(lists), size):
             yield whole.take(np.arange(start, min(start + size, len(lists))))
 
-    found, items = mine_blocks(blocks, support, len(lists))
-    assert itemsets_frame(found, items, len(lists), "all").equals(wanted)
+    found = mine_blocks(blocks, support)
+    assert itemsets_frame(found.itemsets, found.names, found.baskets, "all").equals(wanted)
 
 
 def test_words_are_items_too() -> None:
     baskets = Transactions.from_lists([["bread", "milk"], ["milk"], ["bread", "milk", "tea"]])
-    found, items = mine_blocks(lambda: iter([baskets]), 2, 3)
-    frame = itemsets_frame(found, items, 3, "maximal")
+    found = mine_blocks(lambda: iter([baskets]), 2)
+    frame = itemsets_frame(found.itemsets, found.names, 3, "maximal")
     assert frame["itemset"].to_list() == [["bread", "milk"]]
     assert frame["count"].to_list() == [2]
-    with pytest.raises(Exception, match="min_support"):
-        mine_blocks(lambda: iter([baskets]), 0, 3)
+    with pytest.raises(ParameterError, match="min_support"):
+        mine_blocks(lambda: iter([baskets]), 0)
+    with pytest.raises(DataError):
+        mine_blocks(lambda: iter([baskets.take(np.arange(0))]), 2)

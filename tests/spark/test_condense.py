@@ -9,12 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from tests.large.test_cells import COLUMNS, people
-from tulle import spark, verify_release
+from tulle import read_manifest, spark, verify_release
 from tulle._commands import _large
 from tulle._commands.condense import condense
 from tulle._large import machine
+from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.spark import _condense as on_spark
 from tulle.table.policy import Policy, write_policy
@@ -48,16 +50,22 @@ def policy(tmp_path: Path) -> Path:
     return tmp_path / "policy.toml"
 
 
-def test_people_levels_and_all_kinds_of_columns(session: Any, tmp_path: Path, policy: Path) -> None:
+def test_people_levels_and_all_kinds_of_columns_by_the_command(
+    session: Any, tmp_path: Path, policy: Path
+) -> None:
     table = people(ROWS)
     wanted = on_machine(table, tmp_path, policy=policy, grouping="levels")
-    df = session.read.parquet(str(tmp_path / "table.parquet"))
-    release = tmp_path / "many.parquet"
-    manifest = spark.condense(
-        df.repartition(5), release, policy=policy, grouping="levels", random_state=3
+    session.read.parquet(str(tmp_path / "table.parquet")).repartition(5).createOrReplaceTempView(
+        "t"
     )
+    release = tmp_path / "many.parquet"
+    options = ["--policy", str(policy), "--grouping", "levels", "--seed", "3", "--engine", "spark"]
+    done = CliRunner().invoke(tulle, ["condense", "t", "-o", str(release), *options])
+    assert done.exit_code == 0, done.output
     assert len(wanted) > 2
     assert parts_of(release) == wanted
+    manifest = read_manifest(release)
+    assert manifest.parameters["engine"] == "spark"
     assert manifest.parameters["encrypted on the cluster"] is True
     assert manifest.counts["records"] == manifest.counts["released"] == ROWS
     assert all(check["holds"] for check in verify_release(release))

@@ -84,7 +84,7 @@ def is_large(source: FilePath, options: Condensing) -> bool:
         given = None if options.memory is None else parse_size(options.memory)
     if format_of(source) is Format.SQL:
         return given is not None
-    return _needed(source) > (given or _half_of_memory())
+    return _needed(source) > (given or half_of_memory())
 
 
 def _needed(source: FilePath) -> float:
@@ -108,7 +108,7 @@ def _needed(source: FilePath) -> float:
         return float(rows * len(lazy.collect_schema()) * _EACH)
 
 
-def _half_of_memory() -> float:
+def half_of_memory() -> float:
     """Return half of the bytes of memory that this process may use."""
     sizes = [math.inf]
     try:
@@ -165,7 +165,7 @@ def condense_large(
 
     refuse_single_file(output)
     opened = open_table(source)
-    limit = int(_half_of_memory()) if options.memory is None else parse_size(options.memory)
+    limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))
     seed = seed_words(options)
     sample, records = sample_rows(opened.batches(), budget.sample, seed)

@@ -11,17 +11,26 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tulle.errors import DataError
 from tulle.rules._sensitive import count_sets
 from tulle.rules.mine import FEW_SETS, Itemsets, canonical, mine
-from tulle.rules.rule import Share, support_count
+from tulle.rules.rule import Share, is_count, support_count, support_share
 from tulle.transactions import Transactions
 
 Names = tuple[Any, ...]  # of the items of a set, sorted
 Blocks = Callable[[], Iterator[Transactions]]
+
+
+class Mined(NamedTuple):
+    """The frequent itemsets of some baskets."""
+
+    itemsets: Itemsets
+    names: Any  # of the items
+    baskets: int
 
 
 @dataclass
@@ -67,27 +76,38 @@ def share_of(owner: str, min_support: Share, baskets: int) -> Fraction:
     return Fraction(support_count(owner, min_support, baskets), baskets)
 
 
-def mine_blocks(
-    blocks: Blocks, min_support: Share, baskets: int, owner: str = "mine"
-) -> tuple[Itemsets, Any]:
-    """Return the frequent itemsets of all blocks, and the names of the items.
+def mine_blocks(blocks: Blocks, min_support: Share, owner: str = "mine") -> Mined:
+    """Return the frequent itemsets of all blocks.
 
-    ``blocks`` reads the same blocks in the same order each time; there are ``baskets`` in all.
+    ``blocks`` reads the same blocks in the same order each time: twice, and once more to count the
+    baskets if the support is a number of them.
     """
-    share = share_of(owner, min_support, baskets)
+    if is_count(min_support):
+        share = share_of(owner, min_support, max(1, sum(len(block) for block in blocks())))
+    else:
+        share = support_share(owner, min_support)
     whole, known = Candidates(), []
     for block in blocks():
         found = mine_block(block, share)
         whole.add(found)
         known.append(found.counts.keys())
+    refuse_empty(whole)
     for block, counted in zip(blocks(), known):
         missing = [names for names in whole.counts if names not in counted]
         for names, count in zip(missing, count_block(block, missing)):
             whole.counts[names] += count
-    return settled(whole, support_count(owner, min_support, baskets))
+    return settled(whole, support_count(owner, min_support, whole.baskets))
 
 
-def settled(found: Candidates, minimum: int) -> tuple[Itemsets, Any]:
+def refuse_empty(found: Candidates) -> None:
+    """Raise if there is nothing to mine."""
+    if not found.baskets:
+        raise DataError("the data contains no baskets")
+    if not found.items:
+        raise DataError("all baskets are empty: there is nothing to mine or to hide")
+
+
+def settled(found: Candidates, minimum: int) -> Mined:
     """Return the sets that are frequent, as the miner of the whole returns them."""
     names = sorted(found.items)
     code = {name: place for place, name in enumerate(names)}
@@ -105,4 +125,5 @@ def settled(found: Candidates, minimum: int) -> tuple[Itemsets, Any]:
     parent, item, support = np.array(rows, dtype=np.int32).T
     itemsets = Itemsets(parent.copy(), item.copy(), support.copy())
     listed = np.array(names) if isinstance(names[0], int) else np.array(names, dtype=object)
-    return (canonical(itemsets) if len(itemsets) <= FEW_SETS else itemsets), listed
+    itemsets = canonical(itemsets) if len(itemsets) <= FEW_SETS else itemsets
+    return Mined(itemsets, listed, found.baskets)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS
-from tulle.errors import DataError
-from tulle.rules._blocks import Candidates, count_block, mine_block, settled, share_of
-from tulle.rules.mine import Itemsets, implications, itemsets_frame, rules_frame
+from tulle._commands._baskets import lists_of
+from tulle.rules._blocks import (
+    Candidates,
+    Mined,
+    count_block,
+    mine_block,
+    refuse_empty,
+    settled,
+    share_of,
+)
+from tulle.rules.mine import implications, itemsets_frame, rules_frame
 from tulle.rules.rule import Share, confidence_share, support_count
-from tulle.spark._jobs import Block, answer, answers, over_rows, require_spark
+from tulle.spark._jobs import Block, answer, answers, over_rows, reported, require_spark
 from tulle.spark._session import refuse_other_versions, versions
-from tulle.transactions import Transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,8 +60,8 @@ def frequent_itemsets(
     >>> found = spark.frequent_itemsets(df, "items", min_support="0.5%")  # doctest: +SKIP
     """
     check_choice("frequent_itemsets", "kind", kind, ITEMSETS)
-    found, names, baskets = _mined(df, items, min_support, "frequent_itemsets")
-    return itemsets_frame(found, names, baskets, kind)
+    found = _mined(df, items, min_support, "frequent_itemsets")
+    return itemsets_frame(found.itemsets, found.names, found.baskets, kind)
 
 
 def association_rules(
@@ -95,59 +102,42 @@ def association_rules(
     confidence = confidence_share("association_rules", min_confidence)
     if max_consequent is not None:
         check_int("association_rules", "max_consequent", max_consequent, 1)
-    found, names, baskets = _mined(df, items, min_support, "association_rules")
-    return rules_frame(implications(found, confidence, max_consequent), names, baskets)
+    found = _mined(df, items, min_support, "association_rules")
+    rules = implications(found.itemsets, confidence, max_consequent)
+    return rules_frame(rules, found.names, found.baskets)
 
 
-def _mined(df: DataFrame, items: str, min_support: Share, owner: str) -> tuple[Itemsets, Any, int]:
-    """Return the frequent itemsets, the names of items and how many baskets there are."""
+def _mined(df: DataFrame, items: str, min_support: Share, owner: str) -> Mined:
+    """Return the frequent itemsets of a table."""
     require_spark()
     rows = df.select(f"`{items}`")
-    baskets = rows.count()
-    if not baskets:
-        raise DataError("the data contains no baskets")
+    with reported():
+        baskets = max(1, rows.count())
     share = share_of(owner, min_support, baskets)
 
     def look(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
         found = Candidates()
         for frame in frames:
             if frame.height:
-                found.add(mine_block(baskets_of(frame), share))
+                found.add(mine_block(lists_of(frame), share))
         yield answer((versions(), found))
 
     whole = Candidates()
     for of_worker, found in answers(over_rows(rows, look)):
         refuse_other_versions([of_worker])
         whole.add(found)
-    if not whole.items:
-        raise DataError("all baskets are empty: there is nothing to mine or to hide")
+    refuse_empty(whole)
     wanted = sorted(whole.counts)
 
     def count(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
         counts = np.zeros(len(wanted), dtype=np.int64)
         for frame in frames:
             if frame.height:
-                counts += count_block(baskets_of(frame), wanted)
+                counts += count_block(lists_of(frame), wanted)
         yield answer(counts)
 
     counts = np.zeros(len(wanted), dtype=np.int64)
     for counted in answers(over_rows(rows, count)) if wanted else ():
         counts += counted
     whole.counts = dict(zip(wanted, counts.tolist()))
-    return *settled(whole, support_count(owner, min_support, baskets)), baskets
-
-
-def baskets_of(frame: pl.DataFrame) -> Transactions:
-    """Return the baskets of a column of lists."""
-    lists = frame.to_series()
-    if not isinstance(lists.dtype, pl.List):
-        raise DataError(f"column '{lists.name}' must hold arrays of items")
-    lengths = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
-    flat = lists.filter(pl.Series(lengths > 0)).explode()
-    if flat.null_count():
-        raise DataError("there are missing values among the items: leave them out of baskets")
-    names = flat.unique().sort()
-    codes = flat.replace_strict(names, pl.int_range(len(names), eager=True), return_dtype=pl.Int32)
-    indptr = np.concatenate(([0], np.cumsum(lengths)))
-    plain = names.to_numpy() if names.dtype.is_integer() else np.array(names.to_list(), object)
-    return Transactions.from_rows(indptr, codes.to_numpy(), plain)
+    return settled(whole, support_count(owner, min_support, baskets))

@@ -87,6 +87,52 @@ def is_large(source: FilePath, options: Condensing) -> bool:
     return _needed(source) > (given or half_of_memory())
 
 
+class Looked(NamedTuple):
+    """A table to look at, or rows of it where memory does not hold it."""
+
+    table: pl.DataFrame
+    records: int  # of the whole table
+    notes: list[str]  # which say so
+
+    @property
+    def sampled(self) -> bool:
+        return self.table.height < self.records
+
+
+def look_at(source: FilePath, seed: int | None = None) -> Looked:
+    """Read a table, or draw rows of one that is larger than memory."""
+    from tulle._large.facts import SAMPLE
+    from tulle._large.machine import sample_rows
+    from tulle._random import as_generator
+    from tulle.io.read import open_table, read_table
+
+    if format_of(source) is Format.SQL or _needed(source) <= half_of_memory():
+        table = read_table(source)
+        return Looked(table, table.height, [])
+    words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
+    opened = open_table(source)
+    sample, records = sample_rows(opened.batches(), SAMPLE, words)
+    note = (
+        f"the table has {records:,} records, more than memory holds: what is said here rests on "
+        f"{sample.height:,} of them, drawn at random"
+    )
+    return Looked(sample, records, [note])
+
+
+def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[str]:
+    """Say which columns look unique in a sample of a table but repeat in the whole."""
+    from tulle.io.read import open_table
+
+    suspects = suspects_of(columns, None, records)
+    for frame in open_table(source).batches(list(suspects)) if suspects else ():
+        look_for_repeated(suspects, frame, 0)
+    try:
+        refuse_repeated(suspects)
+    except DataError as error:
+        return [str(error)]
+    return []
+
+
 def _needed(source: FilePath) -> float:
     """Estimate the bytes that condensing a file in memory takes."""
     kind = format_of(source)

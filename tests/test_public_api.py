@@ -164,6 +164,12 @@ def methods() -> Iterator[tuple[type, str, Any]]:
                 yield thing, label, call
 
 
+@pytest.mark.parametrize("name", tulle.spark.__all__)
+def test_every_function_for_spark_has_a_numpydoc_docstring(name: str) -> None:
+    check_call(getattr(tulle.spark, name))
+    assert "Examples" in sections(inspect.getdoc(getattr(tulle.spark, name)) or "")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_public_name_has_a_numpydoc_docstring(name: str) -> None:
     thing = getattr(tulle, name)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 
 BINS = 50
 COLUMNS = 3  # columns in a combination
@@ -44,23 +44,16 @@ def singling_out(
     others = [] if control is None else [control]
     tables = [original, release, *shuffles, *others]
     ranked, ends = _ranked(tables), np.cumsum([len(table) for table in tables])[:-1]
-    sets = _column_sets(original, rng)
-    share = -(-attempts // len(sets))
-    # each person is tried with one set only: attempts on one person would not be independent
-    turns = [np.array_split(rng.permutation(len(t)), len(sets)) for t in (original, *others)]
-    tried = right = guessed = strangers = strange = 0
-    for turn, columns in enumerate(sets):
-        people, released, *rest = np.split(_numbered(ranked, columns), ends)
-        mine = people[turns[0][turn]]
-        picked = mine[np.bincount(people)[mine] == 1][:share]
-        tried += len(picked)
-        right += _shown_once(picked, released)
-        guessed += sum(_shown_once(picked, shuffled) for shuffled in rest[:_SHUFFLES])
-        for outside in rest[_SHUFFLES:]:
-            theirs = outside[turns[1][turn]]
-            picked = theirs[~np.isin(theirs, people)][:share]
-            strangers += len(picked)
-            strange += _shown_once(picked, released)
+    people, outside = _Lots(len(original), rng), _Lots(len(control or ()), rng)
+    for columns in _column_sets(original, rng):
+        mine, released, *rest = np.split(_numbered(ranked, columns), ends)
+        guesses = sum(_shown_once(mine, shuffled) for shuffled in rest[:_SHUFFLES])
+        alone = np.bincount(mine)[mine] == 1
+        people.offer(alone, np.stack([_shown_once(mine, released), guesses]))
+        for theirs in rest[_SHUFFLES:]:
+            outside.offer(~np.isin(theirs, mine), _shown_once(theirs, released)[None])
+    tried, (right, guessed) = people.total(attempts)
+    strangers, (strange, *_) = outside.total(attempts)
     if not tried:
         return None
     return AttackResult(
@@ -75,6 +68,29 @@ def singling_out(
         "unique; right if the release holds exactly one such record.",
         details={"parts of the range of a number": BINS},
     )
+
+
+class _Lots:
+    """One set of columns for each person, by lot among those in which they can be tried.
+
+    Each person is tried once only: attempts on one person would not be independent.
+    """
+
+    def __init__(self, people: int, rng: np.random.Generator) -> None:
+        self._offers = np.zeros(people, dtype=np.int64)
+        self._outcomes = np.zeros((2, people), dtype=np.int64)
+        self._rng = rng
+
+    def offer(self, fit: Flags, outcomes: Ints) -> None:
+        """Let the people who fit take this set, each with the same chance as the sets before."""
+        self._offers += fit
+        taken = fit & (self._rng.random(len(fit)) * self._offers < 1)
+        self._outcomes[: len(outcomes), taken] = outcomes[:, taken]
+
+    def total(self, attempts: int) -> tuple[int, list[int]]:
+        """Return on how many people the search was tried, and the sums of its outcomes."""
+        candidates = self._rng.permutation(np.flatnonzero(self._offers))[:attempts]
+        return len(candidates), self._outcomes[:, candidates].sum(axis=1).tolist()
 
 
 def most_telling(records: Records, columns: Sequence[str], count: int = COLUMNS) -> list[str]:
@@ -145,6 +161,7 @@ def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
     return ranks.ravel().astype(np.int64), len(values)
 
 
-def _shown_once(picked: Ints, released: Ints) -> int:
-    top = int(max(picked.max(initial=0), released.max(initial=0))) + 1
-    return int((np.bincount(released, minlength=top)[picked] == 1).sum())
+def _shown_once(combinations: Ints, released: Ints) -> Ints:
+    """Return whether the release holds each combination exactly once, as 0 or 1."""
+    top = int(max(combinations.max(initial=0), released.max(initial=0))) + 1
+    return (np.bincount(released, minlength=top)[combinations] == 1).astype(np.int64)

@@ -31,6 +31,13 @@ class Tree:
     cells: Ints  # the cells that occur in a leaf
     rises: Ints  # (len(cells) + 1,), running total of how often
 
+    @property
+    def smallest(self) -> int:
+        """Return how many rows the smallest leaf was made of."""
+        ends = np.flatnonzero(np.diff(self.starts))
+        sizes = self.rises[self.starts[ends + 1]] - self.rises[self.starts[ends]]
+        return int(sizes.min(initial=self.rises[-1]))
+
     def leaves(self, features: NDArray[np.uint8]) -> Ints:
         """Return the leaf that each row ends in, as the number of its node."""
         if len(self.split) == 1:

@@ -53,6 +53,12 @@ if TYPE_CHECKING:
     "--exact-moments", is_flag=True, default=None, help="Reproduce each group's moments exactly."
 )
 @click.option(
+    "--exact-totals",
+    is_flag=True,
+    default=None,
+    help="Keep the table's totals instead of drawing them: closer, and less private.",
+)
+@click.option(
     "--small-classes",
     type=click.Choice(SMALL_CLASSES),
     help="What to do with classes smaller than a group.",

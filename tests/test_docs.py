@@ -53,6 +53,14 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         exec(compile(snippet, str(page), "exec"), names)
 
 
+def test_what_the_page_on_spark_calls_is_there() -> None:
+    page = (ROOT / "docs" / "spark.md").read_text()
+    for snippet in re.findall(r"```{code-block} python\n(.*?)```", page, re.DOTALL):
+        compile(snippet, "spark.md", "exec")
+    called = set(re.findall(r"\bspark\.(\w+)\(", page))
+    assert called == set(tulle.spark.__all__)
+
+
 def test_every_public_name_and_command_is_documented() -> None:
     text = "\n".join(page.read_text() for page in PAGES)
     missing = [name for name in tulle.__all__ if name not in text and name != "__version__"]

@@ -12,6 +12,7 @@ DISTRIBUTIONS = ("uniform", "normal", "mean")  # of records about the mean of th
 SYNTHESES = ("shape", *DISTRIBUTIONS)  # of tables; streams keep statistics of groups only
 ON_INFEASIBLE = ("error", "suppress")
 SMALL_CLASSES = ("error", "suppress", "pool")
+ENGINES = ("machine", "spark")
 STRATEGIES = ("rule", "grid", "gcd")  # of the search for a group size
 
 # streams

@@ -26,6 +26,8 @@ HIDING_METHODS = (
     "algo1a", "algo1b", "algo2a", "algo2b", "blocking",
 )  # fmt: skip
 VICTIMS = ("transaction", "window")
+LOOKAHEADS = ("always", "printed")
+SUPPORTS_OF = ("rule", "antecedent")
 ITEMSETS = ("all", "closed", "maximal")
 
 # sketches

@@ -27,6 +27,10 @@ _NAMES = {
     "tulle.condense": ("approximate_gcd",),
     "tulle.stream.condenser": ("StreamCondenser",),
     "tulle.tuning.search": ("GroupSizeSearch",),
+    # older techniques, to compare with
+    "tulle.baselines.generalize": ("generalize",),
+    "tulle.baselines.randomize": ("randomize",),
+    "tulle.baselines.rotate": ("rotate",),
     # rules in baskets
     "tulle.transactions.baskets": ("Transactions",),
     "tulle.transactions.fimi": ("read_fimi", "write_fimi"),

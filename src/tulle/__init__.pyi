@@ -2,6 +2,9 @@
 
 from .auditing.audit import Audit as Audit
 from .auditing.audit import audit as audit
+from .baselines.generalize import generalize as generalize
+from .baselines.randomize import randomize as randomize
+from .baselines.rotate import rotate as rotate
 from .condense import approximate_gcd as approximate_gcd
 from .condense.class_condenser import ClassCondenser as ClassCondenser
 from .condense.condenser import Condenser as Condenser

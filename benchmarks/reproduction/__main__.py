@@ -1,7 +1,7 @@
 """Runs what has not been measured yet, then writes the page and its figures.
 
-``TULLE_DATA=folder python -m benchmarks.reproduction [--quick] [--again NAME ...]``. Each
-experiment leaves ``measured/NAME.json``; one that is there is not run again unless it is named.
+``TULLE_DATA=folder python -m benchmarks.reproduction [--quick] [NAME ...]``. Each experiment leaves
+``measured/NAME.json``; one that is there is not run again unless it is named.
 ``--quick`` runs every experiment at a small size, prints its findings and writes nothing.
 """
 
@@ -42,13 +42,14 @@ EXPERIMENTS: dict[str, Callable[[bool], dict[str, Any]]] = {
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.reproduction")
     parser.add_argument("--quick", action="store_true", help="small sizes, write nothing")
-    parser.add_argument("--again", nargs="*", default=[], choices=list(EXPERIMENTS), metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run these, measured or not")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     for name, experiment in EXPERIMENTS.items():
         path = MEASURED / f"{name}.json"
-        if options.page or (path.exists() and name not in options.again and not options.quick):
+        wanted = name in options.names if options.names else options.quick or not path.exists()
+        if options.page or not wanted:
             continue
         begin = time.process_time()
         found = experiment(options.quick)

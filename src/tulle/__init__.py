@@ -25,6 +25,8 @@ _NAMES = {
     "tulle.condense.condenser": ("Condenser",),
     "tulle.condense.class_condenser": ("ClassCondenser",),
     "tulle.condense": ("approximate_gcd",),
+    "tulle.condense.miners": ("GroupClassifier", "GroupKMeans"),
+    "tulle.condense.training": ("CondensedTraining",),
     "tulle.stream.condenser": ("StreamCondenser",),
     "tulle.tuning.search": ("GroupSizeSearch",),
     # older techniques, to compare with

@@ -12,7 +12,9 @@ DISTRIBUTIONS = ("uniform", "normal", "mean")  # of records about the mean of th
 SYNTHESES = ("shape", *DISTRIBUTIONS)  # of tables; streams keep statistics of groups only
 ON_INFEASIBLE = ("error", "suppress")
 SMALL_CLASSES = ("error", "suppress", "pool")
+GROUP_RULES = ("nearest", "bayes", "normal")  # of classification by groups
 STRATEGIES = ("rule", "grid", "gcd")  # of the search for a group size
+BASELINES = ("generalize", "randomize")  # older techniques that make releases
 
 # streams
 SPLITS = ("paper", "strict")

@@ -105,7 +105,7 @@ def test_means_keep_a_column_of_numbers() -> None:
     table = people().select("age", "income")
     release = generalize(table, 10, means=True).release
     assert release.schema == table.schema
-    assert abs(release["income"].mean() / table["income"].mean() - 1) < 1e-9
+    assert abs(release["income"].mean() / table["income"].mean() - 1) < 1e-5
 
 
 def test_too_few_records_and_nothing_to_do_are_errors() -> None:

@@ -17,6 +17,7 @@ from tulle.condense._people import check_people, count_people, locate_people
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
+from tulle.table._numbers import decimals_of
 from tulle.table._rare import Hierarchy
 from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema
 
@@ -175,11 +176,12 @@ class _Ranked(NamedTuple):
 
 
 def _means(series: pl.Series, groups: Ints) -> pl.Series:
-    """Return the mean of a column in each record's group, in the column's type."""
+    """Return the mean of a column in each record's group, in the column's type and precision."""
     frame = pl.DataFrame({"value": series.cast(pl.Float64), "group": groups})
     means = frame.select(pl.col("value").mean().over("group")).to_series()
-    whole = series.dtype.is_integer()
-    return (means.round().cast(series.dtype) if whole else means).alias(series.name)
+    decimals = decimals_of(frame["value"].drop_nulls().to_numpy(), series.dtype)
+    rounded = means if decimals is None else means.round(decimals)
+    return rounded.cast(series.dtype).alias(series.name)
 
 
 def _number_places(present: pl.Series) -> Floats:

@@ -24,7 +24,7 @@ from tulle.cli import commands
 from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = [
-    *("demo", "app", "inspect", "split", "explore", "condense", "tune", "stream"),
+    *("demo", "app", "inspect", "split", "explore", "condense", "baseline", "tune", "stream"),
     *("mine", "hide", "sketch", "sites"),
 ]
 

@@ -156,12 +156,13 @@ def _write(points: list[dict[str, Any]], turned: list[list[Any]], quick: bool) -
         "Older techniques next to condensation: risk and use",
         [*fields[:-1], "CPU s"],
         [[point[field] for field in fields] for point in points],
-        notes=f"At most {RECORDS:,} records, a quarter of them as the control. Risk: how much more "
-        "often the best attack of the audit is right about people in the data than about people who "
-        "are not. k-marginal: 1000 is the original. Accuracy kept: five nearest neighbours that learn "
-        "from the release, over those that learn from the original, tested on the control. "
-        "Generalisation: all columns but the target, group means of numbers. Rows of generalised and "
-        "randomised tables belong to people one for one; those of condensed tables to nobody.",
+        notes=f"At most {RECORDS:,} records, a quarter of them as the control. Risk: how much "
+        "more often the best attack of the audit is right about people in the data than about "
+        "people who are not. k-marginal: 1000 is the original. Accuracy kept: five nearest "
+        "neighbours that learn from the release, over those that learn from the original, tested "
+        "on the control. Generalisation: all columns but the target, group means of numbers. Rows "
+        "of generalised and randomised tables belong to people one for one; those of condensed "
+        "tables to nobody.",
         seed=SEED,
         quick=quick,
     )
@@ -170,9 +171,10 @@ def _write(points: list[dict[str, Any]], turned: list[list[Any]], quick: bool) -
         "Rotation and random projection: what is kept, and what is undone",
         ["table", "technique", "setting", "accuracy kept", "variance recovered"],
         turned,
-        notes="Recovered: the share of the variance of all other records that someone computes who "
-        "knows twice as many records as there are columns (least squares). A rotation without noise is "
-        "undone entirely. The columns are new ones, so the attacks of the audit do not apply.",
+        notes="Recovered: the share of the variance of all other records that someone computes "
+        "who knows twice as many records as there are columns (least squares). A rotation without "
+        "noise is undone entirely. The columns are new ones, so the attacks of the audit do not "
+        "apply.",
         seed=SEED,
         quick=quick,
     )

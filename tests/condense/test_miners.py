@@ -91,7 +91,7 @@ def test_inertia_counts_what_lies_inside_the_groups() -> None:
     watched = Condenser(k=5, random_state=0)
     watched._fit(X, None, None, lambda matrix, groups, moments: seen.append((matrix, groups)))
     matrix, groups = seen[0]
-    away = ((matrix - model.cluster_centers_[model.labels_[groups]]) ** 2).sum()
+    away = ((matrix - model.cluster_centers_[model.group_labels_[groups]]) ** 2).sum()
     assert model.inertia_ == pytest.approx(float(away), rel=1e-9)
     assert np.allclose(np.sort(matrix, axis=0), np.sort(standard, axis=0))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import GROUP_RULES
@@ -88,7 +88,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
             )
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
-        return self.fit_groups(clone(template).fit(X, y))
+        return self.fit_groups(clone(template).fit(X, column_or_1d(y, warn=True)))
 
     def fit_groups(self, condenser: ClassCondenser) -> Self:
         """Take the groups of a condenser that is fitted already.
@@ -131,7 +131,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray
         """
-        return self.classes_[self._scores(X).argmax(axis=1)]
+        best = self._scores(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, in the order of ``classes_``.
@@ -169,7 +170,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
         return takes_any_table(super().__sklearn_tags__())
 
 
-class GroupKMeans(ClusterMixin, BaseEstimator):
+class GroupKMeans(BaseEstimator):
     """Find clusters of records by clustering their condensed groups, without pseudo-data.
 
     Groups count as many times as they have records; what records lie away from the mean of their
@@ -191,7 +192,7 @@ class GroupKMeans(ClusterMixin, BaseEstimator):
     ----------
     cluster_centers_ : ndarray (clusters, d)
         On the standardised dimensions of the condenser.
-    labels_ : ndarray (groups,)
+    group_labels_ : ndarray (groups,)
         The cluster of each group.
     inertia_ : float
         The sum of squared distances of all records to their centre.
@@ -275,7 +276,7 @@ class GroupKMeans(ClusterMixin, BaseEstimator):
         self.condenser_ = condenser
         _adopt_features(self, condenser)
         self.cluster_centers_ = found.cluster_centers_
-        self.labels_ = found.labels_.astype(np.int64)
+        self.group_labels_ = found.labels_.astype(np.int64)
         self.inertia_ = float(found.inertia_ + groups.within.sum())
         return self
 
@@ -309,6 +310,8 @@ def _adopt_features(model: Any, condenser: Any) -> None:
 
 def _encoded(model: Any, condenser: Any, X: Any) -> Floats:
     """Return new records on the standardised dimensions of a condenser."""
+    if getattr(X, "ndim", 2) == 1:
+        raise DataError("X has 1 dimension instead of 2. Reshape your data: one row for a record")
     validate_data(model, X, skip_check_array=True, reset=False)
     encoder = condenser._encoder
     return np.asarray(encoder.encode_release(enter(X)[0]) / encoder.scales_)

@@ -7,7 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
@@ -83,7 +83,7 @@ class CondensedTraining(MetaEstimatorMixin, BaseEstimator):
             made = Condenser() if is_regressor(self.model) else ClassCondenser()
         else:
             made = clone(self.condenser)
-        X_new, y_new = made.fit_resample(X, y)
+        X_new, y_new = made.fit_resample(X, column_or_1d(y, warn=True))
         self.condenser_ = made
         self.model_ = clone(self.model).fit(X_new, y_new)
         if hasattr(self.model_, "classes_"):

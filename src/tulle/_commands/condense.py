@@ -135,7 +135,7 @@ def condense(
     known = [column for column in columns if column.name in original.columns]
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
-    original, strangers = _divided(original, apart)
+    original, strangers = divided(original, apart)
     rules = policy_rules(policy)
     with options.naming(rules=f"{policy}: [rules]"):
         condenser, release = make_release(original, known, rules, options)
@@ -187,7 +187,7 @@ def _refuse_contradictions(
         )
 
 
-def _divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+def divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Return the people who are condensed and those who are kept out."""
     return (table, None) if apart is None else (table[apart.members], table[apart.control])
 

@@ -231,7 +231,7 @@ COLUMNS = (
 
 
 def measure(table: Table, kitchen: Kitchen, quick: bool) -> tuple[list[dict[str, Any]], list[str]]:
-    attacks = 100 if quick else 300
+    attacks = 100
     names, failures = [], []
     for name, work in ours(table):
         kitchen.make(table, name, work)

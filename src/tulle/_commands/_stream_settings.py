@@ -115,6 +115,12 @@ class Settings:
         return None if level is None else level.name
 
     @property
+    def person_column(self) -> str | None:
+        """Return the column that names the person of each record, where people have several."""
+        person = column_of(self.columns, Role.PERSON)
+        return None if person is None else person.name
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """Return the options that a release may show: not the seed, nor a k where levels rule."""
         unused = {"seed"} if self.level_column is None else {"seed", "k"}

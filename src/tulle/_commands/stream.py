@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._commands._columns import unit_notes
 from tulle._commands._decision import Refused, check_accepted, context_of
 from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
@@ -226,6 +227,7 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     level = intake.settings.level_column
     if level is not None and "k" in intake.settings.options.words:
         notes.append(f"k is not used: the levels in column '{level}' determine the group sizes")
+    notes += unit_notes(intake.settings.columns)
     columns = Schema(intake.settings.columns)
     left = columns.named(*_LEFT_OUT)
     if left:

@@ -354,19 +354,29 @@ def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fra
     >>> support_count("mine", 0.1, 101), support_count("mine", 0.1, 101, Fraction(1, 20))
     (11, 10)
     """
-    name = "min_support"
-    if isinstance(value, str) and value.strip().isdecimal():
-        if len(value) > _MOST_DIGITS:
-            raise wrong(owner, name, _SUPPORT, f"a number of {len(value)} digits")
-        value = int(value)
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        if value < 1:
-            raise wrong(owner, name, _SUPPORT, value)
+    if is_count(value):
+        digits = value.strip() if isinstance(value, str) else ""
+        if len(digits) > _MOST_DIGITS:
+            raise wrong(owner, "min_support", _SUPPORT, f"a number of {len(digits)} digits")
+        if int(value) < 1:
+            raise wrong(owner, "min_support", _SUPPORT, value)
         return math.ceil(int(value) * (1 - margin))
-    share = exact_share(owner, name, value)
+    return math.ceil(support_share(owner, value) * n_baskets * (1 - margin))
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a support is a number of baskets rather than a share of them."""
+    if isinstance(value, str):
+        return value.strip().isdecimal()
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def support_share(owner: str, value: Any) -> Fraction:
+    """Return the minimum share of the baskets, as a fraction."""
+    share = exact_share(owner, "min_support", value)
     if share == 0:
-        raise wrong(owner, name, _SUPPORT, value)
-    return math.ceil(share * n_baskets * (1 - margin))
+        raise wrong(owner, "min_support", _SUPPORT, value)
+    return share
 
 
 def confidence_share(owner: str, value: Any) -> Fraction:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # Sketches in files: Parquet (a ragged list a record) or npz (zero-padded), with a manifest.
-# Parquet is written part by part, so that sketches of a stream need not be held together.
+# Both are written part by part, so that sketches of a stream need not be held together.
 
 _KINDS = (".parquet", ".npz")
 
@@ -127,9 +127,40 @@ def _kind(path: FilePath) -> str:
 
 
 def _put_npz(parts: Iterable[Sketches], file: BinaryIO) -> None:
+    """Write the arrays that ``numpy.load`` reads, in memory that does not grow with the records.
 
-    whole = Sketches.stacked(list(parts))
-    np.savez_compressed(file, values=whole.values, lengths=whole.lengths)
+    How wide the array is, is known at its end: until then parts wait in a file without a name.
+    """
+    from tempfile import TemporaryFile
+    from zipfile import ZIP_DEFLATED, ZipFile
+
+    shapes: list[tuple[int, int]] = []
+    lengths: list[npt.NDArray[np.int64]] = []
+    with TemporaryFile() as waiting:
+        for part in parts:
+            waiting.write(np.ascontiguousarray(part.values).tobytes())
+            shapes.append(part.values.shape)
+            lengths.append(part.lengths)
+            dtype = part.values.dtype
+        waiting.seek(0)
+        whole = (sum(rows for rows, _ in shapes), max(width for _, width in shapes))
+        with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+            with archive.open("values.npy", "w", force_zip64=True) as member:
+                _put_header(member, whole, dtype)
+                for rows, width in shapes:
+                    read = waiting.read(rows * width * dtype.itemsize)
+                    values = np.zeros((rows, whole[1]), dtype)
+                    values[:, :width] = np.frombuffer(read, dtype).reshape(rows, width)
+                    member.write(values.tobytes())
+            with archive.open("lengths.npy", "w", force_zip64=True) as member:
+                found = np.concatenate(lengths)
+                _put_header(member, found.shape, found.dtype)
+                member.write(found.tobytes())
+
+
+def _put_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    described = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(member, described)
 
 
 def _put_parquet(parts: Iterable[Sketches], beside: pl.DataFrame | None, file: BinaryIO) -> None:
@@ -143,7 +174,7 @@ def _frames(parts: Iterable[Sketches], beside: pl.DataFrame | None) -> Iterator[
 
     done = 0
     for part in parts:
-        frame = _frame(part)
+        frame = sketch_frame(part)
         if beside is not None:
             others = beside[done : done + len(part)]
             shown = pl.Series(~part.suppressed)
@@ -158,7 +189,8 @@ def _frames(parts: Iterable[Sketches], beside: pl.DataFrame | None) -> Iterator[
         )
 
 
-def _frame(sketches: Sketches) -> Any:
+def sketch_frame(sketches: Sketches) -> Any:
+    """Return sketches as a table, as they are written."""
     import polars as pl
 
     lengths = sketches.lengths.astype(np.int32)

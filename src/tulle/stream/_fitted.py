@@ -13,6 +13,7 @@ from tulle.condense._classes import LabelSchema
 from tulle.errors import DataError
 from tulle.stream._batches import Aside
 from tulle.stream._newcomers import Growth, Newcomers
+from tulle.stream._people import PersonHash
 from tulle.stream._ranges import Range, united_ranges
 from tulle.stream._state import StreamState
 from tulle.table._codecs import Affine
@@ -30,6 +31,7 @@ class Fitted:
     seen: int
     names: list[str]  # of the columns, a condensed target last
     level_column: str | None
+    persons: PersonHash | None  # where people have several records
     has_target: bool
     labels: LabelSchema | None  # of the classes, where they are condensed one by one
     border: Border
@@ -77,12 +79,14 @@ class Fitted:
     def give_back(self, waiting: Sequence[dict[str, Any]], matrix: Floats) -> None:
         """Put waiting records back where they were.
 
-        Each is ``{"state": place, "number": ..., "level": ...}`` with a row of the matrix.
+        Each is ``{"state": place, "number": ..., "level": ...}`` with a row of the matrix, and
+        ``"person"`` where people have several records.
         """
         states = list(self.states.values())
         standard = self.standardised(matrix)
         for waiter, row, record in zip(waiting, matrix, standard, strict=True):
-            states[waiter["state"]].waiting.add(record, waiter["level"], waiter["number"])
+            state = states[waiter["state"]]
+            state.waiting.add(record, waiter["level"], waiter["number"], waiter.get("person"))
             self.aside.rows[waiter["number"]] = np.array(row)
 
     def merged(self, other: Fitted) -> Fitted:
@@ -133,6 +137,11 @@ class Fitted:
             raise DataError("one stream has a target and the other has none")
         if self.strict != other.strict:
             raise DataError("one stream splits strictly and the other as in the paper")
+        if self.persons is not None or other.persons is not None:
+            raise DataError(
+                "streams that count people cannot be merged, since nobody can tell who is in both: "
+                "give the records of both to one stream"
+            )
 
     def _seed_of_both(self, other: Fitted) -> list[int]:
         """Derive a new seed: what one of them draws, the other must not draw again."""

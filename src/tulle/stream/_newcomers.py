@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from tulle._types import Flags, Floats
+from tulle.errors import ParameterError
 from tulle.stream._batches import Sealed
 from tulle.stream._groups import Groups
 from tulle.table._categories import CategoryCodec
@@ -26,10 +27,20 @@ from tulle.table.schema import Kind, Schema
 MOST = 1_000  # records that wait for a category, before rare ones are merged
 
 
-def with_growing_domains(schema: Schema) -> Schema:
-    """Settle what happens to new categories where nobody has said it."""
+def with_growing_domains(schema: Schema, *, people: bool) -> Schema:
+    """Settle what happens to new categories where nobody has said it.
+
+    Where people have several records each (``people``) new categories are refused: the records that
+    wait for one are counted, not the people behind them.
+    """
     for column in schema:
-        if column.kind is Kind.CATEGORY and not column.on_new:
+        if people and (column.categories or column.on_new in ("wait", "other")):
+            raise ParameterError(
+                f"column '{column.name}': new categories cannot wait in a stream that counts "
+                "people: drop 'categories' and 'on_new', or the role person",
+                parameter="columns",
+            )
+        if column.kind is Kind.CATEGORY and not column.on_new and not people:
             on_new = "reject" if column.categories else "wait"
             schema = schema.with_column(replace(column, on_new=on_new))
     return schema

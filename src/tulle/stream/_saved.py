@@ -2,7 +2,8 @@
 
 ``numpy.load`` and any zip reader open it. ``header.json`` names the format and its version and
 holds the SHA-256 over everything else, so that a damaged file is refused. Statistics only: records
-that still wait are in it unencrypted, sealed by a key, or not at all, as the caller chooses.
+that still wait are in it unencrypted, sealed by a key, or not at all, as the caller chooses. So are
+hashes of people, where these have several records, except that they cannot be left out.
 
 Such a file may come from someone else. Members are stored, not compressed, so that no
 file unfolds into more than its own size; every value is checked before a condenser takes it; and
@@ -20,7 +21,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from tulle.stream._batches import Aside, Batch
 from tulle.stream._fitted import Fitted
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, Groups
 from tulle.stream._newcomers import Newcomer, Newcomers
+from tulle.stream._people import People, PersonHash
 from tulle.stream._ranges import Range, confined, draw, seen_ranges
 from tulle.stream._snapshots import Published
 from tulle.stream._state import History, StreamState, check_reach
@@ -71,11 +73,16 @@ def state_to_bytes(
     """
     fitted = condenser._kept()
     header, arrays = fitted_to_parts(fitted)
-    records = _waiting_arrays(fitted)
-    if records and waiting == "plain":
-        arrays |= records
-    elif records and waiting == "seal" and key is not None:
-        arrays["sealed"] = _seal(records, key)
+    private = _waiting_arrays(fitted) | _people_arrays(fitted)
+    if private and waiting == "plain":
+        arrays |= private
+    elif private and waiting == "seal" and key is not None:
+        arrays["sealed"] = _seal(private, key)
+    elif fitted.persons is not None:
+        raise KeyMaterialError(
+            "the state of a stream that counts people holds hashes of them and the secret behind "
+            "these: pass a key to seal them, or waiting='plain' to write them unencrypted"
+        )
     header |= {
         "parameters": {name: plain(getattr(condenser, name)) for name in PARAMETERS},
         "columns": _columns_to_json(condenser.columns),
@@ -152,6 +159,11 @@ def _with_waiting(
     records = arrays
     if "sealed" in arrays and key is not None:
         records = _unseal(arrays["sealed"], key)
+    if header["persons"] is not None:
+        _require("secret" in records or "sealed" in arrays)
+        if "secret" not in records:
+            raise KeyMaterialError("the people of the stream are sealed: pass the key")
+        fitted = _with_people(fitted, header["persons"], records, waiting)
     owed: list[Entries] = []
     for place, waiters in enumerate(waiting):
         if f"{place}.waiting" not in records:
@@ -205,6 +217,7 @@ def fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
         "seen": fitted.seen,
         "names": fitted.names,
         "level_column": fitted.level_column,
+        "persons": None if fitted.persons is None else fitted.persons.to_json(),
         "has_target": fitted.has_target,
         "classes": None if labels is None else series_to_json(labels.of([*fitted.states]).domain),
         "border": fitted.border.to_json(),
@@ -247,6 +260,7 @@ def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[lis
         seen=seen,
         names=_texts(header["names"]),
         level_column=level_column,
+        persons=None,
         has_target=header["has_target"],
         labels=labels,
         border=Border.from_json(header["border"]),
@@ -320,8 +334,9 @@ def _get(arrays: Arrays, prefix: str, wide: int, *, least: int = 1) -> Groups:
     used = groups.view()
     check_reach(used.means)
     _require(bool(np.isfinite(used.scatters).all()))
-    for whole in (used.counts, used.levels, used.level_sums):
+    for whole in (used.counts, used.people, used.levels, used.level_sums):
         _require(bool((whole >= least).all() and (whole <= MOST**2).all()))
+    _require(bool((used.people <= used.counts).all()))
     _require(bool((used.counts <= MOST).all() and (used.families >= UNPUBLISHED).all()))
     return groups
 
@@ -393,6 +408,34 @@ def _unknown_from_bytes(content: NDArray[Any], count: int) -> list[dict[str, Any
         for row, value in zip(entry["rows"], series_from_json(entry["values"]), strict=True):
             found[_whole(row)][name] = value
     return found
+
+
+def _people_arrays(fitted: Fitted) -> Arrays:
+    """Return who is in which group, as hashes, and the secret behind them."""
+    if fitted.persons is None:
+        return {}
+    arrays: Arrays = fitted.persons.to_arrays()
+    for place, state in enumerate(fitted.states.values()):
+        assert state.people is not None
+        words = [waiter.person for waiter in state.waiting.waiters]
+        parts = state.people.to_arrays() | {"waiting": np.array(words, dtype=np.int64)}
+        arrays |= {f"{place}.people.{name}": array for name, array in parts.items()}
+    return arrays
+
+
+def _with_people(
+    fitted: Fitted, entries: Entries, arrays: Arrays, waiting: list[list[Entries]]
+) -> Fitted:
+    """Return the fitted state with its people, and give each waiting record its person."""
+    _require(isinstance(entries["column"], str) and entries["number"] in (None, True, False))
+    for place, (state, waiters) in enumerate(zip(fitted.states.values(), waiting)):
+        parts = {name: arrays[f"{place}.people.{name}"] for name in (*People.PARTS, "waiting")}
+        _require(all(array.dtype == np.int64 for array in parts.values()))
+        _require(len(parts["lines"]) == len(state.groups) and len(parts["waiting"]) == len(waiters))
+        state.count_people(People.from_arrays(parts))
+        for waiter, word in zip(waiters, parts["waiting"].tolist()):
+            waiter["person"] = word
+    return replace(fitted, persons=PersonHash.from_parts(entries, arrays))
 
 
 def _columns_to_json(columns: ColumnsLike | None) -> Any:

@@ -24,7 +24,7 @@ from tulle.table._codecs import (
 )
 from tulle.table._drawing import Grouped, among_present, choose_states
 from tulle.table._frames import filled, free_name, is_missing, with_nulls
-from tulle.table._rare import Crowd, Hierarchy, merge_categories
+from tulle.table._rare import Crowd, Hierarchy, merge_categories, nearest_codes
 from tulle.table.schema import Column, Kind
 
 _UNKNOWN = -2  # the place of a value that nothing takes in
@@ -38,7 +38,7 @@ class CategoryCodec:
     ``max_width``, one code for all others (0.5 to 1.5, commoner ones first; 0 for records of the
     first kind); an indicator for missing where that occurred. The domain is kept, in order of
     frequency: it is part of the schema and of the release. Values that too few people hold are not
-    in it: they go to more general ones, to a rest, or are missing.
+    in it: they go to more general ones, to the nearest code, to a rest, or are missing.
     """
 
     name: str
@@ -258,7 +258,8 @@ class CategoryCodec:
         refuse(problems)
         codes = np.where(absent, -1, codes)
         other = self.rest if self.named_rest else None
-        return CategoryColumn(self.name, codes, len(self.domain), other, self.keep_rare)
+        moved = is_missing(self._places(series)) & (codes >= 0) if self.too_few[0] else None
+        return CategoryColumn(self.name, codes, len(self.domain), other, self.keep_rare, moved)
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of values that may be shown from codes, -1 where missing."""
@@ -302,13 +303,15 @@ class CategoryCodec:
         """Return where values go that are not in the domain: -1 for missing, or ``_UNKNOWN``."""
         parents = Hierarchy.of(self.hierarchy)
         places = {value: place for place, value in enumerate(self.domain.to_list())}
-        found = {}
-        for value in values.unique().to_list():
+        different, found = values.unique().to_list(), {}
+        rest = _UNKNOWN if self.rest is None else self.rest
+        nearest = dict(zip(different, [] if parents else nearest_codes([*places], different)))
+        for value in different:
             if self._rejects(value):
                 found[value] = _UNKNOWN
                 continue
-            ups = (places.get(up) for up in parents.above(value))
-            rest = _UNKNOWN if self.rest is None else self.rest
+            ups = [places.get(up) for up in parents.above(value)]
+            ups.append(nearest[value] if nearest.get(value, -1) >= 0 else None)
             found[value] = next((place for place in ups if place is not None), rest)
         return np.array([found[value] for value in values.to_list()], dtype=np.int64)
 

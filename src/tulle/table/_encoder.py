@@ -201,18 +201,14 @@ class TableEncoder:
             for rows in [codec.newcomers(frame[codec.name])]
             if rows.any()
         }
-        for name, rows in fresh.items():
-            known = pl.lit(self._commonest(name), dtype=frame[name].dtype)
-            frame = frame.with_columns(
-                pl.when(~pl.Series(rows)).then(pl.col(name)).otherwise(known)
-            )
+        for codec in self._codecs:
+            if codec.name in fresh and isinstance(codec, CategoryCodec):
+                commonest = codec.domain[0] if len(codec.domain) else None
+                known = pl.Series([commonest], dtype=codec.dtype)
+                typed = frame[codec.name].cast(codec.dtype, strict=False)
+                typed = typed.zip_with(~pl.Series(fresh[codec.name]), known)
+                frame = frame.with_columns(typed.alias(codec.name))
         return self.encode(frame), fresh
-
-    def _commonest(self, name: str) -> Any:
-        """Return the commonest category of a column, None if it has none."""
-        codec = self.codecs[name]
-        assert isinstance(codec, CategoryCodec)
-        return codec.domain[0] if len(codec.domain) else None
 
     def grown(self, name: str, codec: CategoryCodec, way: Affine) -> tuple[TableEncoder, Affine]:
         """Return an encoder with a wider code of one column, and the way into its dimensions."""
@@ -295,10 +291,13 @@ class TableEncoder:
         for codec, place in self._numbers():
             codec.widen(matrix[:, place])
 
-    def confine(self, matrix: Floats) -> None:
-        """Take the observed ranges of numbers from these encoded records alone."""
+    def confine(self, matrix: Floats, weights: Floats) -> None:
+        """Take the observed ranges of numbers from these encoded records alone.
+
+        A weight is 1 over the records of the person.
+        """
         for codec, place in self._numbers():
-            codec.confine(matrix[:, place])
+            codec.confine(matrix[:, place], weights)
 
     def reach(self, means: Floats) -> None:
         """Let the ranges of numbers reach the means of groups, (g, d), in natural units."""

@@ -39,7 +39,7 @@ from tulle.errors import PolicyError, nearest_name
 from tulle.table.schema import WEIGHTS, Column, Kind, Role, contradiction
 
 # commands whose parameters a policy may keep
-COMMANDS = ("condense", "explore", "tune", "stream", "hide", "sketch", "sites", "audit")
+COMMANDS = ("condense", "baseline", "explore", "tune", "stream", "hide", "sketch", "sites", "audit")
 # what a report says of the situation in which data are released, and what it asks
 CONTEXT: Mapping[str, str] = MappingProxyType(
     {

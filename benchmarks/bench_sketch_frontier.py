@@ -1,6 +1,6 @@
 """Sketches over delta: what a miner learns, and what an attacker does.
 
-``python -m benchmarks sketch_frontier [--quick]``; the texts come from TULLE_DATA.
+``python -m benchmarks.bench_sketch_frontier [--quick]``; the texts come from TULLE_DATA.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(quick: bool = False) -> None:
         "trained on two thirds of the records and tested on the others (cosines; 'of the "
         "originals': the same on the records themselves). Neighbours found: share of the true ten "
         "nearest. Linked: share of 300 sketches given to the right one of all records; guessing "
-        f"gets {1 / n:.2%}. `tulle sketch --target-risk` looks for the smallest delta below a risk.",
+        f"gets {1 / n:.2%}. `tulle sketch --target-risk` finds the smallest delta below a risk.",
         seed=SEED,
         quick=quick,
     )  # fmt: skip

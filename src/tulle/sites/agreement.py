@@ -36,6 +36,7 @@ from tulle.sites._columns import (
     check_exact,
     check_names,
     read_column,
+    refuse_codes,
 )
 from tulle.sites._sealed import Lock, read_sealed, write_sealed
 from tulle.sites._texts import text_of
@@ -631,6 +632,7 @@ def _joint(first: Column, second: Column) -> Joint:
 
 
 def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
+    refuse_codes(column)
     name = column.name
     given = tuple(choices.limits.get(name, ()))
     ends = (given[0], given[-1]) if given else tuple(choices.ranges.get(name, column.bounds or ()))

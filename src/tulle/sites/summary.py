@@ -16,7 +16,7 @@ import polars as pl
 from tulle._files import atomic_write
 from tulle.errors import DataError
 from tulle.sites import _numbers as dates
-from tulle.sites._columns import ValueType
+from tulle.sites._columns import ValueType, refuse_codes
 from tulle.sites._results import is_number
 from tulle.sites._texts import refuse_durations
 from tulle.table._frames import to_polars
@@ -220,6 +220,8 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
         return replace(bare, low=known.bounds[0], high=known.bounds[1])
     if values.is_empty():
         return bare
+    if known is not None and kind in (*_NUMBERS, Kind.DATETIME):
+        refuse_codes(known)
     if kind in _NUMBERS and series.dtype.is_numeric():
         least = 1.0 if series.dtype.is_integer() else 0.0
         low, high = _rounded(float(values.min()), float(values.max()), least)  # type: ignore[arg-type]

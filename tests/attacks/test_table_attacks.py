@@ -72,6 +72,7 @@ def test_unrelated_data_do_not_beat_guessing(name: str, kind: str, data: tuple) 
         result = ATTACKS[name](original, people(rng), control, rng)
         assert result.risk_interval.low < 0.02
         return
+    rng = np.random.default_rng(2)
     release = original.scrambled(rng) if kind == "scrambled" else people(rng, shift=20.0)
     result = ATTACKS[name](original, release, control, rng)
     if (kind, name) == ("scrambled", "membership"):

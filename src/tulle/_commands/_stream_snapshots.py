@@ -76,12 +76,12 @@ _FACTS = (
     "records alone in their group (level 1), released as they are",
     "groups whose records are all alike",
 )
-_NAME = re.compile(r"snapshot-(\d{6,})\.parquet")
+_NAME = re.compile(r"snapshot-(\d{6,})\.(parquet|csv)")
 
 
-def snapshot_path(folder: Path, number: int) -> Path:
+def snapshot_path(folder: Path, number: int, kind: str) -> Path:
     """Return the path of a snapshot."""
-    return folder / f"snapshot-{number:06d}.parquet"
+    return folder / f"snapshot-{number:06d}.{kind}"
 
 
 def check_folder(folder: Path, *, made: int, force: bool) -> None:

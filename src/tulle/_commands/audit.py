@@ -182,10 +182,12 @@ def _known_columns(
     if columns:
         return {column.name: column for column in columns}
     if has_manifest(release):
-        entries = read_manifest(release).columns
+        made = read_manifest(release)
+        if made.method == "hide":  # which releases baskets and items, and no more unless asked
+            return {name: Role.IGNORED for name in table.columns if name not in released.columns}
         return {
             name: _from_manifest(name, entry)
-            for name, entry in entries.items()
+            for name, entry in made.columns.items()
             if name in table.columns and entry.get("role") is not None
         }
     from tulle.table.inference import infer_columns

@@ -111,6 +111,11 @@ class Batch(Sealed):
         classes = None if self.classes is None else (self.classes[0][rows], self.classes[1])
         return Batch(self.frame[rows], self.border, classes, self.levels[rows])
 
+    def only(self, rows: Ints) -> Batch:
+        """Return the records of these rows."""
+        classes = None if self.classes is None else (self.classes[0][rows], self.classes[1])
+        return Batch(self.frame[rows], self.border, classes, self.levels[rows])
+
     @classmethod
     def joined(cls, batches: list[Batch]) -> Batch:
         """Concatenate batches."""
@@ -267,16 +272,16 @@ class Aside(Sealed):
     def __repr__(self) -> str:
         return f"Aside({len(self)} hidden)"
 
-    def exchange(self, waiting: Sequence[int], matrix: Floats, first: int) -> Floats:
+    def exchange(self, waiting: Sequence[int], matrix: Floats, numbers: Ints) -> Floats:
         """Keep the records that wait now; the rest of ``matrix`` and of those kept have joined.
 
-        The rows of ``matrix`` have the numbers from ``first`` on.
+        The rows of ``matrix`` have these ``numbers`` in the stream.
         """
         still = set(waiting)
         late = [row for number, row in self.rows.items() if number not in still]
-        new = [number - first for number in waiting if number >= first]
+        new = np.flatnonzero(np.isin(numbers, waiting)).tolist() if still else []
         kept = {number: row for number, row in self.rows.items() if number in still}
-        self.rows = kept | {first + place: matrix[place].copy() for place in new}
+        self.rows = kept | {int(numbers[place]): matrix[place].copy() for place in new}
         joined = np.delete(matrix, new, axis=0) if new else matrix
         return np.vstack([joined, *late]) if late else joined
 

@@ -12,6 +12,7 @@ from tulle._types import Floats
 from tulle.condense._classes import LabelSchema
 from tulle.errors import DataError
 from tulle.stream._batches import Aside
+from tulle.stream._newcomers import Growth, Newcomers
 from tulle.stream._people import PersonHash
 from tulle.stream._ranges import Range, united_ranges
 from tulle.stream._state import StreamState
@@ -38,6 +39,7 @@ class Fitted:
     location: Floats  # the mean of the initial records
     states: dict[Any, StreamState]  # by class
     aside: Aside
+    newcomers: Newcomers  # who wait for a category
     seed: list[int]
     draws: int  # how many there were
     shown_draw: int  # that of the last snapshot
@@ -58,6 +60,21 @@ class Fitted:
         """Return encoded records as the groups see them."""
         standard: Floats = (matrix - self.location) / self.encoder.scales_
         return standard
+
+    def grown(self, growth: Growth) -> Fitted:
+        """Return the state with one more category, which those who waited for it now have."""
+        encoder, way = self.newcomers.grow(self.encoder, growth)
+        if len(way.shift) == len(self.location):
+            return replace(self, encoder=encoder)
+        location = self.location @ way.linear + way.shift
+        standard = _standardised(way, self, encoder.scales_, location)
+        return replace(
+            self,
+            encoder=encoder,
+            location=location,
+            states={label: state.moved(standard, 0) for label, state in self.states.items()},
+            aside=self.aside.moved(way, 0),
+        )
 
     def give_back(self, waiting: Sequence[dict[str, Any]], matrix: Floats) -> None:
         """Put waiting records back where they were.
@@ -91,7 +108,13 @@ class Fitted:
         aside.rows |= other.aside.moved(theirs, self.seen).rows
         seen = self.seen + other.seen
         numbers = waiting_numbers(states)
-        encoder.widen(aside.exchange(numbers, np.zeros((0, len(location))), seen))
+        nobody = np.zeros((0, len(location)))
+        encoder.widen(aside.exchange(numbers, nobody, np.zeros(0, dtype=np.int64)))
+        newcomers = Newcomers()
+        for part, way, after in ((self, mine, 0), (other, theirs, self.seen)):
+            came = Newcomers(part.newcomers.people)
+            came.move(way, after)
+            newcomers.people += came.people
         ranges = united_ranges(self.encoder, self.shown_ranges, other.encoder, other.shown_ranges)
         return replace(
             self,
@@ -100,6 +123,7 @@ class Fitted:
             location=location,
             states=states,
             aside=aside,
+            newcomers=newcomers,
             seed=self._seed_of_both(other),
             draws=self.draws + 1,
             shown_draw=self.draws,

@@ -36,6 +36,7 @@ from tulle.keys import SecretKey
 from tulle.stream._batches import Aside, Batch
 from tulle.stream._fitted import Fitted
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, Groups
+from tulle.stream._newcomers import Newcomer, Newcomers
 from tulle.stream._people import People, PersonHash
 from tulle.stream._ranges import Range, confined, draw, seen_ranges
 from tulle.stream._snapshots import Published
@@ -120,7 +121,19 @@ def resupply(condenser: StreamCondenser, owed: list[Entries], X: Any) -> None:
     """Put back waiting records that the saved state left out, read again by their owner."""
     fitted = condenser._kept()
     frame = Batch.of(X, None, classwise=False, names=fitted.names).frame
-    fitted.give_back(owed, fitted.encoder.encode(frame))
+    matrix, fresh = fitted.encoder.encode_arriving(frame)
+    unknown = [
+        {name: frame[name][row] for name, waits in fresh.items() if waits[row]}
+        for row in range(frame.height)
+    ]
+    waits = np.array(["newcomer" in waiter for waiter in owed], dtype=bool)
+    fitted.give_back([w for w in owed if "newcomer" not in w], matrix[~waits])
+    _let_wait(
+        fitted,
+        [w for w in owed if "newcomer" in w],
+        matrix[waits],
+        [unknown[row] for row in np.flatnonzero(waits)],
+    )
 
 
 def _try_out(fitted: Fitted) -> None:
@@ -160,7 +173,32 @@ def _with_waiting(
         _require(rows.shape == (len(waiters), len(fitted.location)))
         check_reach(fitted.standardised(rows))
         fitted.give_back(waiters, rows)
+    newcomers = [
+        _waiter(entry["state"], entry, fitted.seen) | {"newcomer": True}
+        for entry in header.get("newcomers", [])
+    ]
+    if "newcomers.waiting" not in records:
+        return fitted, owed + newcomers
+    rows = records["newcomers.waiting"]
+    _require(rows.shape == (len(newcomers), len(fitted.location)))
+    check_reach(fitted.standardised(rows))
+    _let_wait(fitted, newcomers, rows, _unknown_from_bytes(records["newcomers.unknown"], len(rows)))
     return fitted, owed
+
+
+def _let_wait(
+    fitted: Fitted, waiters: list[Entries], matrix: Floats, unknown: list[dict[str, Any]]
+) -> None:
+    """Put back the records that wait for a category."""
+    labels = list(fitted.states)
+    for waiter, row, values in zip(waiters, matrix, unknown, strict=True):
+        _require(0 <= waiter["state"] < len(labels) and values.keys() <= fitted.encoder.growing)
+        fitted.newcomers.people.append(
+            Newcomer(
+                np.array(row), waiter["level"], waiter["number"], labels[waiter["state"]], values
+            )
+        )
+    fitted.newcomers.due(fitted.encoder)  # counts them
 
 
 # What was fitted as JSON values and arrays, and back.
@@ -190,6 +228,10 @@ def fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
         "shown_draw": fitted.shown_draw,
         "shown_ranges": fitted.shown_ranges,
         "states": [_state_to_json(state) for state in fitted.states.values()],
+        "newcomers": [
+            {"state": [*fitted.states].index(p.label), "number": p.number, "level": p.level}
+            for p in fitted.newcomers.people
+        ],
     }
     return header, arrays
 
@@ -209,7 +251,8 @@ def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[lis
         waiting.append([_waiter(place, waiter, seen) for waiter in entries["waiting"]])
         condensed = states[label].condensed + len(waiting[-1])
         _require(states[label].seen == condensed)
-    _require(sum(state.seen for state in states.values()) == seen)
+    newcomers = header.get("newcomers", [])
+    _require(sum(state.seen for state in states.values()) + len(newcomers) == seen)
     level_column = header["level_column"]
     _require(level_column is None or isinstance(level_column, str))
     _require(type(header["has_target"]) is bool)
@@ -225,6 +268,7 @@ def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[lis
         location=location,
         states=states,
         aside=Aside(),
+        newcomers=Newcomers(),
         seed=[_whole(word) for word in header["seed"]],
         draws=_whole(header["draws"]),
         shown_draw=_whole(header["shown_draw"]),
@@ -331,11 +375,39 @@ def _waiter(place: int, entries: Entries, seen: int) -> Entries:
 def _waiting_arrays(fitted: Fitted) -> Arrays:
     """Return the waiting records of each class, in natural units."""
     aside = fitted.aside.rows
-    return {
+    arrays = {
         f"{place}.waiting": np.array([aside[waiter.number] for waiter in state.waiting.waiters])
         for place, state in enumerate(fitted.states.values())
         if len(state.waiting)
     }
+    if fitted.newcomers:
+        arrays["newcomers.waiting"] = np.array([p.record for p in fitted.newcomers.people])
+        arrays["newcomers.unknown"] = _unknown_to_bytes(fitted.newcomers)
+    return arrays
+
+
+def _unknown_to_bytes(newcomers: Newcomers) -> NDArray[np.uint8]:
+    """Return the values that records wait for, column by column, as bytes of JSON."""
+    held: dict[str, list[tuple[int, Any]]] = {}
+    for row, person in enumerate(newcomers.people):
+        for name, value in person.unknown.items():
+            held.setdefault(name, []).append((row, value))
+    entries = {
+        name: {
+            "rows": [row for row, _ in pairs],
+            "values": series_to_json(pl.Series(name, [value for _, value in pairs])),
+        }
+        for name, pairs in held.items()
+    }
+    return np.frombuffer(json.dumps(entries).encode(), dtype=np.uint8)
+
+
+def _unknown_from_bytes(content: NDArray[Any], count: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [{} for _ in range(count)]
+    for name, entry in read_json(content.tobytes()).items():
+        for row, value in zip(entry["rows"], series_from_json(entry["values"]), strict=True):
+            found[_whole(row)][name] = value
+    return found
 
 
 def _people_arrays(fitted: Fitted) -> Arrays:

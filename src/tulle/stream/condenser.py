@@ -23,7 +23,7 @@ from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._shape.model import weigh_people
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import refuse_quantity
 from tulle.condense._diversity import refuse_demands
 from tulle.condense._estimators import takes_any_table
@@ -38,6 +38,13 @@ from tulle.stream._batches import Aside, Batch, fix_scales
 from tulle.stream._exclusive import alone, changing, check_whole
 from tulle.stream._fitted import Fitted, waiting_numbers
 from tulle.stream._groups import Groups
+from tulle.stream._newcomers import (
+    Growth,
+    Newcomer,
+    Newcomers,
+    hide_few,
+    with_growing_domains,
+)
 from tulle.stream._people import People, PersonHash
 from tulle.stream._ranges import Range, confined, draw, next_ranges, stacked
 from tulle.stream._snapshots import Change
@@ -50,6 +57,7 @@ from tulle.table._rare import Crowd
 from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema, natural_column
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
+_PART = 10_000  # records looked at together where some of them have a new category
 
 
 class StreamCondenser(BaseEstimator):
@@ -252,7 +260,7 @@ class StreamCondenser(BaseEstimator):
         reasons = first_reasons(problems)
         fine = np.setdiff1d(np.arange(frame.height), list(reasons))
         with np.errstate(over="ignore"):
-            standard = self._standardised(self._encoder.encode(frame[fine]))
+            standard = self._standardised(self._encoder.encode_arriving(frame[fine])[0])
         far = first_reasons(reach_problems(standard))
         return reasons | {int(fine[row]): reason for row, reason in far.items()}
 
@@ -365,6 +373,11 @@ class StreamCondenser(BaseEstimator):
             part._require_groups()
         merged = copy.deepcopy(self)
         merged._restore(self._kept().merged(other._kept()))
+        with changing(merged):
+            merged._newcomers.recognise(merged._encoder)
+            merged._join(merged._newcomers.pop_known())
+            while growth := merged._newcomers.due(merged._encoder):
+                merged._grow(growth)
         return merged
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
@@ -477,7 +490,8 @@ class StreamCondenser(BaseEstimator):
     def n_waiting_(self) -> int:
         self._require_seen()
         pending = 0 if self._pending is None else sum(len(batch) for batch in self._pending)
-        return pending + sum(len(state.waiting) for state in self._states.values())
+        waiting = sum(len(state.waiting) for state in self._states.values())
+        return pending + waiting + len(self._newcomers)
 
     @property
     def n_small_(self) -> int:
@@ -501,6 +515,11 @@ class StreamCondenser(BaseEstimator):
                 f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
                 "largest level among them, because their statistics were split; split='strict' "
                 "prevents this"
+            )
+        if self._newcomers:
+            notes.append(
+                f"{counted(len(self._newcomers), 'record', 'have')} a category that too few others "
+                "have so far"
             )
         if self.n_waiting_:
             notes.append(
@@ -534,7 +553,7 @@ class StreamCondenser(BaseEstimator):
         -------
         list of int
         """
-        return waiting_numbers(self._states)
+        return sorted([*waiting_numbers(self._states), *self._newcomers.numbers])
 
     def _kept(self) -> Fitted:
         """Return what a save, a merge or a resupply of waiting records needs."""
@@ -551,6 +570,7 @@ class StreamCondenser(BaseEstimator):
             location=self._location,
             states=self._states,
             aside=self._aside,
+            newcomers=self._newcomers,
             seed=self._seed,
             draws=self._draws,
             shown_draw=self._shown_draw,
@@ -573,6 +593,7 @@ class StreamCondenser(BaseEstimator):
         self._location = fitted.location
         self._states = fitted.states
         self._aside = fitted.aside
+        self._newcomers = fitted.newcomers
         self._seed = fitted.seed
         self._draws = fitted.draws
         self._shown_draw = fitted.shown_draw
@@ -614,6 +635,7 @@ class StreamCondenser(BaseEstimator):
         self._states = {}
         self._pending, self._example = [], []
         self._aside = Aside()
+        self._newcomers = Newcomers()
         self._shown_ranges = None
         self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
         self._draws = self._shown_draw = 0  # how many there were; that of the last snapshot
@@ -635,7 +657,8 @@ class StreamCondenser(BaseEstimator):
         collected = Batch.joined([*self._pending, batch])
         initial, rest = collected.part(0, wanted), collected.part(wanted, len(collected))
         encoder = self._fitted(initial, complete=True)
-        matrix, later = encoder.encode(initial.frame), encoder.encode(rest.frame)
+        matrix = encoder.encode(initial.frame)
+        later, fresh = encoder.encode_arriving(rest.frame)
         location = matrix.mean(axis=0)
         standards = [(part - location) / encoder.scales_ for part in (matrix, later)]
         for standard in standards:
@@ -647,7 +670,7 @@ class StreamCondenser(BaseEstimator):
             self._encoder, self._location = encoder, location
             self._pending, self._example = None, []
             self._start(initial, matrix, standards[0], people[0])
-            self._insert(rest, later, standards[1], wanted, people[1])
+            self._take(rest, later, fresh, wanted, people[1])
             self.n_seen_ += len(batch)
 
     def _fitted(self, initial: Batch, *, complete: bool) -> TableEncoder:
@@ -663,6 +686,7 @@ class StreamCondenser(BaseEstimator):
         if border.target is not None:
             target = natural_column(frame.to_series(-1), Role.TARGET, complete=complete)
             schema = schema.with_column(target)
+        schema = with_growing_domains(schema, people=self._persons is not None)
         crowd = self._crowd(initial) if complete else None
         encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         fix_scales(encoder, self.scales, border.features(frame))
@@ -702,9 +726,10 @@ class StreamCondenser(BaseEstimator):
             left = rows[~grouped]
             own = None if people is None else people[left]
             state.absorb(standard[left], initial.levels[left], numbers[left], own)
-        joined = self._aside.exchange(self.waiting_numbers(), matrix, 0)
+        waiting = waiting_numbers(self._states)
+        joined = self._aside.exchange(waiting, matrix, numbers)
         if self._persons is not None and people is not None:
-            people = np.delete(people, self.waiting_numbers())
+            people = np.delete(people, waiting)
             self._persons.first_seen(people)
         if len(joined) < len(matrix):
             self._encoder.confine(joined, weigh_people(people, len(joined)))
@@ -728,14 +753,13 @@ class StreamCondenser(BaseEstimator):
 
     def _absorb(self, batch: Batch) -> None:
         """Condense a batch that comes after the initial records."""
-        matrix = self._encoder.encode(batch.frame)
-        standard = self._standardised(matrix)
-        check_reach(standard)
+        matrix, fresh = self._encoder.encode_arriving(batch.frame)
+        check_reach(self._standardised(matrix))
         people = self._people(batch)
         with changing(self):
             if self._fresh_container:
                 self._adopt_container(batch)
-            self._insert(batch, matrix, standard, self.n_seen_, people)
+            self._take(batch, matrix, fresh, self.n_seen_, people)
             self.n_seen_ += len(batch)
 
     def _adopt_container(self, batch: Batch) -> None:
@@ -747,24 +771,87 @@ class StreamCondenser(BaseEstimator):
         self._border = batch.border
         self._fresh_container = False
 
-    def _insert(
-        self, batch: Batch, matrix: Floats, standard: Floats, number: int, people: Ints | None
+    def _take(
+        self,
+        batch: Batch,
+        matrix: Floats,
+        fresh: Mapping[str, Flags],
+        number: int,
+        people: Ints | None,
     ) -> None:
-        """Let checked records join the groups."""
+        """Let checked records join the groups; those with a new category wait for others.
+
+        Where people have several records, new categories are refused, and nobody waits so.
+        """
         numbers = number + np.arange(len(batch))
+        if not fresh:
+            self._insert(batch, matrix, numbers, people)
+            return
+        for start in range(0, len(batch), _PART):
+            stop = min(len(batch), start + _PART)
+            self._take_part(batch.part(start, stop), numbers[start:stop])
+
+    def _take_part(self, batch: Batch, numbers: Ints) -> None:
+        """Take records in their order: a domain grows with the record that makes it due."""
+        while len(batch):
+            matrix, fresh = self._encoder.encode_arriving(batch.frame)
+            waits = np.any([*fresh.values(), np.zeros(len(batch), dtype=bool)], axis=0)
+            stop, growth = len(batch), None
+            for row in np.flatnonzero(waits).tolist():
+                growth = self._newcomers.add(
+                    Newcomer(
+                        matrix[row].copy(),
+                        int(batch.levels[row]),
+                        int(numbers[row]),
+                        self._by_class(batch.part(row, row + 1))[0][0],
+                        {name: batch.frame[name][row] for name, rows in fresh.items() if rows[row]},
+                    ),
+                    self._encoder,
+                )
+                if growth is not None:
+                    stop = row + 1
+                    break
+            known = np.flatnonzero(~waits[:stop])
+            self._insert(batch.only(known), matrix[known], numbers[known], None)
+            batch, numbers = batch.part(stop, len(batch)), numbers[stop:]
+            if growth is not None:
+                self._grow(growth)
+
+    def _grow(self, growth: Growth) -> None:
+        """Add a category to a domain; who waited for it alone joins the groups."""
+        for waiting in self._newcomers.people:
+            self._state_of(waiting.label)
+        before, self._cut_off = self._cut_off, False
+        self._restore(self._kept().grown(growth))
+        self._cut_off = before
+        self._join(self._newcomers.pop_known())
+
+    def _join(self, people: Sequence[Newcomer]) -> None:
+        """Let records that waited for a category join the groups."""
+        for person in people:
+            matrix, number = person.record[None, :], np.array([person.number])
+            standard = self._standardised(matrix)
+            level = np.array([person.level])
+            self._state_of(person.label).absorb(standard, level, number)
+            waiting = waiting_numbers(self._states)
+            self._encoder.widen(self._aside.exchange(waiting, matrix, number))
+
+    def _insert(self, batch: Batch, matrix: Floats, numbers: Ints, people: Ints | None) -> None:
+        """Let checked records join the groups."""
+        standard = self._standardised(matrix)
         for label, rows in self._by_class(batch):
             own = None if people is None else people[rows]
             self._state_of(label).absorb(standard[rows], batch.levels[rows], numbers[rows], own)
-        self._note_joined(matrix, number, people)
+        self._note_joined(matrix, numbers, people)
 
-    def _note_joined(self, matrix: Floats, number: int, people: Ints | None) -> None:
+    def _note_joined(self, matrix: Floats, numbers: Ints, people: Ints | None) -> None:
         """Extend the ranges of numbers by the records that have joined groups."""
-        joined = self._aside.exchange(self.waiting_numbers(), matrix, number)
+        waiting = waiting_numbers(self._states)
+        joined = self._aside.exchange(waiting, matrix, numbers)
         if self._persons is not None and people is not None:
             # by one record of each person, and not by those that came late: nobody counts twice
-            waiting = np.isin(number + np.arange(len(matrix)), self.waiting_numbers())
-            matrix, people = matrix[~waiting], people[~waiting]
-            joined = matrix[self._persons.first_seen(people)]
+            there = ~np.isin(numbers, waiting)
+            joined = matrix[there][self._persons.first_seen(people[there])]
         self._encoder.widen(joined)
 
     def _standardised(self, matrix: Floats) -> Floats:
@@ -830,7 +917,7 @@ class StreamCondenser(BaseEstimator):
             distribution=self.synthesis,
             n_samples=n_samples,
         )
-        table = self._border.leave(frame)
+        table = self._border.leave(hide_few(frame, encoder, shown, self._location))
         if self._labels is None:
             return table
         return table, self._labels.of(list(self._states)).leave(owners)

@@ -393,6 +393,8 @@ class GroupSizeSearch(BaseEstimator):
     Attributes
     ----------
     best_k_ : int
+    settled_k_ : int or None
+        Where the strategy itself ended: the paper's ``g3`` for the rule, the GCD; None for a grid.
     best_estimator_ : the condenser with that size, fitted on all records
     reason_ : str
         Why, in one sentence.
@@ -514,6 +516,7 @@ class GroupSizeSearch(BaseEstimator):
         points = trials.points()
         limits = Limits(self.max_risk, self.min_accuracy_ratio)
         self.best_k_, self.reason_ = choose(points, settled, self.accuracy_gap, limits)
+        self.settled_k_ = settled
         self.baseline_ = trials.baseline
         self.results_ = _results(points, self.best_k_)
         self.class_results_ = trials.class_results()

@@ -26,7 +26,7 @@ from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError
 from tulle.keys import SecretKey
 from tulle.sites._sealed import read_sealed, write_sealed
-from tulle.table._frames import refuse_patterns
+from tulle.table._series import refuse_patterns
 from tulle.table.schema import Column, Kind, Role
 
 # Graded grouping: numbers to codes that keep their order and hide their scale. The range is cut

@@ -17,6 +17,7 @@ from tulle._files import atomic_write
 from tulle._plurals import counted
 from tulle.errors import DataError
 from tulle.sites import _numbers as dates
+from tulle.sites._choices import as_columns
 from tulle.sites._columns import ValueType, refuse_codes
 from tulle.sites._results import is_number
 from tulle.sites._texts import refuse_durations
@@ -106,8 +107,6 @@ class SiteSummary:
         -------
         SiteSummary
         """
-        from tulle.sites.agreement import as_columns
-
         frame = to_polars(X)
         known = {column.name: column for column in as_columns(policy)} if policy else {}
         return cls(tuple(_summarise(series, known.get(series.name)) for series in frame))

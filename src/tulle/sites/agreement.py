@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from tulle._json import read_json
 from tulle.errors import DataError, KeyMaterialError, nearest_name
 from tulle.keys import SecretKey
-from tulle.sites._choices import Choices, code_columns, merged, redraw
+from tulle.sites._choices import OPTIONS, Choices, code_columns, merged, redraw, wrong_choice
 from tulle.sites._columns import (
     Coded,
     Dropped,

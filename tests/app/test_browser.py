@@ -237,7 +237,7 @@ def test_names_that_are_markup_and_an_upload(browser: Browser, tmp_path: Path) -
     with Served(folder, browser) as served:
         page = served.page
         page.set_input_files("#file", tmp_path / "up<b>.csv")
-        page.click("text=Copy it into the folder")
+        page.click("button:has-text('Copy it into the folder')")
         page.wait_for_url("**/data")
         page.click("#read")
         page.wait_for_selector("#unit-row", timeout=_SLOW)

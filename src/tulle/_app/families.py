@@ -38,6 +38,13 @@ _MEANINGS = {
     "generation": "how often the key was renewed",
     "unknown_aliases": "aliases whose value no file here knows; they stay aliases",
 }
+_TITLES = {
+    "the first": "The strongest rules",
+    "rules": "The rules, before and after",
+    "told": "What the other sites learn",
+    "columns": "How columns are coded",
+    "joined": "What was joined",
+}
 
 
 class Field(NamedTuple):
@@ -107,7 +114,8 @@ def _tables(found: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[A
     for name, rows in found.items():
         if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
             header = list(rows[0])
-            yield name.replace("_", " "), header, [[row.get(c) for c in header] for row in rows]
+            cells = [[row.get(column) for column in header] for row in rows]
+            yield _TITLES.get(name, name), [column.replace("_", " ") for column in header], cells
 
 
 def _written(named: dict[str, tuple[Path, str]]) -> dict[str, tuple[Path, str]]:

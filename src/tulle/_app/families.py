@@ -346,7 +346,7 @@ def _decoding(study: Study) -> list[Field]:
 def _ending(*ends: str) -> Callable[[Study], dict[str, tuple[Path, str]]]:
     def found(study: Study) -> dict[str, tuple[Path, str]]:
         there = [f for f in files(study.root) if f.name.endswith(ends)]
-        return {f"file{place}": (f.source, f.name) for place, f in enumerate(there)}
+        return {f.id: (f.source, "in this folder") for f in there}
 
     return found
 
@@ -432,12 +432,12 @@ def stream_chart(study: Study) -> dict[str, Any] | None:
 
     measures = {"groups": "groups", "waiting": "records that wait", "drift": "how far means moved"}
     rows = [
-        {"curve": str(row.get("class", "all")), "k": row["seen"], "measure": words,
+        {"curve": str(row.get("class", "all")), "seen": row["seen"], "measure": words,
          "value": row[name]}
         for row in StreamCondenser.load(study.source).history_
         for name, words in measures.items()
     ]  # fmt: skip
-    return chart("over_k", plain(rows)) if rows else None
+    return chart("history", plain(rows)) if rows else None
 
 
 def is_running(study: Study) -> bool:

@@ -225,7 +225,8 @@ def write_others(folder: Path) -> None:
 def main(quick: bool = False) -> None:
     looked_at = Path(tempfile.mkdtemp(prefix="tulle-app-pictures-"))
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name) / "hospital"
+        folder.mkdir()
         write_others(folder)
         with served(folder, looked_at) as walk:
             people(walk, quick)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from tulle._report.model import Gate, Verdict
 from tulle.auditing._gates import gate_rows
 from tulle.auditing._tables import align
 from tulle.auditing.audit import Audit, audited
-from tulle.errors import DataError, PrivacyError, TulleError
+from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
 from tulle.exploring._utility import utility
 from tulle.table.inference import is_class
 from tulle.table.schema import Column, Role
@@ -236,7 +237,9 @@ def _released(spec: Spec, people: People, seed: int) -> pl.DataFrame:
     if spec.share is not None:
         count = max(1, round(spec.share * members.height))
         return members[np.sort(rng.permutation(members.height)[:count])]
-    return _condensed(spec, people, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # a point is tried, nothing is released yet
+        return _condensed(spec, people, seed)
 
 
 def _condensed(spec: Spec, people: People, seed: int) -> pl.DataFrame:

@@ -7,6 +7,7 @@ that is named at the end; they are to be looked at.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -19,7 +20,6 @@ from statistics import median
 from typing import Any
 
 from benchmarks.results import write_table
-from tulle import StreamCondenser
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 HIGHEST = 1700
@@ -215,11 +215,12 @@ def write_others(folder: Path) -> None:
     (folder / "notes.txt").write_text("\n".join(notes) + "\n")
     ill = [f"{drawn.randint(18, 90)},{drawn.choice(['Flu', 'Mumps'])}" for _ in range(200)]
     (folder / "berlin.csv").write_text("age,illness\n" + "\n".join(ill) + "\n")
-    stream = StreamCondenser(k=10, random_state=0)
-    for place in range(60):
-        batch = [[drawn.gauss(place / 20, 1), drawn.gauss(0, 1)] for _ in range(100)]
-        stream.partial_fit(batch)
-    stream.save(folder / "visits.state", waiting="plain")
+    ages = [drawn.gauss(40 + place / 300, 12) for place in range(6_000)]
+    visits = [{"age": round(age), "cost": round(drawn.lognormvariate(6, 1), 2)} for age in ages]
+    (folder / "visits.ndjson").write_text("".join(f"{json.dumps(row)}\n" for row in visits))
+    words = [sys.executable, "-m", "tulle", "stream", "visits.ndjson", "-o", "snapshots"]
+    words += ["--state", "visits.state", "--every", "2000", "--plain-waiting"]
+    subprocess.run(words, cwd=folder, check=True, capture_output=True)
 
 
 def main(quick: bool = False) -> None:

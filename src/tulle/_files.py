@@ -8,6 +8,7 @@ very moment leaves is whole, and :func:`remove_leftovers` takes it away at the n
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import gzip
 import hashlib
@@ -145,9 +146,7 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
     """
     handle = None
     with suppress(ImportError, OSError):
-        import fcntl
-
-        handle = os.open(folder, os.O_RDONLY)
+            handle = os.open(folder, os.O_RDONLY)
         fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         yield
@@ -205,3 +204,15 @@ def alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def is_held(lock: Path) -> bool:
+    """Return whether a process holds the lock on a file; a file that is not there is free."""
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -16,8 +16,9 @@ import polars as pl
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from tests.app.asking import streamed
 from tests.report.browser import chromium
-from tulle import StreamCondenser, load_policy
+from tulle import load_policy
 from tulle._app.study import Study
 
 _AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
@@ -259,9 +260,7 @@ def test_pages_of_the_other_families(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "shop.dat").write_text("bread milk\nbread milk tea\nmilk\n" * 20)
     (tmp_path / "notes.txt").write_text("pulse and pressure\nknee in a cast\n" * 20)
     (tmp_path / "oslo.csv").write_text("age,illness\n" + "34,Flu\n51,Mumps\n" * 20)
-    stream = StreamCondenser(k=5, random_state=0)
-    stream.partial_fit(np.random.default_rng(0).normal(size=(1_200, 2)))
-    stream.save(tmp_path / "visits.state", waiting="plain")
+    streamed(tmp_path)
     with Served(tmp_path, browser) as served:
         page = served.page
         page.click("text=visits.state")

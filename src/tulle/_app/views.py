@@ -175,7 +175,9 @@ def address(step: str) -> str:
 def state(study: Study, step: str) -> tuple[str, bool]:
     """Return a word that changes when a page should be shown again, and whether it may yet."""
     if step == "stream":
-        return str(study.source.stat().st_mtime_ns), families.is_running(study)
+        from tulle.stream._checkpoints import is_running
+
+        return str(study.source.stat().st_mtime_ns), is_running(study.source)
     job = job_of(study, step)
     found = job.state
     points = study.explore_place / "points" if step == "explore" else None

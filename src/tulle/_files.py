@@ -8,7 +8,6 @@ very moment leaves is whole, and :func:`remove_leftovers` takes it away at the n
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import gzip
 import hashlib
@@ -146,7 +145,9 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
     """
     handle = None
     with suppress(ImportError, OSError):
-            handle = os.open(folder, os.O_RDONLY)
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
         fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         yield
@@ -208,6 +209,8 @@ def alive(process: int) -> bool:
 
 def is_held(lock: Path) -> bool:
     """Return whether a process holds the lock on a file; a file that is not there is free."""
+    import fcntl  # which only Unix has
+
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -50,7 +50,8 @@ def slowly(blocks, dtype, pause=float(slow)):
 _condense._joined = slowly
 builder = SparkSession.builder.master(master).config("spark.io.encryption.enabled", "true")
 for name, value in {
-    "ui.enabled": "false", "log.level": "ERROR", "driver.host": "127.0.0.1",
+    "ui.enabled": "false", "ui.showConsoleProgress": "false", "log.level": "ERROR",
+    "driver.host": "127.0.0.1",
     "driver.bindAddress": "127.0.0.1", "driver.memory": "1g", "executor.memory": "800m",
     "executor.cores": "1", "executorEnv.POLARS_MAX_THREADS": "1",
     "executorEnv.OPENBLAS_NUM_THREADS": "1", "task.maxFailures": "8",
@@ -180,8 +181,8 @@ def lose_workers(quick: bool) -> None:
         ["killed", "parts written by then", "finished", "same bytes as one machine", "left behind"],
         [[what, parts, finished, same, left] for what, parts in killed.items()],
         notes=f"{size:,} records, standalone cluster of two workers with one core each. `SIGKILL` "
-        "to an executor with its Python, then to the other worker with its executor: parts that these "
-        "had already returned stay, the others are made again by who is left.",
+        "to an executor with its Python, then to the other worker with its executor: parts that "
+        "these had already returned stay, the others are made again by who is left.",
         packages=("pyspark", "numpy", "polars"),
         seed=SEED,
         quick=quick,

@@ -62,7 +62,7 @@ def mine(
     with options.naming(kind="--itemsets"):
         found = _mined(baskets, options)
     if output is not None:
-        write_table(_flat(found, output), output, force=force)
+        write_table(flat(found, output), output, force=force)
     summary = {
         "baskets": len(baskets),
         "items": len(baskets.names),
@@ -85,7 +85,7 @@ def _mined(baskets: Transactions, options: Mining) -> pl.DataFrame:
     ).sort("confidence", "count", descending=True, maintain_order=True)
 
 
-def _flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
+def flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
     """Return lists as text for formats that have no lists."""
     return found if format_of(output) in (Format.PARQUET, Format.ARROW) else _joined(found)
 

@@ -20,6 +20,7 @@ SLOW = [
     # commands in processes of their own, and all examples, snippets, benchmarks and reports
     "workflows/test_stream",
     "app/test_jobs.py",
+    "app/test_families.py",
     "test_docs.py",
     "test_benchmarks.py",
     "spark/",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tulle._files import atomic_write
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError
 
 # What is counted, and whether it only ever grows.
 _METRICS = {
@@ -29,7 +29,7 @@ _METRICS = {
 
 def status(state: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the counts of a stream from its state, whether or not it is running."""
-    from tulle.stream._checkpoints import Checkpoint, locked
+    from tulle.stream._checkpoints import Checkpoint, is_running
 
     checkpoint = Checkpoint(state, key=None, plain_waiting=False)
     if not checkpoint.exists():
@@ -50,16 +50,10 @@ def status(state: str | os.PathLike[str]) -> dict[str, Any]:
         "snapshots": extra["snapshots"],
         "shown": extra["shown"],
     }
-    running = False
-    try:
-        with locked(state):
-            pass
-    except TulleError:
-        running = True
     saved = datetime.fromtimestamp(Path(state).stat().st_mtime, UTC)
     return {
         "state": str(state),
-        "running": running,
+        "running": is_running(state),
         "saved": saved.isoformat(timespec="seconds"),
         **counts,
         "k": condenser.k,

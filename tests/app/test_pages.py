@@ -208,8 +208,8 @@ def released(study: Study, number: int, risk: float) -> None:
     judged = {"level": "good", "reason": "", "next": "", "details": []}
     rows = [{"attack": "earlier_membership", "rate": 0.6, "control": 0.5, "risk": risk}]
     worse = {**judged, "level": "bad" if risk else "good"}
-    told = [{"verdict": {"privacy": judged, "use": judged}}, {},
-            {"attacks": rows if risk else [], "verdict": {"privacy": worse, "use": judged}}]  # fmt: skip
+    public = {"attacks": rows if risk else [], "verdict": {"privacy": worse, "use": judged}}
+    told = [{"verdict": {"privacy": judged, "use": judged}}, {}, public]
     for place_of, result in enumerate(told):
         (place / "job" / f"{place_of}.out").write_text(json.dumps(result))
         (place / "job" / f"{place_of}.code").write_text("0")

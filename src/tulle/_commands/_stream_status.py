@@ -70,7 +70,10 @@ def _place(position: Mapping[str, Any]) -> str:
         current = f", and part of {position['file']}" if position["file"] else ""
         return f"a folder, {len(position['done']):,} files{current}"
     if "sequence" in position:
-        return f"a broker, up to message {position['sequence']:,}"
+        return f"NATS, up to message {position['sequence']:,}"
+    if "offsets" in position:
+        read = sum(position["offsets"].values())
+        return f"Kafka, {len(position['offsets'])} partitions, up to {read:,} offsets in all"
     return f"standard input, up to line {position['line']:,}"
 
 

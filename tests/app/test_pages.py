@@ -207,7 +207,9 @@ def released(study: Study, number: int, risk: float) -> None:
     (place / "job" / "job.json").write_text(json.dumps(job))
     judged = {"level": "good", "reason": "", "next": "", "details": []}
     rows = [{"attack": "earlier_membership", "rate": 0.6, "control": 0.5, "risk": risk}]
-    told = [{"verdict": {"privacy": judged, "use": judged}}, {}, {"attacks": rows if risk else []}]
+    worse = {**judged, "level": "bad" if risk else "good"}
+    public = {"attacks": rows if risk else [], "verdict": {"privacy": worse, "use": judged}}
+    told = [{"verdict": {"privacy": judged, "use": judged}}, {}, public]
     for place_of, result in enumerate(told):
         (place / "job" / f"{place_of}.out").write_text(json.dumps(result))
         (place / "job" / f"{place_of}.code").write_text("0")
@@ -221,6 +223,8 @@ def test_two_releases_of_the_same_people_are_told_together(asked: Asked, tmp_pat
     page = asked.ask("GET", f"/t/{study.id}/releases/2").text
     assert "Both releases together" in page
     assert "Both releases together" not in asked.ask("GET", f"/t/{study.id}/releases/1").text
+    assert study.release(1).verdict["privacy"]["level"] == "good"
+    assert study.release(2).verdict["privacy"]["level"] == "bad"  # though alone it is good
     history = asked.ask("GET", "/history").text
     assert "due: 2020-01-31" in history
     assert "together they tell 10" in history

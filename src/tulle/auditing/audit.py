@@ -451,7 +451,7 @@ def _attacks(
 
 
 def _membership_figures(attacks: Sequence[AttackResult]) -> dict[str, float]:
-    """Return the measures that the attack on membership leaves beside its rate."""
+    """Return the measures that the attack on membership leaves next to its rate."""
     return {
         name: value
         for result in attacks

@@ -110,6 +110,7 @@ def test_other_versions_costs_and_contents_are_refused_before_any_work(tmp_path:
         ({"content": "Smith"}, "not a site agreement"),
         ({"kdf": {"name": "scrypt", "n": 2**30, "r": 8, "p": 1}}, "key"),
         ({"salt": "xx"}, "damaged"),
+        ({"length": float("inf")}, "damaged"),
     ]:
         change_header(path, **changes)
         with pytest.raises(KeyMaterialError, match=words) as refused:

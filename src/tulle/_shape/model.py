@@ -30,7 +30,7 @@ from tulle._shape.cells import Cells, fit_cells
 from tulle._shape.columns import Column, cells_of
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
-from tulle._shape.trees import MOST_CELLS, Tree, fit_tree
+from tulle._shape.trees import FEW, MOST_CELLS, Tree, fit_tree
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
 
@@ -281,12 +281,22 @@ def hand_out(
     rarest category first.
     """
     if column.ordered:
+        by_point = np.argsort(points[:, 0], kind="stable")
+        if len(drawn) <= FEW:
+            return match_small(drawn, leaves, by_point)
         from tulle._shape._kernels import match
 
-        by_point = np.argsort(points[:, 0], kind="stable")
         given: Ints = match(drawn, column.size, leaves, int(leaves.max(initial=0)) + 1, by_point)
         return given
     return _nearest_first(drawn, leaves, points @ coordinates.T, rng)
+
+
+def match_small(drawn: Ints, leaves: Ints, by_point: Ints) -> Ints:
+    """Return what the kernel ``match`` returns, without compiling."""
+    rows = by_point[np.argsort(leaves[by_point], kind="stable")]
+    given = np.empty_like(drawn)
+    given[rows] = drawn[np.lexsort((drawn, leaves))]
+    return given
 
 
 def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Generator) -> Ints:

@@ -207,7 +207,7 @@ def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], 
     if made is None or not made.method.endswith("condensation"):
         raise ParameterError(
             "--worst-case makes releases like this one, and needs the manifest of a condensed "
-            f"release beside it: {display_name(release)} has "
+            f"release next to it: {display_name(release)} has "
             f"{'none' if made is None else f'one of {made.method}'}"
         )
     from tulle._commands.condense import Condensing, make_release

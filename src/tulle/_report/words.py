@@ -29,9 +29,14 @@ METRICS = {  # in the order of a report
     ),
     "information_loss": Words(
         "Information loss",
-        "Squared distance of each record to its representative (the mean of its group; the "
-        "nearest released record if groups are not known), in percent of the total variance; 0 "
-        "is a copy.",
+        "Squared distance of each record to the mean of its group, in percent of the total "
+        "variance; 0 is a copy.",
+        "percent",
+    ),
+    "nearest_record_loss": Words(
+        "Distance to the nearest released record",
+        "Squared distance of each person to the nearest released record, in percent of the total "
+        "variance; 0 is a copy.",
         "percent",
     ),
     "covariance_compatibility": Words(

@@ -536,7 +536,8 @@ def _how(outcome: Outcome, sample: int) -> list[str]:
     """Return how the release was made, and what was left undone."""
     return [
         f"the table was condensed in {counted(len(outcome.cells), 'cell')}; scales, ranges and "
-        f"stretches of numbers rest on a sample of {sample:,} records, and so does covariance compatibility",
+        f"stretches of numbers rest on a sample of {sample:,} records, and so does covariance "
+        "compatibility",
         "rules between columns were neither looked for nor kept: that needs the whole table in "
         "memory",
     ]

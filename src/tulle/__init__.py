@@ -25,8 +25,14 @@ _NAMES = {
     "tulle.condense.condenser": ("Condenser",),
     "tulle.condense.class_condenser": ("ClassCondenser",),
     "tulle.condense": ("approximate_gcd",),
+    "tulle.condense.miners": ("GroupClassifier", "GroupKMeans"),
+    "tulle.condense.training": ("CondensedTraining",),
     "tulle.stream.condenser": ("StreamCondenser",),
     "tulle.tuning.search": ("GroupSizeSearch",),
+    # older techniques, to compare with
+    "tulle.baselines.generalize": ("generalize",),
+    "tulle.baselines.randomize": ("randomize",),
+    "tulle.baselines.rotate": ("rotate",),
     # rules in baskets
     "tulle.transactions.baskets": ("Transactions",),
     "tulle.transactions.fimi": ("read_fimi", "write_fimi"),

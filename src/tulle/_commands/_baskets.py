@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -19,7 +19,14 @@ from tulle.io._formats import is_compressed
 from tulle.io.read import Opened as OpenedTable
 from tulle.io.read import open_table, read_table
 from tulle.io.write import put_batches, put_table
-from tulle.rules.containers import is_table_name, named, open_baskets, open_frame, open_long
+from tulle.rules.containers import (
+    is_indicator,
+    is_table_name,
+    named,
+    open_baskets,
+    open_frame,
+    open_long,
+)
 from tulle.transactions import Transactions, fimi_blocks, write_fimi
 from tulle.transactions.baskets import Rows
 
@@ -31,22 +38,56 @@ class Opened(NamedTuple):
     restore: Callable[[Transactions], Any] | None
 
 
-def open_file(source: FilePath, basket: str | None, item: str | None) -> Opened:
-    """Open baskets of a FIMI file, of a wide 0/1 table, or of a table with one item per row."""
+def open_file(
+    source: FilePath, basket: str | None, item: str | None, keep: Sequence[str] = ()
+) -> Opened:
+    """Open baskets of a FIMI file, of a wide 0/1 table, or of a table with one item per row.
+
+    Other columns of a table are left out of a release, except those to ``keep`` ("all": any).
+    """
     if (basket is None) != (item is None):
         raise ParameterError("--basket and --item name the two columns of a table: give both")
     if not is_table_name(source):
         if basket is not None:
             raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
+        if keep:
+            raise ParameterError("is for tables: FIMI files have no columns", subject="--keep")
         return Opened(open_baskets(source).baskets, None)
     if basket is None or item is None:
         table = read_table(source)
         if table.width == 1 and isinstance(table.dtypes[0], pl.List):
             return Opened(open_baskets(lists_of(table)).baskets, None)
-        baskets, restore = open_frame(table)
-    else:
-        baskets, restore = open_long(read_table(source, [basket, item]), basket, item)
+        kept = _kept(table.columns, keep, [n for n in table.columns if not is_indicator(table[n])])
+        baskets, restore = open_frame(table.drop(kept))
+        return Opened(open_baskets(baskets).baskets, _beside(restore, table.select(kept)))
+    table = read_table(source, None if keep else [basket, item])
+    others = [name for name in table.columns if name not in (basket, item)]
+    kept = _kept(table.columns, keep, others)
+    wanted = [name for name in table.columns if name in (basket, item, *kept)]
+    baskets, restore = open_long(table.select(wanted), basket, item)
     return Opened(open_baskets(baskets).baskets, restore)
+
+
+def _kept(names: Sequence[str], keep: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the columns to keep, if the table has them and they are not the baskets' own."""
+    if list(keep) == ["all"]:
+        return list(others)
+    for name in keep:
+        if name not in names:
+            raise ParameterError(
+                f"names column '{name}', which is not in the table: {nearest_name(name, names)}",
+                subject="--keep",
+            )
+    return [name for name in others if name in keep]
+
+
+def _beside(
+    restore: Callable[[Transactions], Any], kept: pl.DataFrame
+) -> Callable[[Transactions], Any]:
+    """Return a way back to a wide table that has some more columns first."""
+    if not kept.width:
+        return restore
+    return lambda released: pl.concat([kept, restore(released)], how="horizontal")
 
 
 def put_baskets(

@@ -19,6 +19,7 @@ from tulle._commands._columns import (
     plan_columns,
     policy_rules,
     unit_notes,
+    unit_of,
     without_opaque,
 )
 from tulle._commands._decision import context_of, with_verdict
@@ -578,17 +579,12 @@ def _manifest(
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
-    person = column_of(table.columns, Role.PERSON)
     asked = column_of(table.columns, Role.LEVEL) is not None
     by_class = outcome.classes.name is not None
     return Manifest(
         method="class-wise condensation in cells" if by_class else "condensation in cells",
         parameters={n: v for n, v in table.options.values().items() if n != "seed"}
-        | {
-            "k": None if asked else outcome.k,
-            "unit": "record" if person is None else f"person (column '{person.name}')",
-            **made_by,
-        },
+        | {"k": None if asked else outcome.k, "unit": unit_of(table.columns), **made_by},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
             "groups at least as large as their levels": all(c.valid for c in outcome.cells),

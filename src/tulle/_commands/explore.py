@@ -128,4 +128,6 @@ def shown_rows(found: Exploration) -> list[dict[str, Any]]:
 
 
 def _share(value: float | None) -> str | None:
-    return None if value is None else f"{100 * value:.2g} %"
+    from tulle.exploring._page import share_words
+
+    return None if value is None else share_words(value)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError
 from tulle.table._frames import filled, is_missing
+from tulle.table._person import person_names
 from tulle.table.inference import is_opaque
 from tulle.table.schema import Column, Kind, Role, Schema
 
@@ -41,7 +42,7 @@ def mixed(words: Keys, seed: int) -> Keys:
 
 def person_keys(series: pl.Series, seed: int) -> Keys:
     """Return a word for the person of each row; rows without a person are one person's."""
-    texts = series.cast(pl.String).fill_null("\0")
+    texts = person_names(series).fill_null("\0")
     return mixed(texts.hash(seed % 2**32).to_numpy(), seed)
 
 

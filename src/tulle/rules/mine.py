@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tulle._checks import check_choice, check_int
-from tulle._choices import ITEMSETS
+from tulle._choices import ITEMSETS, SUPPORTS_OF
 from tulle._types import Codes, Ints
 from tulle.errors import DataError
 from tulle.rules.containers import named, open_baskets
@@ -237,6 +238,22 @@ def implications(
     return Implications(itemsets, found.nodes[np.argsort(keys)])  # the same order from both
 
 
+def mine_rules(
+    baskets: Transactions,
+    minimum: int,
+    confidence: Fraction,
+    longest_consequent: int | None = None,
+    support_of: str = "rule",
+) -> Implications:
+    """Mine the rules with enough confidence of which the whole, or the antecedent, is frequent."""
+    if support_of == "rule":
+        return implications(mine(baskets, minimum), confidence, longest_consequent)
+    fewest = max(1, math.ceil(minimum * confidence))  # baskets of a rule with such an antecedent
+    found = implications(mine(baskets, fewest), confidence, longest_consequent)
+    frequent = found.itemsets.support[found.antecedent] >= minimum
+    return Implications(found.itemsets, found.nodes[frequent])
+
+
 def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
     """Find the rules with the kernel."""
     from tulle.rules._implication_kernels import hash_sets
@@ -326,6 +343,7 @@ def association_rules(
     min_support: Share,
     min_confidence: Share,
     max_consequent: int | None = None,
+    support_of: str = "rule",
 ) -> Any:
     """Find the rules antecedent -> consequent with enough support and confidence.
 
@@ -341,6 +359,9 @@ def association_rules(
         Least confidence: a float in [0, 1] or ``"60%"``.
     max_consequent : int, optional
         Most items in a consequent; None for any number.
+    support_of : {"rule", "antecedent"}
+        What must have ``min_support``: antecedent and consequent together, or the antecedent alone,
+        as Borgelt's miner used to define it and older papers count.
 
     Returns
     -------
@@ -359,9 +380,10 @@ def association_rules(
     confidence = confidence_share("association_rules", min_confidence)
     if max_consequent is not None:
         check_int("association_rules", "max_consequent", max_consequent, 1)
+    check_choice("association_rules", "support_of", support_of, SUPPORTS_OF)
     source = open_baskets(data)
     minimum = support_count("association_rules", min_support, len(source.baskets))
-    found = implications(mine(source.baskets, minimum), confidence, max_consequent)
+    found = mine_rules(source.baskets, minimum, confidence, max_consequent, support_of)
     frame = rules_frame(found, source.baskets.names, len(source.baskets))
     return as_given(frame, pandas=source.pandas)
 

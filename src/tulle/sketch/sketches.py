@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from tulle._types import FilePath, Floats
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.keys import SigningKey
 from tulle.releases import Manifest, has_manifest, read_manifest, write_release
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Sketches in files: Parquet (a ragged list a record) or npz (zero-padded), with a manifest.
 # Both are written part by part, so that sketches of a stream need not be held together.
@@ -37,15 +40,19 @@ def write_sketches(
     source: Mapping[str, Any] | None = None,
     verdict: Mapping[str, Any] | None = None,
     accepted_risk: str = "",
+    beside: pl.DataFrame | None = None,
     sources: tuple[FilePath, ...] = (),
     sign_key: SigningKey | None = None,
     force: bool = False,
 ) -> Manifest:
     """Write parts of sketches, made alike, as one release with its manifest, or nothing at all.
 
-    The number of records is added to what is said of the ``source``.
+    The number of records is added to what is said of the ``source``. Columns ``beside`` the
+    sketches, a row for each record, are blank where the record is suppressed.
     """
     check_kind(path)
+    if beside is not None and _kind(path) != ".parquet":
+        raise ParameterError("other columns can be kept in .parquet only, not in .npz")
     rest = iter(parts)
     first = next(rest)
     counts: dict[str, Any] = {}
@@ -58,7 +65,10 @@ def write_sketches(
             yield part
 
     def put(file: BinaryIO) -> None:
-        _put_npz(counted(), file) if _kind(path) == ".npz" else _put_parquet(counted(), file)
+        if _kind(path) == ".npz":
+            _put_npz(counted(), file)
+        else:
+            _put_parquet(counted(), beside, file)
         # the manifest is completed after the data are there
         counts.update(counts_of(np.concatenate(lengths)))
         described["records"] = counts["records"]
@@ -153,10 +163,30 @@ def _put_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> No
     np.lib.format.write_array_header_1_0(member, described)
 
 
-def _put_parquet(parts: Iterable[Sketches], file: BinaryIO) -> None:
+def _put_parquet(parts: Iterable[Sketches], beside: pl.DataFrame | None, file: BinaryIO) -> None:
     from tulle.io.write import put_batches
 
-    put_batches(map(sketch_frame, parts), file, "sketches.parquet")
+    put_batches(_frames(parts, beside), file, "sketches.parquet")
+
+
+def _frames(parts: Iterable[Sketches], beside: pl.DataFrame | None) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    done = 0
+    for part in parts:
+        frame = sketch_frame(part)
+        if beside is not None:
+            others = beside[done : done + len(part)]
+            shown = pl.Series(~part.suppressed)
+            frame = frame.with_columns(
+                pl.when(shown).then(column).otherwise(None).alias(column.name) for column in others
+            )
+        done += len(part)
+        yield frame
+    if beside is not None and done != beside.height:
+        raise DataError(
+            f"{done} records were sketched, but the columns to keep have {beside.height} rows"
+        )
 
 
 def sketch_frame(sketches: Sketches) -> Any:

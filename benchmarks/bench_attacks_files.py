@@ -118,7 +118,7 @@ def tried(python: str, arguments: list[str], folder: Path) -> list[str]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"},
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             preexec_fn=limit,
         )
         _, status, used = os.wait4(process.pid, 0)
@@ -139,6 +139,8 @@ def _ending(code: int, errors: str) -> str:
         return "accepted"
     if last.startswith("tulle.errors.") or (last.startswith("tulle: ") and len(lines) == 1):
         return "refused" if "unexpected" not in last else f"crashed: {last.split()[2].strip(':')}"
+    if last.startswith("tulle: "):
+        return "refused, after a backtrace"
     return f"crashed: {last.partition(':')[0].rpartition('.')[2]}" if lines else f"exit {code}"
 
 

@@ -35,8 +35,8 @@ class VersionBefore:
             return
         with tempfile.TemporaryDirectory() as folder:
             command = [python, __file__, folder]
-            pipe = subprocess.PIPE
-            with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+            pipe, own = subprocess.PIPE, {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+            with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=own) as process:
                 yield cls(process, Path(folder))
 
     def release(self, table: pl.DataFrame, **options: Any) -> pl.DataFrame:

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 BROWSER = ["report/test_browser.py", "app/test_browser.py"]
 
-SERVER = ["workflows/test_stream_broker.py"]  # and whatever asks for the fixture `postgres`
+SERVER = [
+    "workflows/test_stream_broker.py",
+    "workflows/test_stream_kafka.py",
+]  # and whatever asks for the fixture `postgres`
 
 SLOW = [
     # commands in processes of their own, and all examples, snippets, benchmarks and reports
     "workflows/test_stream",
     "app/test_jobs.py",
+    "app/test_families.py",
     "test_docs.py",
     "test_benchmarks.py",
     "spark/",

@@ -30,7 +30,7 @@ MEANING = {
     "partly": "within 10 % of it",
     "not": "does not come out",
     "misprint": "the print is wrong, see the proof below",
-    "no data": "the data, or the program, are not to be had",
+    "no data": "we do not have the data or the program",
 }
 _CLOSE = 0.10  # "partly"
 _TIGHT = 0.05  # of the printed value: an error beyond that says nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import html
 import json
 import os
@@ -16,7 +17,10 @@ import pytest
 from tests.app.asking import Asked
 from tulle import load_policy
 from tulle._app.study import Study, is_table_name, studies
+from tulle._app.views import forecast
 from tulle._commands.inspect import inspect
+from tulle.exploring import Exploration
+from tulle.exploring._points import Point, Spec
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -220,6 +224,21 @@ def test_two_releases_of_the_same_people_are_told_together(asked: Asked, tmp_pat
     history = asked.ask("GET", "/history").text
     assert "due: 2020-01-31" in history
     assert "together they tell 10" in history
+
+
+def test_the_forecast_follows_the_points(tmp_path: Path) -> None:
+    study = inspected(tmp_path, people())
+    place = study.explore_job.place
+    place.mkdir(parents=True)
+    (place / "job.json").write_text(json.dumps({"commands": [["explore"]], "started": time.time()}))
+    (place / "progress.json").write_text(json.dumps({"total": 10, "done": 2, "seconds": 20}))
+    copy = Point("a", Spec("whole", "copy"), 60, seconds=4.0)
+    release = Point("b", Spec("whole", "shape", k=5), 60, seconds=10.0)
+    with (place / "lock").open("w") as lock:
+        assert forecast(study, Exploration([copy])) == ""  # nothing is running
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert forecast(study, Exploration([copy])) == "at least 32 s to go"
+        assert forecast(study, Exploration([copy, release])) == "about 80 s to go"
 
 
 def test_two_points_are_pinned_and_a_third_replaces_the_first(tmp_path: Path) -> None:

@@ -140,3 +140,12 @@ def test_random_tables(table: pl.DataFrame, k: int, synthesis: str) -> None:
     except DataError:  # free text
         return
     assert not any(shown_columns(table, release, list(condenser._encoder.columns_), k).values())
+
+
+@pytest.mark.parametrize("odd", [1e300, 1e15, 1234.56789])
+def test_one_persons_odd_number_gives_nobody_else_more_decimals(odd: float) -> None:
+    pay = np.round(np.random.default_rng(0).lognormal(8, 0.5, 300), 2)
+    pay[17] = odd
+    release = Condenser(10, random_state=0).fit_resample(pl.DataFrame({"pay": pay, "id": pay % 7}))
+    drawn = release["pay"].to_numpy()
+    assert (np.round(drawn, 2) == drawn).all()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
-from tulle._choices import VICTIMS
+from tulle._choices import SHARED, VICTIMS
 from tulle._commands._decision import check_accepted, context_of, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import (
@@ -155,6 +155,10 @@ class Hiding(Options):
     keep: tuple[str, ...] | list[str] = ()
 
 
+_ONE_FOR_ONE = (
+    "Baskets are released one for one: agree with the recipient not to look for people in them."
+)
+_BELOW = "Every rule that was to be hidden is below its thresholds, counted in the release."
 _MEASURES = ("support", "confidence")
 _OF_SWA = ("window", "victim")
 _PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
@@ -174,6 +178,7 @@ def hide(
     output: FilePath,
     *,
     rules: FilePath,
+    share: str = "baskets",
     stream: bool = False,
     policy: FilePath | None = None,
     report: FilePath | None = None,
@@ -186,7 +191,8 @@ def hide(
 ) -> Hidden:
     """Hide the rules of a rules file in baskets and write the release.
 
-    Options left at None follow the policy, else the defaults. With ``stream`` the file goes
+    Options left at None follow the policy, else the defaults. With ``share="rules"`` the rules
+    that may be known leave instead of the baskets. With ``stream`` the file goes
     through SWA window by window in bounded memory. The verdict is never bad: a rule that is not
     hidden is an error.
     """
@@ -195,12 +201,15 @@ def hide(
     check_files(reads, release=output, report=report, force=force)
     signer = signing_key(sign_key)
     chosen = resolve("hide", Hiding(), policy, given)
+    check_choice("hide", "share", share, SHARED)
+    if share == "rules" and stream:
+        raise ParameterError("--stream is for --share baskets: rules are mined in memory")
     with chosen.naming():
-        options = _settled(chosen, stream=stream)
+        options = chosen if share == "rules" else _settled(chosen, stream=stream)
         wishes = read_rules(rules)
         sources = sources_read(source, rules, policy, sign_key)
         run = _Run(source, output, wishes, options, seed, sources, signer, command, force)
-        made = run.streamed() if stream else run.whole()
+        made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=context_of(policy)))
     if report is not None:
         with writing_beside(f"the release {output} was written", report):
@@ -320,6 +329,23 @@ class _Run(NamedTuple):
         self._write(put, entry, summary, _public(page))
         return Hidden(summary, _rows(report), _notes(options, summary), page)
 
+    def rules(self) -> Hidden:
+        """Share rules instead of baskets."""
+        from tulle._commands import share
+        from tulle.io.write import put_table
+
+        made = share.shared_rules(self.source, self.output, self.wishes, self.options, self.command)
+        entry = source_entry(self.source, made.summary["baskets"])
+        verdict = _public(made.audit, f"Verified: {share.HELD}.", share.LIMITS[0])
+        self._write(
+            lambda file: put_table(made.frame, file, self.output),
+            entry,
+            made.summary,
+            verdict,
+            share.HELD,
+        )
+        return Hidden(made.summary, [], [], made.audit)
+
     def streamed(self) -> Hidden:
         """Hide window by window, in bounded memory."""
         from tulle._commands._baskets import list_blocks, put_blocks
@@ -370,11 +396,17 @@ class _Run(NamedTuple):
         return audit_of(summary, report, attacks or {}, held, self.command)
 
     def _write(
-        self, put: Any, entry: dict[str, Any], summary: dict[str, Any], verdict: dict[str, Any]
+        self,
+        put: Any,
+        entry: dict[str, Any],
+        summary: dict[str, Any],
+        verdict: dict[str, Any],
+        held: str | None = None,
     ) -> None:
         from tulle.releases import write_release
 
-        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed, verdict)
+        held = _held(self.wishes, self.options) if held is None else held
+        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed, verdict, held)
         write_release(
             self.output,
             put,
@@ -523,17 +555,15 @@ def _held(wishes: RuleFile, options: Hiding) -> str:
     return f"{HELD}, or keeps at most the share of its baskets that may stay"
 
 
-def _public(page: Audit) -> dict[str, Any]:
+def _public(page: Audit, reason: str = _BELOW, after: str = _ONE_FOR_ONE) -> dict[str, Any]:
     """Return the verdict for the manifest: of rules it says the same whatever an attack found.
 
     Telling a reader that one works would tell them where to look.
     """
     privacy = {
         "level": "good",
-        "reason": "Every rule that was to be hidden is below its thresholds, counted in the "
-        "release.",
-        "next": "Baskets are released one for one: agree with the recipient not to look for "
-        "people in them.",
+        "reason": reason,
+        "next": after,
     }
     return {**public_verdict(page), "privacy": privacy}
 
@@ -545,6 +575,7 @@ def _manifest(
     wishes: RuleFile,
     seed: int | None,
     verdict: dict[str, Any],
+    held: str,
 ) -> Manifest:
     from tulle.releases import Manifest
 
@@ -559,7 +590,7 @@ def _manifest(
         | {"rules": len(wishes.rules)},
         guarantee={name: getattr(options, name) for name in asked} | {"rules_with_their_own": own},
         # true of whatever gets a name: hiding counts in the release and raises if it does not hold
-        verified={_held(wishes, options): True},
+        verified={held: True},
         counts=summary,
         source=source,
         verdict=verdict,

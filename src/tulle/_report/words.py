@@ -139,6 +139,16 @@ METRICS = {  # in the order of a report
         "original's.",
         "share",
     ),
+    "cluster_agreement": Words(
+        "Agreement of clusters",
+        "Originals in five clusters found in the release and in the original itself: adjusted Rand "
+        "index; 1 is the same clusters, 0 is chance.",
+    ),
+    "cluster_error": Words(
+        "Error of clusters",
+        "Squared distance of originals to the release's five centres over that to their own; 1 is "
+        "perfect.",
+    ),
     "unique_matches": Words(
         "Unique exact matches",
         "Share of the people with a record of their own whose record stands in the release.",

@@ -28,7 +28,8 @@ import polars as pl
 
 from tulle._plurals import counted
 from tulle.errors import DataError, nearest_name
-from tulle.table._frames import as_record_batch, enter, enter_column, keep_index
+from tulle.table._frames import as_record_batch, enter, enter_column
+from tulle.table._pandas import keep_index
 from tulle.transactions import Transactions, read_fimi
 from tulle.transactions.fimi import refuse_marks_in_names
 

@@ -141,7 +141,7 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
             bytes.fromhex(entries["check"]),
             int(entries["length"]),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise KeyMaterialError(f"the first line of {name} is damaged") from None
     if header.content != content:
         raise KeyMaterialError(f"{name} is a sealed file of Tulle, but not a {content}")

@@ -34,8 +34,8 @@ from tulle.table._drawing import (
     one_of_two,
     round_keeping_means,
 )
-from tulle.table._frames import filled, is_missing, with_nulls
 from tulle.table._rare import Crowd, Tails, safe_bounds
+from tulle.table._series import filled, is_missing, with_nulls
 from tulle.table._states import (
     FIRST,
     NAN,
@@ -109,13 +109,14 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
 def common_decimals(values: Floats, people: Floats, few: float, dtype: Any) -> int | None:
     """Return the decimals that suffice for all values but those of fewer than ``few`` people.
 
-    None for floats as they come. If it took all values, the one person with a finer number would
-    show in every row of a release.
+    None for floats as they come. If it took all values, the one person with a finer number, or with
+    one too large to have decimals, would show in every row of a release.
     """
     single = dtype == pl.Float32
     for decimals in range(6 if single else 13):
         rounded = np.round(values, decimals)
         same = (rounded.astype(np.float32) == values) if single else (rounded == values)
+        same &= np.abs(values) < EXACT / 10.0**decimals
         if people[~same].sum() < few:
             return decimals_of(values[same], dtype)
     return decimals_of(values, dtype)

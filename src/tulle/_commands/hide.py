@@ -24,6 +24,7 @@ from tulle._commands._sources import (
 from tulle._plurals import counted
 from tulle._random import seed_policy
 from tulle.errors import DataError, ParameterError
+from tulle.io._formats import Format, format_of
 from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, support_count
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -347,9 +348,10 @@ class _Run(NamedTuple):
 
     def streamed(self) -> Hidden:
         """Hide window by window, in bounded memory."""
+        from tulle._commands._baskets import list_blocks, put_blocks
         from tulle._random import as_generator
         from tulle.rules._sensitive import Thresholds, drawn_margins
-        from tulle.rules._stream import hide_stream
+        from tulle.rules._stream import HidingStream
 
         options = self.options
         _check_stream(self.source, self.output, self.wishes, options)
@@ -365,15 +367,12 @@ class _Run(NamedTuple):
         report: Report = []
 
         def write(file: Any) -> None:
-            found = hide_stream(
-                self.source,
-                file,
-                self.wishes.rules,
-                thresholds,
-                window=window,
-                victim=victim,
-                random_state=rng,
-            )
+            stream = HidingStream(
+                lambda size: list_blocks(self.source, size), self.wishes.rules, thresholds,
+                window=window, victim=victim, random_state=rng,
+            )  # fmt: skip
+            put_blocks(stream.released(), file, self.source, self.output)
+            found = stream.result()
             report.extend(found.report)
             already = already_hidden(report, options)
             summary.update(
@@ -477,14 +476,23 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
 
     if options.method != "swa":
         raise ParameterError("--stream uses the sliding window: drop --method, or pass swa")
-    if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
-        raise ParameterError("--stream reads and writes FIMI files (.dat)")
+    lists = [is_table_name(name) and _has_lists(name) for name in (source, output)]
+    fimi = [not is_table_name(name) for name in (source, output)]
+    if not (all(lists) or all(fimi)) or str(output).endswith(".gz"):
+        raise ParameterError(
+            "--stream reads and writes FIMI files (.dat), or Parquet and Arrow files with one "
+            "column of lists"
+        )
     if options.basket is not None or options.item is not None or options.keep:
         raise ParameterError(
             "--basket, --item and --keep are for tables: FIMI files have no columns"
         )
     if wishes.keep or options.shuffle or options.additions:
         raise ParameterError("--stream cannot shuffle, keep itemsets or add items")
+
+
+def _has_lists(name: FilePath) -> bool:
+    return format_of(name) in (Format.PARQUET, Format.ARROW)
 
 
 def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:

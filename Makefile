@@ -10,7 +10,7 @@ $(VENV)/.stamp-%: pyproject.toml
 	else $(BIN)/python -m pip install -q -e '.[$*]'; fi
 	touch $@
 
-.PHONY: demo test quick fuzz check messages bench docs clean
+.PHONY: demo test quick fuzz check messages bench reproduce docs clean
 demo: $(VENV)/.stamp-run   ## condense a real table, audit it, write release and report
 	$(BIN)/tulle demo --force
 
@@ -38,6 +38,9 @@ messages:                  ## the golden file of all errors and warnings; read i
 
 bench: $(VENV)/.stamp-bench ## tables and pictures into benchmarks/results (TULLE_DATA=folder)
 	$(BIN)/python -m benchmarks
+
+reproduce: $(VENV)/.stamp-bench ## the papers' numbers next to ours, docs/reproduction.md (TULLE_DATA=folder)
+	$(BIN)/python -m benchmarks.reproduction
 
 docs: $(VENV)/.stamp-docs  ## the user guide as HTML
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html

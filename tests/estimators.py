@@ -15,12 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.naive_bayes import GaussianNB
 
 import tulle
 from tulle import (
     ClassCondenser,
+    CondensedTraining,
     Condenser,
     DataError,
+    GroupClassifier,
+    GroupKMeans,
     GroupSizeSearch,
     KeyMaterialError,
     PatternSanitizer,
@@ -176,6 +180,8 @@ _BASKETS = {
     ),
 }
 
+_SMALL = ClassCondenser(k=2, small_classes="suppress", random_state=0)
+
 CASES: dict[str, Case] = {
     "Condenser": Case(
         lambda: Condenser(k=5, random_state=0),
@@ -215,6 +221,27 @@ CASES: dict[str, Case] = {
                 _LONE,
             ),
         },
+    ),
+    "CondensedTraining": Case(
+        lambda: CondensedTraining(GaussianNB(), ClassCondenser(k=5, random_state=0)),
+        labelled,
+        fit,
+        lambda model, data: model.predict(data[0]),
+        checked=lambda: [CondensedTraining(GaussianNB(), _SMALL)],
+    ),
+    "GroupClassifier": Case(
+        lambda: GroupClassifier(ClassCondenser(k=5, random_state=0)),
+        labelled,
+        fit,
+        lambda model, data: model.predict(data[0]),
+        checked=lambda: [GroupClassifier(_SMALL)],
+    ),
+    "GroupKMeans": Case(
+        lambda: GroupKMeans(3, Condenser(k=5, random_state=0), random_state=0),
+        table,
+        fit,
+        lambda model, data: model.cluster_centers_,
+        checked=lambda: [GroupKMeans(3, Condenser(k=2, random_state=0), random_state=0)],
     ),
     "PatternSanitizer": Case(
         lambda: PatternSanitizer(["0, 1 -> 2"], min_support=5, min_confidence=0.2),

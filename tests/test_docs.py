@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import tulle
 from tulle.cli import tulle as command_line
@@ -53,6 +55,32 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         exec(compile(snippet, str(page), "exec"), names)
 
 
+def test_what_the_page_on_spark_calls_is_there() -> None:
+    page = (ROOT / "docs" / "spark.md").read_text()
+    for snippet in re.findall(r"```{code-block} python\n(.*?)```", page, re.DOTALL):
+        compile(snippet, "spark.md", "exec")
+    called = set(re.findall(r"\bspark\.(\w+)\(", page))
+    assert called == set(tulle.spark.__all__)
+
+
+def commands(page: Path) -> list[str]:
+    blocks = re.findall(r"```bash\n(.*?)```", page.read_text(), re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.startswith("tulle ")]
+
+
+def test_commands_of_the_tutorial_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "tutorial.md"
+    for snippet in snippets(page):
+        exec(compile(snippet, str(page), "exec"), {})
+    for line in commands(page):
+        done = CliRunner().invoke(command_line, shlex.split(line)[1:])
+        assert done.exit_code == 0, f"{line}\n{done.output}"
+    made = ("release.csv", "release.csv.manifest.json", "report.html", "public.html", "policy.toml")
+    assert [name for name in (*made, "frontier/explore.html") if not Path(name).exists()] == []
+
+
 def test_every_public_name_and_command_is_documented() -> None:
     text = "\n".join(page.read_text() for page in PAGES)
     missing = [name for name in tulle.__all__ if name not in text and name != "__version__"]
@@ -67,3 +95,23 @@ def test_pages_link_to_files_that_exist() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_pages_refer_to_pages_and_headings_that_exist() -> None:
+    known = {page.stem for page in PAGES if page.parent.name == "docs"}
+    for page in PAGES:
+        text = page.read_text()
+        for target in re.findall(r"\{doc\}`(?:[^`<]*<)?/?([\w-]+)>?`", text):
+            assert target in known, f"{page.name}: {target}"
+        for target, anchor in re.findall(r"\]\(([\w-]*\.md)?#([\w-]+)\)", text):
+            other = page.parent / target if target else page
+            assert anchor in anchors(other), f"{page.name}: {target}#{anchor}"
+    listed = set(re.findall(r"(?m)^([\w-]+)$", (ROOT / "docs" / "index.md").read_text()))
+    assert known - listed - {"index"} == set(), "a page that no table of contents lists"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MyST make them."""
+    heads = re.findall(r"(?m)^#+ (.*)$", page.read_text())
+    plain = [re.sub(r"[^\w\- ]", "", head.lower()) for head in heads]
+    return {head.strip().replace(" ", "-") for head in plain}

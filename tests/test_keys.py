@@ -88,3 +88,13 @@ def test_a_passphrase_is_the_same_letters_on_every_keyboard() -> None:
     with pytest.raises(KeyMaterialError) as error:
         SecretKey.from_passphrase("secret\udcff", salt)
     assert "secret" not in str(error.value)
+
+
+def test_pseudonyms_join_what_two_sites_hold_and_nothing_else() -> None:
+    key = SecretKey(b"k" * 32)
+    first = key.pseudonyms(["A1", " B2 ", None, 3])
+    assert first == SecretKey(b"k" * 32).pseudonyms(["A1", "B2", None, "3"])
+    assert first[2] is None
+    assert all(len(name) == 32 for name in first if name is not None)
+    assert not set(first[:2]) & set(key.pseudonyms(["A1", "B2"], use="study"))
+    assert not set(first[:2]) & set(SecretKey.generate().pseudonyms(["A1", "B2"]))

@@ -25,8 +25,14 @@ _NAMES = {
     "tulle.condense.condenser": ("Condenser",),
     "tulle.condense.class_condenser": ("ClassCondenser",),
     "tulle.condense": ("approximate_gcd",),
+    "tulle.condense.miners": ("GroupClassifier", "GroupKMeans"),
+    "tulle.condense.training": ("CondensedTraining",),
     "tulle.stream.condenser": ("StreamCondenser",),
     "tulle.tuning.search": ("GroupSizeSearch",),
+    # older techniques, to compare with
+    "tulle.baselines.generalize": ("generalize",),
+    "tulle.baselines.randomize": ("randomize",),
+    "tulle.baselines.rotate": ("rotate",),
     # rules in baskets
     "tulle.transactions.baskets": ("Transactions",),
     "tulle.transactions.fimi": ("read_fimi", "write_fimi"),
@@ -64,10 +70,13 @@ _NAMES = {
     ),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
-__all__ = sorted([*_HOMES, "__version__"])
+_MODULES = ("spark",)  # which do the same on another engine
+__all__ = sorted([*_HOMES, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"tulle.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tulle' has no attribute {name!r}")

@@ -1,10 +1,17 @@
 # What each public name is, for type checkers and editors; a test compares it with __init__.py.
 
+from . import spark as spark
 from .auditing.audit import Audit as Audit
 from .auditing.audit import audit as audit
+from .baselines.generalize import generalize as generalize
+from .baselines.randomize import randomize as randomize
+from .baselines.rotate import rotate as rotate
 from .condense import approximate_gcd as approximate_gcd
 from .condense.class_condenser import ClassCondenser as ClassCondenser
 from .condense.condenser import Condenser as Condenser
+from .condense.miners import GroupClassifier as GroupClassifier
+from .condense.miners import GroupKMeans as GroupKMeans
+from .condense.training import CondensedTraining as CondensedTraining
 from .datasets import quest as quest
 from .errors import DataError as DataError
 from .errors import GateError as GateError

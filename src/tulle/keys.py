@@ -12,6 +12,7 @@ import hashlib
 import os
 import secrets
 import unicodedata
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tulle._files import atomic_write
@@ -157,6 +158,31 @@ class SecretKey:
 
         info = b"tulle/v1/" + use.encode()
         return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(self._secret)
+
+    def pseudonyms(self, values: Iterable[Any], use: str = "person") -> list[str | None]:
+        """Replace identifiers by keyed digests, the same ones at every site that has the key.
+
+        Parameters
+        ----------
+        values : iterable
+            Identifiers; they are compared as texts, without blanks around them.
+        use : str
+            What they are for: other uses give other pseudonyms, which cannot be joined.
+
+        Returns
+        -------
+        list of str
+            32 hexadecimal digits each; None where an identifier is missing.
+        """
+        import hmac
+
+        secret = self.derive(f"pseudonyms/{use}")
+        return [
+            None
+            if value is None
+            else hmac.digest(secret, str(value).strip().encode(), "sha256").hex()[:32]
+            for value in values
+        ]
 
     def seal(self, plain: bytes, use: str, bound: bytes) -> bytes:
         """Encrypt bytes (AES-256-GCM) so that only this key opens them.

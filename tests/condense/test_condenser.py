@@ -213,6 +213,17 @@ def test_groups_are_as_good_far_from_zero(n):
     assert far == pytest.approx(near, rel=1e-4)
 
 
+def test_weight_of_the_target_keeps_classes_apart():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), np.repeat(["a", "b", "c"], 100)
+    mixed = []
+    for weight in (0.1, 10):
+        fitted = Condenser(k=10, target_weight=weight, random_state=0).fit(X, y)
+        shares = fitted.means_[:, 2:]
+        mixed.append(float((fitted.counts_ * (1 - shares.max(axis=1))).sum()))
+    assert mixed[1] < mixed[0] / 10
+
+
 def test_weights_make_a_column_count_more():
     X = _numbers(400)
     light, heavy = (

@@ -64,8 +64,11 @@ def chance(row, rule, size, seed):
     return (mixed ^ (mixed >> 31)) % size
 
 
-def swa(baskets, wholes, leaving, window, scope, seed):
-    """Sliding window: for each rule the shortest baskets of the window lose the victim."""
+def swa(baskets, wholes, leaving, window, scope, seed, lookahead="always"):
+    """Sliding window: for each rule the shortest baskets of the window lose the victim.
+
+    ``lookahead="printed"`` is step 8 of the paper's Figure 3: baskets are spared if psi = 0 only.
+    """
     out = [set(basket) for basket in baskets]
     for start in range(0, len(baskets), window):
         rows = range(start, min(start + window, len(baskets)))
@@ -91,6 +94,10 @@ def swa(baskets, wholes, leaving, window, scope, seed):
             own = [row for row in rows if r in holds[row]]
             own.sort(key=lambda row: len(baskets[row]))
             need = math.ceil(len(own) * leaving[r])
+            if lookahead == "printed" and leaving[r] < 1:
+                for row in own[:need]:
+                    out[row].discard(victims[row, r])
+                continue
             need -= sum(not set(whole) <= out[row] for row in own)
             for row in [row for row in own if set(whole) <= out[row]]:
                 if need > 0:

@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.reference import rules as slow
+from tulle._choices import LOOKAHEADS, VICTIMS
 from tulle.errors import PrivacyError
 from tulle.rules import _classic as verykios
 from tulle.rules import _classic as victims
@@ -68,13 +69,16 @@ def all_hidden(sensitive: Sensitive, baskets: list[set[int]]) -> bool:
     )
 
 
-@given(problems(), st.integers(1, 20), st.sampled_from(["transaction", "window"]))
+@given(problems(), st.integers(1, 20), st.sampled_from(VICTIMS), st.sampled_from(LOOKAHEADS))
 @settings(max_examples=150)
-def test_swa(problem: Any, size: int, scope: str) -> None:
+def test_swa(problem: Any, size: int, scope: str, lookahead: str) -> None:
     baskets, sensitive = problem
     leaving = [limit.leaving for limit in sensitive.limits]
-    kept = slide(sensitive.baskets, sensitive.whole, leaving, window=size, victim=scope, seed=7)
-    expected = slow.swa(baskets, sensitive.whole, leaving, size, scope, 7)
+    kept = slide(
+        sensitive.baskets, sensitive.whole, leaving, window=size, victim=scope,
+        lookahead=lookahead, seed=7,
+    )  # fmt: skip
+    expected = slow.swa(baskets, sensitive.whole, leaving, size, scope, 7, lookahead)
     assert result(sensitive, Edits(kept)) == expected
     assert all_hidden(sensitive, expected)
 
@@ -90,14 +94,15 @@ def test_disclosure_is_a_share_of_each_window() -> None:
     assert slow.support(result(sensitive, Edits(kept)), [0, 1]) == 1
 
 
-@given(problems(), st.integers(1, 20))
+@given(problems(), st.integers(1, 20), st.sampled_from(LOOKAHEADS))
 @settings(max_examples=30)
-def test_kernels_of_swa_equal_their_twins(problem: Any, size: int) -> None:
+def test_kernels_of_swa_equal_their_twins(problem: Any, size: int, lookahead: str) -> None:
     _, sensitive = problem
     leaving = [limit.leaving for limit in sensitive.limits]
+    options = {"window": size, "lookahead": lookahead, "seed": 1}
 
     def kept() -> Any:
-        return slide(sensitive.baskets, sensitive.whole, leaving, window=size, seed=1).tolist()
+        return slide(sensitive.baskets, sensitive.whole, leaving, **options).tolist()
 
     expected = kept()
     with pytest.MonkeyPatch.context() as patch:

@@ -96,6 +96,22 @@ def test_both_ways_find_all_rules(
             } == expected
 
 
+@given(BASKETS, st.integers(1, 4), st.sampled_from(["0%", "60%", "100%"]))
+@settings(max_examples=40)
+def test_support_of_the_antecedent(baskets: list[set[int]], minimum: int, sure: str) -> None:
+    """A rule is as frequent as its antecedent: the convention of Borgelt's miner."""
+    every = slow.rules(baskets, 1, Fraction(int(sure[:-1]), 100))
+    expected = {sides for sides in every if slow.support(baskets, sides[0]) >= minimum}
+    found = rules.association_rules(
+        [sorted(basket) for basket in baskets],
+        min_support=minimum,
+        min_confidence=sure,
+        support_of="antecedent",
+    )
+    sides = zip(found["antecedent"].to_list(), found["consequent"].to_list())
+    assert {(frozenset(left), frozenset(right)) for left, right in sides} == expected
+
+
 @given(BASKETS, st.integers(1, 4))
 @settings(max_examples=30)
 def test_sizes_and_rows_of_sets_are_the_same_both_ways(

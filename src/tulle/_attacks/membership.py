@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
 
-LEAST = 20  # records of the control
+LEAST = 20  # people in the control
 _NEIGHBOURS = 10
 _CELLS = 20  # of a column of numbers
 _COMBINATIONS = 150  # of three columns
@@ -50,16 +50,15 @@ def membership(
     The details hold the area under the curve and the shares named at few false alarms, by the
     names that measures have.
     """
-    if len(control) < LEAST:
+    if control.n_people < LEAST:
         raise DataError(
-            f"membership needs a control of at least {LEAST} records, but there are "
-            f"{len(control)}: keep more records out of the release"
+            f"membership needs a control of at least {LEAST} people, but there are "
+            f"{control.n_people}: keep more people out of the release"
         )
-    order = rng.permutation(len(control))
-    reference, outside = (control.take(np.sort(part)) for part in np.array_split(order, 2))
-    tried = min(attempts, len(original), len(outside))
-    members = original.take(chosen(len(original), tried, rng))
-    strangers = outside.take(chosen(len(outside), tried, rng))
+    reference, outside = control.halves(rng)
+    tried = min(attempts, original.n_people, outside.n_people)
+    members = original.take(original.sample(tried, rng))
+    strangers = outside.take(outside.sample(tried, rng))
     scores = _scores(members.stacked(strangers), original, release, reference, rng)
     member = np.repeat([True, False], tried)
     called, figures = _tried_on_the_other_half(scores, member, rng)

@@ -4,7 +4,8 @@ A few columns often suffice to make a person the only one of their kind ('a wido
 Portugal'). The *searcher* finds such a combination once in the release and concludes that exactly
 one person has it. The attempts are people who are the only ones in the data with their values in a
 few columns drawn at random (numbers count as equal in the same of :data:`BINS` parts of the range);
-right if the release holds exactly one record with these values. The control is people who were not
+right if the release holds exactly one record with these values (or as many as theirs at most, where
+people have several). The control is people who were not
 in the data, whose combination nobody in the data has either. Guessing is the same search in a
 release whose columns were shuffled independently.
 """
@@ -44,16 +45,19 @@ def singling_out(
     others = [] if control is None else [control]
     tables = [original, release, *shuffles, *others]
     ranked, ends = _ranked(tables), np.cumsum([len(table) for table in tables])[:-1]
-    people, outside = _Lots(len(original), rng), _Lots(len(control or ()), rng)
+    people, outside = _Lots(original, rng), None if control is None else _Lots(control, rng)
     for columns in _column_sets(original, rng):
         mine, released, *rest = np.split(_numbered(ranked, columns), ends)
-        guesses = sum(_shown_once(mine, shuffled) for shuffled in rest[:_SHUFFLES])
-        alone = np.bincount(mine)[mine] == 1
-        people.offer(alone, np.stack([_shown_once(mine, released), guesses]))
-        for theirs in rest[_SHUFFLES:]:
-            outside.offer(~np.isin(theirs, mine), _shown_once(theirs, released)[None])
-    tried, (right, guessed) = people.total(attempts)
-    strangers, (strange, *_) = outside.total(attempts)
+        often = _times(mine, original.people)
+        guesses = sum(_shown(mine, often, shuffled) for shuffled in rest[:_SHUFFLES])
+        alone = _holders(mine, original.people)[mine] == 1
+        people.offer(alone, _shown(mine, often, released), guesses)
+        if outside is not None and control is not None:
+            theirs = rest[-1]
+            shown = _shown(theirs, _times(theirs, control.people), released)
+            outside.offer(~np.isin(theirs, mine), shown)
+    tried, right, guessed = people.total(attempts)
+    strangers, strange, _ = (0, 0, 0) if outside is None else outside.total(attempts)
     if not tried:
         return None
     return AttackResult(
@@ -73,24 +77,30 @@ def singling_out(
 class _Lots:
     """One set of columns for each person, by lot among those in which they can be tried.
 
-    Each person is tried once only: attempts on one person would not be independent.
+    Each person is tried once only, with one record: attempts on one person would not be
+    independent.
     """
 
-    def __init__(self, people: int, rng: np.random.Generator) -> None:
-        self._offers = np.zeros(people, dtype=np.int64)
-        self._outcomes = np.zeros((2, people), dtype=np.int64)
+    def __init__(self, records: Records, rng: np.random.Generator) -> None:
+        rows = np.arange(len(records))
+        self._rows = rows if records.people is None else records.sample(len(records), rng)
+        self._offers = np.zeros(len(self._rows), dtype=np.int64)
+        self._outcomes = np.zeros((2, len(self._rows)), dtype=np.int64)
         self._rng = rng
 
-    def offer(self, fit: Flags, outcomes: Ints) -> None:
-        """Let the people who fit take this set, each with the same chance as the sets before."""
+    def offer(self, fit: Flags, *outcomes: Any) -> None:
+        """Let the records that fit take this set, each with the same chance as the sets before."""
+        fit = fit[self._rows]
         self._offers += fit
         taken = fit & (self._rng.random(len(fit)) * self._offers < 1)
-        self._outcomes[: len(outcomes), taken] = outcomes[:, taken]
+        for place, outcome in enumerate(outcomes):
+            self._outcomes[place, taken] = outcome[self._rows][taken]
 
-    def total(self, attempts: int) -> tuple[int, list[int]]:
-        """Return on how many people the search was tried, and the sums of its outcomes."""
+    def total(self, attempts: int) -> tuple[int, int, int]:
+        """Return on how many people the search was tried, and the sums of its two outcomes."""
         candidates = self._rng.permutation(np.flatnonzero(self._offers))[:attempts]
-        return len(candidates), self._outcomes[:, candidates].sum(axis=1).tolist()
+        first, second = self._outcomes[:, candidates].sum(axis=1).tolist()
+        return len(candidates), first, second
 
 
 def most_telling(records: Records, columns: Sequence[str], count: int = COLUMNS) -> list[str]:
@@ -161,7 +171,25 @@ def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
     return ranks.ravel().astype(np.int64), len(values)
 
 
-def _shown_once(combinations: Ints, released: Ints) -> Ints:
-    """Return whether the release holds each combination exactly once, as 0 or 1."""
+def _holders(combinations: Ints, people: Ints | None) -> Ints:
+    """Return by how many people each combination is held."""
+    if people is None:
+        return np.bincount(combinations)
+    width = int(people.max()) + 1
+    return np.bincount(np.unique(combinations * width + people) // width)
+
+
+def _times(combinations: Ints, people: Ints | None) -> Ints:
+    """Return how many records of the same person have the same combination as each."""
+    if people is None:
+        return np.ones(len(combinations), dtype=np.int64)
+    width = int(people.max()) + 1
+    _, pairs = np.unique(combinations * width + people, return_inverse=True)
+    return np.bincount(pairs)[pairs]
+
+
+def _shown(combinations: Ints, often: Ints, released: Ints) -> Ints:
+    """Return whether the release holds each combination, at most as often as its person does."""
     top = int(max(combinations.max(initial=0), released.max(initial=0))) + 1
-    return (np.bincount(released, minlength=top)[combinations] == 1).astype(np.int64)
+    shown = np.bincount(released, minlength=top)[combinations]
+    return ((shown >= 1) & (shown <= often)).astype(np.int64)

@@ -16,6 +16,7 @@ from tulle._commands._columns import (
     plan_columns,
     policy_rules,
     unit_notes,
+    unit_of,
     without_opaque,
     words_of,
 )
@@ -134,7 +135,7 @@ def condense(
     known = [column for column in columns if column.name in original.columns]
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
-    original, strangers = _divided(original, apart)
+    original, strangers = divided(original, apart)
     rules = policy_rules(policy)
     with options.naming(rules=f"{policy}: [rules]"):
         condenser, release = make_release(original, known, rules, options)
@@ -186,7 +187,7 @@ def _refuse_contradictions(
         )
 
 
-def _divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+def divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Return the people who are condensed and those who are kept out."""
     return (table, None) if apart is None else (table[apart.members], table[apart.control])
 
@@ -347,13 +348,12 @@ def _manifest(
 
     by_class = hasattr(condenser, "condensers_")
     sizes = condenser.counts_
-    person = column_of(columns, Role.PERSON)
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(
         method="class-wise condensation" if by_class else "condensation",
         parameters={n: v for n, v in options.values().items() if n != "seed"}
-        | {"k": k, "unit": "record" if person is None else f"person (column '{person.name}')"},
+        | {"k": k, "unit": unit_of(columns)},
         guarantee={
             "every group at least as large as its members' levels": True,
             "people that what is shown rests on, at least": condenser.rests_on_,

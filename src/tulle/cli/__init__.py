@@ -25,7 +25,7 @@ from tulle.cli._process import Interrupts, libraries_silenced
 from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = [
-    *("demo", "app", "inspect", "split", "explore", "condense", "tune", "stream"),
+    *("demo", "app", "inspect", "split", "explore", "condense", "baseline", "tune", "stream"),
     *("mine", "hide", "sketch", "sites"),
 ]
 

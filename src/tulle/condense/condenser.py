@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -98,6 +99,9 @@ class Condenser(BaseEstimator):
         it.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
+    target_weight : float
+        How much the target ``y`` counts when records are compared ("weight of the class label" in
+        paper 001): above 1, groups mix fewer classes.
     columns : sequence of :class:`~tulle.table.schema.Column`, or mapping
         What a policy says of the columns: kinds, roles, weights, public bounds. A mapping gives
         each name a Column, a role or a kind: ``{"name": "identifier", "zip": "category"}``.
@@ -202,6 +206,7 @@ class Condenser(BaseEstimator):
         exact_moments: bool = False,
         exact_totals: bool = False,
         weights: Mapping[str, float] | Sequence[float] | None = None,
+        target_weight: float = 1.0,
         columns: ColumnsLike | None = None,
         on_infeasible: str = "error",
         rules: Sequence[str] | None = None,
@@ -215,6 +220,7 @@ class Condenser(BaseEstimator):
         self.exact_moments = exact_moments
         self.exact_totals = exact_totals
         self.weights = weights
+        self.target_weight = target_weight
         self.columns = columns
         self.on_infeasible = on_infeasible
         self.rules = rules
@@ -357,7 +363,8 @@ class Condenser(BaseEstimator):
         schema = Schema.of(self.columns, frame[:, : len(features)]).weighted(self.weights)
         levels, schema = locate_levels(frame, levels, schema, plain=border.table.plain)
         if border.target is not None:
-            schema = schema.with_column(natural_column(frame.to_series(-1), Role.TARGET))
+            target = natural_column(frame.to_series(-1), Role.TARGET)
+            schema = schema.with_column(replace(target, weight=float(self.target_weight)))
         people = locate_people(frame, schema)
         sensitive = locate_sensitive(frame, schema)
         rng = as_generator(self.random_state)
@@ -446,6 +453,7 @@ class Condenser(BaseEstimator):
         check_choice("Condenser", "grouping", self.grouping, GROUPINGS)
         if self.time_budget is not None:
             check_real("Condenser", "time_budget", self.time_budget, 0, closed="neither")
+        check_real("Condenser", "target_weight", self.target_weight, 0, closed="neither")
         check_choice("Condenser", "synthesis", self.synthesis, SYNTHESES)
         check_flag("Condenser", "exact_moments", self.exact_moments)
         check_flag("Condenser", "exact_totals", self.exact_totals)

@@ -267,6 +267,7 @@ def swa(
     *,
     window: int | None = None,
     victim: str = "transaction",
+    lookahead: str = "always",
 ) -> Edits:
     """Remove from the shortest baskets of each window the item that most sensitive rules share."""
     kept = slide(
@@ -275,6 +276,7 @@ def swa(
         [limit.leaving for limit in sensitive.limits],
         window=window or len(sensitive.baskets),
         victim=victim,
+        lookahead=lookahead,
         seed=int(rng.integers(2**63)),
     )
     return Edits(kept)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tulle._types import Flags, Words
 from tulle.rules._sensitive import Sensitive
-from tulle.rules.mine import Implications, hash_words, implications, mine
+from tulle.rules.mine import Implications, hash_words, mine_rules
 from tulle.transactions import Transactions
 
 
@@ -26,9 +26,11 @@ class Mined:
     confidence: Fraction
 
     @classmethod
-    def of(cls, baskets: Transactions, minimum: int, confidence: Fraction) -> Mined:
+    def of(
+        cls, baskets: Transactions, minimum: int, confidence: Fraction, support_of: str = "rule"
+    ) -> Mined:
         """Mine the rules with one item in the consequent."""
-        found = implications(mine(baskets, minimum), confidence, 1)
+        found = mine_rules(baskets, minimum, confidence, 1, support_of)
         hashes = found.itemsets.hashes
         keys = _mixed(hashes[found.whole], hashes[found.antecedent])
         return cls(found, keys, minimum, confidence)

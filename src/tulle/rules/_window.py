@@ -29,6 +29,7 @@ def slide(
     *,
     window: int,
     victim: str = "transaction",
+    lookahead: str = "always",
     seed: int = 0,
     first_row: int = 0,
 ) -> Flags:
@@ -40,6 +41,9 @@ def slide(
         Items of each sensitive rule, ascending codes; an item that the baskets do not have is -1.
     leaving
         Share of each rule's baskets, in each window, that must lose it, rounded up: 1 - psi.
+    lookahead
+        Whether a basket in which an earlier rule's victim broke this one counts and is spared:
+        ``"always"``, or only for rules that must leave all baskets (``"printed"``).
     first_row
         Number of the first basket in the whole file, so that random victims do not depend on
         the blocks.
@@ -64,7 +68,8 @@ def slide(
         heads = np.searchsorted(own, np.arange(len(present) + 1))
         shares = zip(np.diff(heads).tolist(), present)
         quotas = np.array([math.ceil(n * leaving[r]) for n, r in shares], dtype=np.int64)
-        _remove(baskets, kept, rows, own, victims, heads, quotas, ends, flat)
+        spared = np.array([lookahead == "always" or leaving[r] == 1 for r in present])
+        _remove(baskets, kept, rows, own, victims, heads, quotas, spared, ends, flat)
     return kept
 
 
@@ -145,14 +150,15 @@ def _flat(rules: Sequence[tuple[int, ...]]) -> tuple[Ints, Ints]:
 
 def _remove(
     baskets: Transactions, kept: Flags, rows: Any, own: Any, victims: Any, heads: Any,
-    quotas: Any, ends: Any, flat: Any,
+    quotas: Any, spared: Any, ends: Any, flat: Any,
 ) -> None:  # fmt: skip
     if len(rows) > _FEW_PAIRS:
         from tulle.rules._window_kernels import remove_victims
 
         remove_victims(
-            baskets.indptr, baskets.items, kept, rows, own, victims, heads, quotas, ends, flat
-        )
+            baskets.indptr, baskets.items, kept, rows, own, victims, heads, quotas, spared, ends,
+            flat,
+        )  # fmt: skip
         return
     for rule, quota in enumerate(quotas.tolist()):
         items = flat[ends[rule] : ends[rule + 1]].tolist()
@@ -161,7 +167,7 @@ def _remove(
         for pair in range(heads[rule], heads[rule + 1]):
             begin, end = baskets.indptr[rows[pair]], baskets.indptr[rows[pair] + 1]
             left = set(baskets.items[begin:end][kept[begin:end]].tolist())
-            if left.issuperset(items):
+            if left.issuperset(items) or not spared[rule]:
                 whole.append((int(begin), int(end), int(victims[pair])))
             else:
                 need -= 1

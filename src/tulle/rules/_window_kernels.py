@@ -102,12 +102,12 @@ def _is_whole(
 @kernel
 def remove_victims(
     indptr: Any, items: Any, kept: Any, rows: Any, rules: Any, victims: Any, heads: Any,
-    quotas: Any, ends: Any, rule_items: Any,
+    quotas: Any, spared: Any, ends: Any, rule_items: Any,
 ) -> None:  # fmt: skip
     """Remove, for each rule, the victim from its first unbroken baskets until the quota is met.
 
     Pairs ``heads[r]:heads[r + 1]`` are those of rule r, shortest basket first. A basket in which
-    an earlier removal broke the rule counts, and is not touched again.
+    an earlier removal broke the rule counts, and is not touched again, if the rule is ``spared``.
     """
     for rule in range(len(heads) - 1):
         need = quotas[rule]
@@ -115,7 +115,8 @@ def remove_victims(
         whole = np.empty(heads[rule + 1] - heads[rule], dtype=np.bool_)
         for pair in range(heads[rule], heads[rule + 1]):
             begin, end = indptr[rows[pair]], indptr[rows[pair] + 1]
-            intact = _is_whole(items, kept, begin, end, rule_items, first, last)
+            intact = not spared[rule]
+            intact |= _is_whole(items, kept, begin, end, rule_items, first, last)
             whole[pair - heads[rule]] = intact
             need -= not intact
         for pair in range(heads[rule], heads[rule + 1]):

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tulle._checks import check_choice, check_flag, check_int
-from tulle._choices import HIDING_METHODS, VICTIMS
+from tulle._choices import HIDING_METHODS, LOOKAHEADS, VICTIMS
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
@@ -252,6 +252,9 @@ class RuleHider(BaseEstimator):
         Baskets in a window (``swa``); None for one window.
     victim
         ``swa`` counts how rules share items in the ``"transaction"`` or in the ``"window"``.
+    lookahead
+        Whether ``swa`` spares a basket in which the victim of an earlier rule already broke this
+        one: ``"always"``, or as the paper prints it (``"printed"``): only for rules with psi = 0.
     keep
         Itemsets that must stay frequent: lists of items, or texts ``"bread, milk"``.
     additions
@@ -312,6 +315,7 @@ class RuleHider(BaseEstimator):
         disclosure: float | str | None = None,
         window: int | None = None,
         victim: str = "transaction",
+        lookahead: str = "always",
         keep: Sequence[Sequence[Hashable] | str] = (),
         additions: bool = False,
         shuffle: bool = False,
@@ -325,6 +329,7 @@ class RuleHider(BaseEstimator):
         self.disclosure = disclosure
         self.window = window
         self.victim = victim
+        self.lookahead = lookahead
         self.keep = keep
         self.additions = additions
         self.shuffle = shuffle
@@ -389,6 +394,7 @@ class RuleHider(BaseEstimator):
         name = type(self).__name__
         check_choice(name, "method", self.method, HIDING_METHODS)
         check_choice(name, "victim", self.victim, VICTIMS)
+        check_choice(name, "lookahead", self.lookahead, LOOKAHEADS)
         check_flag(name, "additions", self.additions)
         check_flag(name, "shuffle", self.shuffle)
         if self.additions and self.method != "best":
@@ -431,7 +437,9 @@ class RuleHider(BaseEstimator):
         rng: np.random.Generator,
     ) -> Edits:
         if self.method == "swa":
-            return swa(sensitive, rng, window=self.window, victim=self.victim)
+            return swa(
+                sensitive, rng, window=self.window, victim=self.victim, lookahead=self.lookahead
+            )
         if self.method == "best":
             assert before is not None
             nodes = nodes_of(before.rules.itemsets, kept_sets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tulle._checks import check_choice, check_int
-from tulle._choices import ITEMSETS
+from tulle._choices import ITEMSETS, SUPPORTS_OF
 from tulle._types import Codes, Ints
 from tulle.errors import DataError
 from tulle.rules.containers import named, open_baskets
@@ -24,7 +25,7 @@ from tulle.transactions import Transactions
 # Frequent itemsets as a tree of nodes, and the two ways to mine them.
 
 _FEW_CELLS = 100_000
-_FEW_SETS = 10_000
+FEW_SETS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class Itemsets:
     def rows(self) -> tuple[Ints, Codes]:
         """Return all sets as compressed rows of ascending codes."""
         indptr = np.concatenate(([0], np.cumsum(self.sizes)))
-        if len(self) > _FEW_SETS or kernels_are_loaded():
+        if len(self) > FEW_SETS or kernels_are_loaded():
             from tulle.rules._mining_kernels import fill_rows
 
             codes = np.empty(indptr[-1], dtype=np.int32)
@@ -107,10 +108,10 @@ def mine(baskets: Transactions, minimum: int) -> Itemsets:
         return mine_large(baskets, minimum)
     found = None
     if not kernels_are_loaded():
-        found = mine_small(baskets, minimum, most=_FEW_SETS)
+        found = mine_small(baskets, minimum, most=FEW_SETS)
     if found is None:
         found = mine_large(baskets, minimum)
-    return canonical(found) if len(found) <= _FEW_SETS else found
+    return canonical(found) if len(found) <= FEW_SETS else found
 
 
 def kernels_are_loaded() -> bool:
@@ -237,6 +238,22 @@ def implications(
     return Implications(itemsets, found.nodes[np.argsort(keys)])  # the same order from both
 
 
+def mine_rules(
+    baskets: Transactions,
+    minimum: int,
+    confidence: Fraction,
+    longest_consequent: int | None = None,
+    support_of: str = "rule",
+) -> Implications:
+    """Mine the rules with enough confidence of which the whole, or the antecedent, is frequent."""
+    if support_of == "rule":
+        return implications(mine(baskets, minimum), confidence, longest_consequent)
+    fewest = max(1, math.ceil(minimum * confidence))  # baskets of a rule with such an antecedent
+    found = implications(mine(baskets, fewest), confidence, longest_consequent)
+    frequent = found.itemsets.support[found.antecedent] >= minimum
+    return Implications(found.itemsets, found.nodes[frequent])
+
+
 def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
     """Find the rules with the kernel."""
     from tulle.rules._implication_kernels import hash_sets
@@ -316,17 +333,7 @@ def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> An
     source = open_baskets(data)
     minimum = support_count("frequent_itemsets", min_support, len(source.baskets))
     found = mine(source.baskets, minimum)
-    chosen = np.arange(1, len(found)) if kind == "all" else _border(found, kind)
-    order = np.argsort(-found.support[chosen], kind="stable")
-    chosen = chosen[order]
-    count = found.support[chosen].astype(np.int64)
-    frame = pl.DataFrame(
-        {
-            "itemset": _lists(found, source.baskets.names).gather(chosen),
-            "count": count,
-            "support": count / len(source.baskets),
-        }
-    )
+    frame = itemsets_frame(found, source.baskets.names, len(source.baskets), kind)
     return as_given(frame, pandas=source.pandas)
 
 
@@ -336,6 +343,7 @@ def association_rules(
     min_support: Share,
     min_confidence: Share,
     max_consequent: int | None = None,
+    support_of: str = "rule",
 ) -> Any:
     """Find the rules antecedent -> consequent with enough support and confidence.
 
@@ -351,6 +359,9 @@ def association_rules(
         Least confidence: a float in [0, 1] or ``"60%"``.
     max_consequent : int, optional
         Most items in a consequent; None for any number.
+    support_of : {"rule", "antecedent"}
+        What must have ``min_support``: antecedent and consequent together, or the antecedent alone,
+        as Borgelt's miner used to define it and older papers count.
 
     Returns
     -------
@@ -369,11 +380,27 @@ def association_rules(
     confidence = confidence_share("association_rules", min_confidence)
     if max_consequent is not None:
         check_int("association_rules", "max_consequent", max_consequent, 1)
+    check_choice("association_rules", "support_of", support_of, SUPPORTS_OF)
     source = open_baskets(data)
     minimum = support_count("association_rules", min_support, len(source.baskets))
-    found = implications(mine(source.baskets, minimum), confidence, max_consequent)
+    found = mine_rules(source.baskets, minimum, confidence, max_consequent, support_of)
     frame = rules_frame(found, source.baskets.names, len(source.baskets))
     return as_given(frame, pandas=source.pandas)
+
+
+def itemsets_frame(found: Itemsets, names: Any, n_baskets: int, kind: str) -> pl.DataFrame:
+    """Return itemsets of a kind, the most frequent first."""
+    chosen = np.arange(1, len(found)) if kind == "all" else _border(found, kind)
+    order = np.argsort(-found.support[chosen], kind="stable")
+    chosen = chosen[order]
+    count = found.support[chosen].astype(np.int64)
+    return pl.DataFrame(
+        {
+            "itemset": _lists(found, names).gather(chosen),
+            "count": count,
+            "support": count / n_baskets,
+        }
+    )
 
 
 def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame:

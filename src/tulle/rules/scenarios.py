@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from tulle._checks import check_choice, check_int
+from tulle._choices import SUPPORTS_OF
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError
 from tulle.rules.containers import as_baskets
-from tulle.rules.mine import Implications, implications, mine
+from tulle.rules.mine import Implications, mine_rules
 from tulle.rules.rule import Rule, Share, confidence_share, support_count
 
 SCENARIOS = ("S1", "S2", "S3", "S4")
@@ -25,6 +26,7 @@ def choose_rules(
     min_confidence: Share,
     scenario: str = "S2",
     max_items: int = 4,
+    support_of: str = "rule",
     random_state: RandomState = None,
 ) -> list[Rule]:
     """Choose rules to hide among those that can be mined, for trials and benchmarks.
@@ -42,6 +44,8 @@ def choose_rules(
         ``"S4"``: of lowest support.
     max_items : int
         Most items in a rule.
+    support_of : {"rule", "antecedent"}
+        As for :func:`association_rules`.
     random_state : int, Generator, RandomState or None
         Seed of the choice (S1, S2).
 
@@ -59,10 +63,11 @@ def choose_rules(
     check_choice("choose_rules", "scenario", scenario, SCENARIOS)
     check_int("choose_rules", "n_rules", n_rules, 1)
     check_int("choose_rules", "max_items", max_items, 2)
+    check_choice("choose_rules", "support_of", support_of, SUPPORTS_OF)
     baskets = as_baskets(data)
     minimum = support_count("choose_rules", min_support, len(baskets))
     confidence = confidence_share("choose_rules", min_confidence)
-    found = implications(mine(baskets, minimum), confidence, 1)
+    found = mine_rules(baskets, minimum, confidence, 1, support_of)
     support = found.itemsets.support[found.whole]
     fits = (found.itemsets.sizes[found.whole] <= max_items) & (support < len(baskets))
     short = np.flatnonzero(fits)

@@ -244,9 +244,10 @@ class Sketcher(TransformerMixin, BaseEstimator):
     k
         Number of neighbours (``k-variance`` only).
     criterion
-        ``"definition"``: the bound ``sqrt(|x||y| - |x.y|)`` as the paper prints it; the longer the
-        records, the weaker. ``"gap"``: the bound ``|x||y| - |x.y|``: a neighbour cannot be told
-        from a record that points the same way; free of scale, and on counts much stricter.
+        ``"definition"``: the bound ``sqrt(|x||y| - |x.y|)``, the paper's Definition 3 if its
+        radical covers both terms; the longer the records, the weaker. ``"gap"``: the bound
+        ``|x||y| - |x.y|``: a neighbour cannot be told from a record that points the same way;
+        free of scale, and on counts much stricter.
     max_components
         No record gets more components than this.
     graph

@@ -19,7 +19,6 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle.condense._classes import approximate_gcd
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import locate_levels
-from tulle.condense._people import refuse_people
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
@@ -394,6 +393,8 @@ class GroupSizeSearch(BaseEstimator):
     Attributes
     ----------
     best_k_ : int
+    settled_k_ : int or None
+        Where the strategy itself ended: the paper's ``g3`` for the rule, the GCD; None for a grid.
     best_estimator_ : the condenser with that size, fitted on all records
     reason_ : str
         Why, in one sentence.
@@ -485,7 +486,6 @@ class GroupSizeSearch(BaseEstimator):
         seed = int(rng.integers(2**31))
         frame, exit = enter(X)
         schema = Schema.of(columns_of(template), frame)
-        refuse_people(schema, "tuning")
         named = isinstance(levels, str)
         levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
         if named:
@@ -516,6 +516,7 @@ class GroupSizeSearch(BaseEstimator):
         points = trials.points()
         limits = Limits(self.max_risk, self.min_accuracy_ratio)
         self.best_k_, self.reason_ = choose(points, settled, self.accuracy_gap, limits)
+        self.settled_k_ = settled
         self.baseline_ = trials.baseline
         self.results_ = _results(points, self.best_k_)
         self.class_results_ = trials.class_results()
@@ -598,12 +599,11 @@ class GroupSizeSearch(BaseEstimator):
             )
 
     def _range(self, split: Split, template: Any, classes: bool) -> tuple[int, int, list[int]]:
-        """Return the smallest and largest size, and the class sizes, of the training records.
+        """Return the smallest and largest size, and the class sizes, of the people trained on.
 
         Classes that the condenser withholds or pools because they are small have no say.
         """
-        target = split.target[split.train]
-        counts = np.unique(target, return_counts=True)[1].tolist() if classes else [len(target)]
+        counts = split.class_sizes()
         least = max(self.min_group or 0, getattr(template, "min_group", None) or 0)
         if getattr(template, "small_classes", "error") != "error":
             counts = [count for count in counts if count >= (least or _LEAST)] or counts
@@ -614,7 +614,7 @@ class GroupSizeSearch(BaseEstimator):
         if low > smallest or low > top:
             what = "the smallest class" if classes else "the table"
             raise DataError(
-                f"{what} has {smallest} training records, too few for groups of {low} or more: "
+                f"{what} has {smallest} people to train on, too few for groups of {low} or more: "
                 "lower min_group, or leave out or pool the small classes"
             )
         return low, min(top, smallest), counts

@@ -1,0 +1,250 @@
+"""The page: what is printed next to what was measured, with a verdict for every number."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+MEASURED = HERE / "measured"
+PAGE = HERE.parent.parent / "docs" / "reproduction.md"
+
+# verdicts on numbers, with the sign that stands for them in the tables
+SIGNS = {
+    "exact": "✓",
+    "within error": "±",
+    "partly": "~",
+    "not": "✗",
+    "misprint": "!",
+    "no data": "–",
+}
+CLAIM_VERDICTS = ("shape", "partly", "not")
+MEANING = {
+    "exact": "comes out to the last printed digit (or cut off after it)",
+    "within error": "within two standard errors, which are at most 5 % of it",
+    "partly": "within 10 % of it",
+    "not": "does not come out",
+    "misprint": "the print is wrong, see the proof below",
+    "no data": "the data, or the program, are not to be had",
+}
+_CLOSE = 0.10  # "partly"
+_TIGHT = 0.05  # of the printed value: an error beyond that says nothing
+# a claim of the first kind holds if the share of cases is that of the second, partly from the third
+_QUANTIFIERS = {"all": (1.0, 0.5), "most": (0.5001, 0.25), "many": (0.25, 0.1)}
+_BOUNDS = ("at least", "at most", "below", "between")
+
+
+def write_page() -> None:
+    """Write docs/reproduction.md and the figures."""
+    from benchmarks.reproduction.figures import draw_all
+
+    draw_all(measurements())
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def printed() -> dict[str, Any]:
+    """What the papers print."""
+    return tomllib.loads((HERE / "printed.toml").read_text(encoding="utf-8"))
+
+
+def measurements() -> dict[str, dict[str, Any]]:
+    """What was measured, by experiment."""
+    return {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(MEASURED.glob("*.json"))
+    }
+
+
+def page() -> str:
+    """The whole page, from the file of printed values and the measurements alone."""
+    told, found = printed(), measurements()
+    papers = []
+    for paper in told["paper"]:
+        papers.append(f"## {paper['title']}")
+        papers.append(f"{paper['what']} ({paper['authors']}; {paper['number']}).")
+        papers += [_section(item, found) for item in told["item"] if item["paper"] == paper["key"]]
+    parts = {
+        "scoreboard": _scoreboard(told, found),
+        "legend": "\n".join(f"- {SIGNS[one]} **{one}**: {why}" for one, why in MEANING.items()),
+        "papers": "\n\n".join(papers),
+        "misprints": _misprints(told),
+        "bibliography": _bibliography(told),
+    }
+    text = (HERE / "template.md").read_text(encoding="utf-8")
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part)
+    return text
+
+
+# --- verdicts -----------------------------------------------------------------------------
+
+
+def verdict(text: str, ours: Any, *, column: str = "", misprint: bool = False) -> str:
+    """Return the verdict on one printed number; ``ours`` is a number, [number, error] or None."""
+    if misprint:
+        return "misprint"
+    if ours is None:
+        return "no data"
+    value, error = ours if isinstance(ours, list) else (ours, 0.0)
+    if column in _BOUNDS:
+        return _bounded(text, float(value), column)
+    number = Decimal(text)
+    unit = Decimal(1).scaleb(int(number.as_tuple().exponent))
+    gap = abs(float(number) - float(value))
+    if gap < 1e-6 or (unit < 1 and gap < float(unit) and error == 0):
+        return "exact"
+    size = abs(float(number))
+    if gap <= 2 * error and error <= _TIGHT * size:
+        return "within error"
+    return "partly" if gap <= _CLOSE * size else "not"
+
+
+def _bounded(text: str, value: float, column: str) -> str:
+    if column == "between":
+        low, high = (float(end) for end in text.split(" to "))
+        return "exact" if low <= value <= high else "not"
+    bound = float(text)
+    holds = {"at least": value >= bound, "at most": value <= bound, "below": value < bound}
+    return "exact" if holds[column] else "not"
+
+
+def claim_verdict(holds: float, of: float, quantifier: str = "all") -> str:
+    """Return the verdict on a sentence that holds in some of the cases."""
+    share = holds / of if of else 0.0
+    full, part = _QUANTIFIERS[quantifier]
+    if share >= full:
+        return "shape"
+    return "partly" if share >= part else "not"
+
+
+def numbers(item: dict[str, Any], found: dict[str, Any]) -> list[tuple[str, str, str, Any, str]]:
+    """Return row, column, printed, ours and verdict of each number of an item."""
+    values = found.get(item["experiment"], {}).get("values", {})
+    wrong = item.get("misprints", {})
+    rows = []
+    for row, columns in item.get("printed", {}).items():
+        for column, text in columns.items():
+            ours = values.get(row, {}).get(column)
+            misprint = row in wrong or f"{row} / {column}" in wrong
+            said = verdict(text, ours, column=column, misprint=misprint)
+            rows.append((row, column, text, ours, said))
+    return rows
+
+
+def claims(item: dict[str, Any], found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return sentence, ours and verdict of each claim of an item."""
+    measured = found.get(item["experiment"], {}).get("claims", {})
+    rows = []
+    for claim in item.get("claim", []):
+        one = measured.get(claim["key"])
+        if one is None:
+            continue
+        said = claim_verdict(one["holds"], one["of"], claim.get("quantifier", "all"))
+        ours = one["ours"]
+        if one["of"] > 1:
+            ours = f"{one['holds']:g} of {one['of']:g} {ours}"
+        rows.append((claim["says"], ours, said))
+    return rows
+
+
+# --- parts of the page --------------------------------------------------------------------
+
+
+def _scoreboard(told: dict[str, Any], found: dict[str, Any]) -> str:
+    header = ["paper", "numbers", *SIGNS, "claims", *CLAIM_VERDICTS]
+    lines = [_line(header), "|" + " --- |" * len(header)]
+    total: Counter[str] = Counter()
+    for paper in told["paper"]:
+        items = [item for item in told["item"] if item["paper"] == paper["key"]]
+        count: Counter[str] = Counter()
+        for item in items:
+            said = [row[-1] for row in numbers(item, found)]
+            count.update(said)
+            count["numbers"] += len(said)
+            judged = [row[-1] for row in claims(item, found)]
+            count.update(f"claim {one}" for one in judged)
+            count["claims"] += len(judged)
+        total.update(count)
+        lines.append(_score(f"{paper['number']} {paper['what']}", count))
+    lines.append(_score("**all**", total))
+    shown = total["numbers"] - total["no data"]
+    lines += [
+        "",
+        f"{shown} printed numbers stand next to ours; {total['no data']} more belong to data or "
+        "programs that we do not have.",
+    ]
+    return "\n".join(lines)
+
+
+def _score(name: str, count: Counter[str]) -> str:
+    cells = [name, count["numbers"], *(count[one] for one in SIGNS), count["claims"]]
+    return _line([*cells, *(count[f"claim {one}"] for one in CLAIM_VERDICTS)])
+
+
+def _section(item: dict[str, Any], found: dict[str, Any]) -> str:
+    parts = [f"### {item['where']}: {item['title']}"]
+    parts.append(f"*Protocol.* {item['protocol']} *Assumed.* {item['assumed']}")
+    rows = numbers(item, found)
+    if rows:
+        parts.append(_number_table(rows))
+    judged = claims(item, found)
+    if judged:
+        lines = [_line(["the paper says", "ours", "verdict"]), "| --- | --- | --- |"]
+        lines += [_line(row) for row in judged]
+        parts.append("\n".join(lines))
+    notes = found.get(item["experiment"], {}).get("notes")
+    if notes:
+        parts.append(notes)
+    if "figure" in item:
+        parts.append(f"![{item['title']}](../benchmarks/results/{item['figure']}.svg)")
+    return "\n\n".join(parts)
+
+
+def _number_table(rows: list[tuple[str, str, str, Any, str]]) -> str:
+    columns = list(dict.fromkeys(row[1] for row in rows))
+    cells = {(row, column): _cell(text, ours, said) for row, column, text, ours, said in rows}
+    bare = columns == ["value"]
+    lines = [_line(["", *(["printed → ours"] if bare else columns)])]
+    lines.append("|" + " --- |" * (1 + len(columns)))
+    for row in dict.fromkeys(row[0] for row in rows):
+        lines.append(_line([row, *(cells.get((row, column), "") for column in columns)]))
+    return "\n".join(lines)
+
+
+def _cell(text: str, ours: Any, said: str) -> str:
+    if ours is None:
+        return f"{_grouped(text)} {SIGNS[said]}"
+    value, error = ours if isinstance(ours, list) else (ours, 0.0)
+    digits = len(text.split(".")[1]) if re.fullmatch(r"\d+\.\d+", text) else None
+    if isinstance(value, int) or float(value).is_integer():
+        shown = f"{int(value):,}"
+    elif digits is not None:
+        shown = f"{value:,.{max(digits, 2)}f}"
+    else:
+        shown = f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    spread = f" ± {error:.2g}" if error else ""
+    return f"{_grouped(text)} → {shown}{spread} {SIGNS[said]}"
+
+
+def _grouped(text: str) -> str:
+    return f"{int(text):,}" if text.isdigit() else text
+
+
+def _line(cells: Any) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _misprints(told: dict[str, Any]) -> str:
+    return "\n".join(f"- **{one['what']}.** {one['proof']}" for one in told["misprint"].values())
+
+
+def _bibliography(told: dict[str, Any]) -> str:
+    return "\n".join(
+        f"- **{one['number']}** {one['authors']}. *{one['title']}*. {one['where']}."
+        for one in told["paper"]
+    )

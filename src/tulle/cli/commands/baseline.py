@@ -1,0 +1,49 @@
+"""``tulle baseline``: the older techniques, to compare with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle._choices import BASELINES
+from tulle.cli import _options as options
+from tulle.cli import _output as output
+
+
+@click.command()
+@options.releasing
+@options.holdout
+@click.option(
+    "--control", type=options.FILE, metavar="FILE", help="People held out of INPUT (tulle split)."
+)
+@click.option(
+    "--method", type=click.Choice(BASELINES), help="How to change the table.  [generalize]"
+)
+@click.option("--k", "-k", type=int, help="generalize: how many people look alike.  [10]")
+@click.option(
+    "--noise", type=float, help="randomize: noise in standard deviations of a column.  [0.5]"
+)
+@click.option("--keep", type=float, help="randomize: chance that a category stays.  [0.8]")
+@click.option(
+    "--target", metavar="COLUMN", help="The column to predict; generalize leaves it as it is."
+)
+def command(as_json: bool, source: str, **arguments: Any) -> None:
+    """Randomise or generalise a table, row by row, to compare with condensation.
+
+    generalize replaces the values that others may know by group means and sets of categories, so
+    that at least k people look alike. randomize adds noise to numbers and draws categories by
+    chance. The release is attacked before it is written, like that of every other command.
+    """
+    from tulle._commands.baseline import baseline
+
+    with output.working(as_json):
+        made = baseline(source, command=output.command_line(), **arguments)
+    output.show(
+        {**made.summary, "notes": made.notes},
+        title="Released",
+        as_json=as_json,
+        tables={"left_out": made.left_out},
+        verdict=made.audit.verdict,
+        notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
+    )

@@ -1,0 +1,90 @@
+"""The papers' numbers: the page is what the measurements say, and the worked examples come out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.reproduction import classes, coding, levels, sketching
+from benchmarks.reproduction.__main__ import EXPERIMENTS
+from benchmarks.reproduction.figures import FIGURES
+from benchmarks.reproduction.page import (
+    PAGE,
+    claim_verdict,
+    claims,
+    measurements,
+    numbers,
+    page,
+    printed,
+    verdict,
+)
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+ITEMS = {item["experiment"]: item for item in printed()["item"]}
+
+
+@pytest.mark.parametrize(
+    "text, ours, expected",
+    [
+        ("60", 60, "exact"),
+        ("60", 61, "partly"),
+        ("60", 20, "not"),
+        ("5.99", 5.999, "exact"),  # cut off after the last digit
+        ("64.31", 64.3169, "exact"),
+        ("0.9556", [0.951, 0.004], "within error"),
+        ("0.9556", [0.5, 0.4], "not"),  # an error that allows everything says nothing
+        ("10", None, "no data"),
+    ],
+)
+def test_verdicts_on_numbers(text: str, ours: object, expected: str) -> None:
+    assert verdict(text, ours) == expected
+
+
+def test_verdicts_on_bounds_misprints_and_claims() -> None:
+    assert verdict("0.95", 0.96, column="at least") == "exact"
+    assert verdict("0.5", 0.55, column="below") == "not"
+    assert verdict("5 to 10", 7.0, column="between") == "exact"
+    assert verdict("190", 100, misprint=True) == "misprint"
+    assert claim_verdict(7, 7) == "shape"
+    assert claim_verdict(5, 7) == "partly"
+    assert claim_verdict(5, 7, "most") == "shape"
+    assert claim_verdict(1, 7) == "not"
+
+
+@pytest.mark.parametrize(
+    "name, experiment",
+    [
+        ("levels_worked", levels.worked),
+        ("classes_worked", classes.worked),
+        ("sites_table3", coding.table3),
+        ("sites_boxes", coding.boxes),
+        ("sketches_equations", sketching.equations),
+    ],
+)
+def test_worked_examples_come_out(name: str, experiment: object) -> None:
+    found = {name: experiment(True)}  # type: ignore[operator]
+    said = [row[-1] for row in numbers(ITEMS[name], found)]
+    good = ("exact", "within error", "misprint")
+    assert sum(one in good for one in said) >= len(said) - 2  # two values of Table 3 are near
+    assert "not" not in said
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_experiment_was_measured_and_drawn() -> None:
+    measured = measurements()
+    assert set(measured) == set(EXPERIMENTS) == set(ITEMS)
+    assert [name for name in FIGURES if not (RESULTS / f"{name}.svg").exists()] == []
+
+
+def test_most_of_the_printed_numbers_stand_next_to_ours() -> None:
+    told, measured = printed(), measurements()
+    said = [row[-1] for item in told["item"] for row in numbers(item, measured)]
+    assert sum(one != "no data" for one in said) >= 150
+    judged = [row for item in told["item"] for row in claims(item, measured)]
+    assert len(judged) == sum(len(item.get("claim", [])) for item in told["item"])
+    named = {key for item in told["item"] for key in item.get("misprints", {}).values()}
+    assert named <= set(told["misprint"])

@@ -355,12 +355,12 @@ def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fra
     (11, 10)
     """
     if is_count(value):
-        digits = value.strip() if isinstance(value, str) else ""
-        if len(digits) > _MOST_DIGITS:
+        digits = str(value).strip()
+        if isinstance(value, str) and len(digits) > _MOST_DIGITS:
             raise wrong(owner, "min_support", _SUPPORT, f"a number of {len(digits)} digits")
-        if int(value) < 1:
+        if int(digits) < 1:
             raise wrong(owner, "min_support", _SUPPORT, value)
-        return math.ceil(int(value) * (1 - margin))
+        return math.ceil(int(digits) * (1 - margin))
     return math.ceil(support_share(owner, value) * n_baskets * (1 - margin))
 
 

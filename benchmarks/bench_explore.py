@@ -15,7 +15,7 @@ import polars as pl
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import ClassCondenser, Condenser, Exploration, audit, explore
 from tulle._charts import chart
-from tulle.exploring._page import frontier_rows
+from tulle.exploring._page import frontier_rows, share_words
 
 SEED = 0
 LARGE = (3, 10, 30, 100)  # sizes for tables that take minutes
@@ -95,8 +95,8 @@ def row(task: Task, found: Exploration) -> list[Any]:
         point.spec.label,
         point.level,
         f"{point.attack} {point.risk:.3f}",
-        f"{100 * scale.useful:.2g} %",
-        f"{100 * scale.risky:.2g} %",
+        share_words(scale.useful),
+        share_words(scale.risky),
         checked.verdict["privacy"]["level"],
         checked.verdict["use"]["level"],
         f"{worst['name']} {worst['risk']:.3f}",

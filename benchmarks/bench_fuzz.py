@@ -20,10 +20,12 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.results import write_table
+from tulle.cli._process import libraries_silenced
 from tulle.errors import TulleError
 
 SEED = 0
@@ -90,8 +92,9 @@ def fuzzed(name: str, parser: Parser, count: int, seed: int, crashes: Path) -> d
         told[found.partition(" ")[0]] += 1
         if not found.startswith(("accepted", "refused")):
             crashes.mkdir(exist_ok=True)
-            (crashes / f"{name.replace(' ', '-')}-{number}").write_bytes(text)
-            (crashes / f"{name.replace(' ', '-')}-{number}.txt").write_text(found)
+            place = crashes / f"{name.replace(' ', '-')}-{number}"
+            place.write_bytes(text)
+            place.with_suffix(".txt").write_text(found, errors="backslashreplace")
     seconds = time.process_time() - begin
     return {"parser": name, "inputs": count, **told, "seconds": seconds}
 
@@ -403,7 +406,7 @@ def _change(entries: Any, chance: random.Random) -> None:
                 elif kind == 1 and isinstance(place, list):
                     place.append(place[key])
                 else:
-                    place[key] = chance.choice(_ODD)
+                    place[key] = deepcopy(chance.choice(_ODD))  # later changes are its own
                 break
             place = place[key]
 
@@ -460,7 +463,7 @@ def main(
     warnings.simplefilter("ignore")
     total = 2_000 if quick else inputs
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(dir=memory) as place:
+    with tempfile.TemporaryDirectory(dir=memory) as place, libraries_silenced():
         known = parsers(Path(place))
         whole = sum(parser.share for parser in known.values())
         rows = []

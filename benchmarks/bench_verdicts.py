@@ -3,7 +3,8 @@
 Each table gives its people, a control, and other people of the same kind. The releases are made in
 a way that settles what a verdict has to say: a copy, a part of the copy and a resample hold real
 records; other people are as useful as data can be and tell nothing about those in the data; columns
-that are shuffled each on its own are private and useless. What condensation makes lies in between,
+that are shuffled each on its own still show everybody's own numbers, those of large groups do not
+and are useless. What condensation makes lies in between,
 and nothing but the size of groups is known of it beforehand: tiny groups must not be called good.
 """
 
@@ -35,16 +36,24 @@ Release = Callable[[pl.DataFrame, pl.DataFrame, np.random.Generator], pl.DataFra
 
 
 def noisy(people: pl.DataFrame, _: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
-    """A thousandth of a standard deviation on every number."""
-    numeric = [name for name, dtype in people.schema.items() if dtype.is_numeric()]
-    return people.with_columns(
-        pl.col(name) + pl.Series(rng.normal(0, 0.001, people.height)) * pl.col(name).std()
-        for name in numeric
-    )
+    """A thousandth of a standard deviation on every number; whole numbers stay whole."""
+    made = []
+    for series in people:
+        if series.dtype.is_numeric():
+            moved = series + pl.Series(rng.normal(0, 0.001, len(series))) * series.std()
+            whole = series.dtype.is_integer()
+            series = moved.round().cast(series.dtype) if whole else moved
+        made.append(series)
+    return pl.DataFrame(made)
 
 
 def shuffled(people: pl.DataFrame, _: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
     return pl.DataFrame([series.gather(rng.permutation(len(series))) for series in people])
+
+
+def scattered(people: pl.DataFrame, others: pl.DataFrame, rng: np.random.Generator) -> Any:
+    """Columns of large groups, each shuffled: nobody's values, and nothing between columns."""
+    return shuffled(groups(100)(people, others, rng), others, rng)
 
 
 def taken(people: pl.DataFrame, rng: np.random.Generator, share: float, again: bool) -> Any:
@@ -72,7 +81,8 @@ RELEASES: dict[str, tuple[Release, str, str]] = {  # release, allowed for privac
     "groups of 20": (groups(20), "caution undecided good", "good caution"),
     "groups of 100": (groups(100), "caution undecided good", "good caution bad"),
     "other people": (lambda p, o, rng: o, "good undecided", "good caution"),
-    "columns shuffled": (shuffled, "good undecided", "bad"),
+    "columns shuffled": (shuffled, "bad caution", "bad caution"),
+    "groups of 100, shuffled": (scattered, "good undecided", "bad"),
 }
 
 
@@ -93,7 +103,8 @@ def main(quick: bool) -> None:
             release = make(people, others, np.random.default_rng(SEED))
             found = audit(people, release, control=control, target=target, random_state=SEED)
             if what.startswith("groups of "):
-                found = found.extended(smallest_group=int(what.split()[-1]))
+                size = int(what.split()[2].strip(","))
+                found = found.extended(smallest_group=size)
             verdict = found.verdict
             levels = verdict["privacy"]["level"], verdict["use"]["level"]
             fits = levels[0] in privacy.split() and levels[1] in use.split()
@@ -121,9 +132,10 @@ def main(quick: bool) -> None:
         ],
         rows,
         notes=f"{len(rows) - wrong} of {len(rows)} are as they must be. A copy, half of it, a "
-        "resample and a thousandth of noise must be bad; other people and shuffled columns must "
-        "not be bad or notable; shuffled columns must be useless. 'undecided' is right where the "
-        "control is too small to rule a leak out.",
+        "resample and a thousandth of noise must be bad; so must shuffled columns, "
+        "which still hold everybody's own numbers. Other people and shuffled columns of large "
+        "groups must not be bad or notable, the latter must be useless. 'undecided' is right where "
+        "the control is too small to rule a leak out.",
         seed=SEED,
         quick=quick,
     )

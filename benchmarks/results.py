@@ -46,9 +46,7 @@ def write_table(
     quick: bool = False,
 ) -> None:
     """Writes ``results/NAME.md`` with versions, sizes, seed and date, and prints the table."""
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
-    table = "\n".join(lines)
+    table = as_table(header, rows)
     print(f"\n{title}\n{table}\n{notes}")
     if quick:
         return
@@ -57,6 +55,13 @@ def write_table(
     text = f"# {title}\n\n{table}\n\n{notes}\n\n{made}{seed_note}. {_versions(packages)}\n"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(text)
+
+
+def as_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table in Markdown, for a section of its own in the notes of another."""
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
 
 
 def save_chart(name: str, chart: Any, *, quick: bool = False) -> None:

@@ -19,6 +19,7 @@ SLOW = [
     "app/test_jobs.py",
     "test_docs.py",
     "test_benchmarks.py",
+    "spark/",
     "report/test_family_reports.py",
     # scikit-learn's checks of all estimators; many releases each mined
     "test_estimator_contract.py",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tulle._checks import check_choice, check_flag, check_int, check_real
+from tulle._checks import check_choice, check_flag, check_int, check_real, check_share
 from tulle.errors import ParameterError
 
 
@@ -25,6 +25,12 @@ def test_wrong_integers_are_named(wrong: object) -> None:
 def test_wrong_numbers_are_named(wrong: object) -> None:
     with pytest.raises(ParameterError, match="0.*1"):
         check_real("A", "psi", wrong, 0, 1)
+
+
+@pytest.mark.parametrize("wrong", ["1e999%", "1e9999", "9" * 400 + "%", "1/0%", "%", "\x1e"])
+def test_texts_that_are_no_share_are_named(wrong: str) -> None:
+    with pytest.raises(ParameterError, match="'share'"):
+        check_share("A", "share", wrong)
 
 
 def test_open_ends_exclude_their_limit() -> None:

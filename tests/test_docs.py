@@ -55,6 +55,14 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         exec(compile(snippet, str(page), "exec"), names)
 
 
+def test_what_the_page_on_spark_calls_is_there() -> None:
+    page = (ROOT / "docs" / "spark.md").read_text()
+    for snippet in re.findall(r"```{code-block} python\n(.*?)```", page, re.DOTALL):
+        compile(snippet, "spark.md", "exec")
+    called = set(re.findall(r"\bspark\.(\w+)\(", page))
+    assert called == set(tulle.spark.__all__)
+
+
 def commands(page: Path) -> list[str]:
     blocks = re.findall(r"```bash\n(.*?)```", page.read_text(), re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()

@@ -18,7 +18,7 @@ import pytest
 import tulle
 
 ROOT = Path(__file__).parent.parent
-NAMES = [name for name in tulle.__all__ if name != "__version__"]
+NAMES = sorted(tulle._HOMES)
 HEAVY = {"numpy", "scipy", "sklearn", "numba", "polars", "pandas", "pyarrow", "altair", "narwhals"}
 NOT_VERBS = {
     "a",
@@ -67,7 +67,7 @@ def test_type_checkers_see_the_same_names() -> None:
     seen = {
         alias.name: f"tulle.{node.module}"
         for node in stub.body
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
     assert seen == tulle._HOMES
@@ -162,6 +162,12 @@ def methods() -> Iterator[tuple[type, str, Any]]:
             call = getattr(member, "__func__", member)
             if not label.startswith("_") and inspect.isfunction(call):
                 yield thing, label, call
+
+
+@pytest.mark.parametrize("name", tulle.spark.__all__)
+def test_every_function_for_spark_has_a_numpydoc_docstring(name: str) -> None:
+    check_call(getattr(tulle.spark, name))
+    assert "Examples" in sections(inspect.getdoc(getattr(tulle.spark, name)) or "")
 
 
 @pytest.mark.parametrize("name", NAMES)

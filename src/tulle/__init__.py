@@ -70,10 +70,13 @@ _NAMES = {
     ),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
-__all__ = sorted([*_HOMES, "__version__"])
+_MODULES = ("spark",)  # which do the same on another engine
+__all__ = sorted([*_HOMES, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"tulle.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tulle' has no attribute {name!r}")

@@ -1,5 +1,6 @@
 # What each public name is, for type checkers and editors; a test compares it with __init__.py.
 
+from . import spark as spark
 from .auditing.audit import Audit as Audit
 from .auditing.audit import audit as audit
 from .baselines.generalize import generalize as generalize

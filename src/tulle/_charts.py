@@ -462,18 +462,24 @@ def _risk_and_utility(rows: Rows) -> Any:
         marks = layer(shown).mark_text(fontSize=11, color="currentColor", **options)
         return marks.encode(text=f"{field}:N")
 
+    # a layer without rows would make Vega complain of an infinite extent
+    drawn = []
+    if references:
+        drawn += [
+            layer(references).mark_point(shape="diamond", color="#8c8c8c", size=70, filled=True),
+            text(references, "label", dy=-10, opacity=0.7),
+        ]
+    if releases:
+        drawn += [
+            layer(releases).mark_line(opacity=0.5).encode(color=colour, order="k:Q"),
+            layer(releases).mark_rule(opacity=0.35).encode(x="low:Q", x2="high:Q", color=colour),
+            layer(releases)
+            .mark_point(filled=True, size=110, opacity=1, cursor="pointer")
+            .encode(color=colour, href="link:N"),
+            text(releases, "k", dy=13),
+        ]
     chosen = [row for row in releases if row["chosen"]]
-    drawn = [
-        layer(references).mark_point(shape="diamond", color="#8c8c8c", size=70, filled=True),
-        text(references, "label", dy=-10, opacity=0.7),
-        layer(releases).mark_line(opacity=0.5).encode(color=colour, order="k:Q"),
-        layer(releases).mark_rule(opacity=0.35).encode(x="low:Q", x2="high:Q", color=colour),
-        layer(releases)
-        .mark_point(filled=True, size=110, opacity=1, cursor="pointer")
-        .encode(color=colour, href="link:N"),
-        text(releases, "k", dy=13),
-    ]
-    if chosen:  # a layer without marks would make Vega complain of an infinite extent
+    if chosen:
         ring = layer(chosen).mark_point(filled=False, color="currentColor", size=340, opacity=1)
         drawn.append(ring.encode(href="link:N", strokeWidth=alt.value(2)))
     return alt.layer(*drawn).properties(width=WIDTH, height=380)

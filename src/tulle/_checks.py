@@ -90,7 +90,7 @@ def check_share(owner: str, name: str, value: Any) -> float:
         body = value.strip()
         try:
             value = float(Fraction(body[:-1]) / 100) if body.endswith("%") else float(body)
-        except (ValueError, ZeroDivisionError):
+        except (ValueError, ZeroDivisionError, OverflowError):
             raise wrong(owner, name, "a share such as 0.1% or 0.001", value) from None
     return check_real(owner, name, value, 0, 1)
 

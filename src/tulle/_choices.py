@@ -12,6 +12,7 @@ DISTRIBUTIONS = ("uniform", "normal", "mean")  # of records about the mean of th
 SYNTHESES = ("shape", *DISTRIBUTIONS)  # of tables; streams keep statistics of groups only
 ON_INFEASIBLE = ("error", "suppress")
 SMALL_CLASSES = ("error", "suppress", "pool")
+ENGINES = ("machine", "spark")
 GROUP_RULES = ("nearest", "bayes", "normal")  # of classification by groups
 STRATEGIES = ("rule", "grid", "gcd")  # of the search for a group size
 BASELINES = ("generalize", "randomize")  # older techniques that make releases
@@ -19,6 +20,8 @@ BASELINES = ("generalize", "randomize")  # older techniques that make releases
 # streams
 SPLITS = ("paper", "strict")
 SNAPSHOTS = ("bounded", "all")
+SNAPSHOT_FORMATS = ("parquet", "csv")
+ON_NEW = ("wait", "reject", "other")  # categories that come later
 STREAM_FORMATS = ("csv", "ndjson")
 RESTARTS = ("replayed", "continued")
 

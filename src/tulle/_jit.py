@@ -19,16 +19,60 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import is_jitted
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-_INLINED: dict[str, Any] = {
+int64: Any = np.int64  # in kernels: an index of this type, and not a part compiled for a literal
+
+
+class _PartLibrary(JITCodeLibrary):
+    """What a part compiles to: it is optimised and turned into machine code with its kernels.
+
+    Numba would do both for each part alone, and again for each kernel that the part goes into,
+    which took more than half of the time of a cold start.
+    """
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0  # nobody calls it from Python
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: parts do not look anything up."""
+
+
+class _PartCompiler(Compiler):
+    """Numba's compiler, with a library of our own for its result."""
+
+    def define_pipelines(self) -> Any:
+        codegen = self.state.targetctx.codegen()
+        self.state.library = _PartLibrary(codegen, self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+_PART: dict[str, Any] = {
     "_nrt": False,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
-    "forceinline": True,
+    "pipeline_class": _PartCompiler,
+    "cache": False,
 }
-int64: Any = np.int64  # in kernels: an index of this type, and not a part compiled for a literal
+_INLINED: dict[str, Any] = _PART | {"forceinline": True}
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -44,7 +88,7 @@ def part(function: Kernel) -> Kernel:
 
     Call it with ``int64(0)`` rather than ``0``: numba compiles it again for a literal.
     """
-    return _compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compiled(function, **_PART)
 
 
 def borrowing(function: Kernel) -> Kernel:
@@ -82,10 +126,11 @@ def _watched(function: Kernel, **options: Any) -> Kernel:
 
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:
+    options = {"cache": True, "error_model": "numpy", "nogil": True} | options
     try:
-        return numba.njit(cache=True, error_model="numpy", nogil=True, **options)(function)
+        return numba.njit(**options)(function)
     except (RuntimeError, OSError):  # neither the folder of the file nor home is writable
-        return numba.njit(error_model="numpy", nogil=True, **options)(function)
+        return numba.njit(**options | {"cache": False})(function)
 
 
 @cache

@@ -1,7 +1,8 @@
 """Progress bars that long work can report to without knowing who watches.
 
 The library calls :func:`bar`; nothing is shown unless someone (the command line, a user with
-``tulle._progress.shown()``) asked for it and standard error is a terminal. A program that runs a
+``tulle._progress.shown()``) asked for it. On a terminal it is a bar, elsewhere (in a service, under
+a scheduler) lines on standard error for what takes longer than two seconds. A program that runs a
 command names a file in ``TULLE_PROGRESS``, which then says how far the work is.
 """
 
@@ -10,28 +11,28 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
+_LONG, _AGAIN = 2.0, 10.0  # seconds until the first line about some work, and between further ones
 _display: ContextVar[Any] = ContextVar("tulle_progress", default=None)
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Show progress bars, on standard error if it is a terminal, for all work done in the block."""
+    """Show the progress of all work done in the block on standard error: a bar, or lines."""
     file = os.environ.get("TULLE_PROGRESS")
-    if file:
-        token = _display.set(_Told(file))
+    if file or not sys.stderr.isatty():
+        token = _display.set(_Told(file) if file else _Logged())
         try:
             yield
         finally:
             _display.reset(token)
-        return
-    if not sys.stderr.isatty():
-        yield
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -68,11 +69,85 @@ def bar(description: str, total: float | None) -> Iterator[Callable[..., None]]:
         display.remove_task(task)
 
 
+def log(text: str) -> None:
+    """Print one line about something that happened, if progress is shown."""
+    display = _display.get()
+    if display is not None:
+        display.console.print(f"tulle: {text}")
+
+
+class _Lines:
+    """A console that prints plain lines on standard error."""
+
+    def print(self, text: str) -> None:
+        """Print one line at once, where a service collects it."""
+        print(text, file=sys.stderr, flush=True)
+
+
+class _Logged:
+    """Progress as lines: one when work takes longer than two seconds, then one from time to time.
+
+    A timer prints the first line, for some work does not say how far it is.
+    """
+
+    def __init__(self) -> None:
+        self.console = _Lines()
+        self._tasks: dict[int, _Task] = {}
+
+    def add_task(self, description: str, total: float | None, note: str) -> int:
+        """Begin a piece of work."""
+        number = max(self._tasks, default=-1) + 1
+        task = self._tasks[number] = _Task(description, total, note, time.monotonic())
+        task.timer = threading.Timer(_LONG, self._print, [task])
+        task.timer.daemon = True
+        task.timer.start()
+        return number
+
+    def update(self, task: int, advance: float, note: str) -> None:
+        """Move on."""
+        known = self._tasks[task]
+        known.done, known.note = known.done + advance, note
+        now = time.monotonic()
+        if known.printed and now - known.printed >= max(_AGAIN, (now - known.start) / 10):
+            self._print(known)
+
+    def remove_task(self, task: int) -> None:
+        """End a piece of work."""
+        ended = self._tasks.pop(task)
+        if ended.timer is not None:
+            ended.timer.cancel()
+        if ended.printed:
+            seconds = time.monotonic() - ended.start
+            self.console.print(f"tulle: {ended.description}: done after {seconds:.0f} s")
+
+    def _print(self, task: _Task) -> None:
+        task.printed = time.monotonic()
+        share = f"{task.done / task.total:.0%}" if task.total else ""
+        words = [word for word in (share, task.note) if word]
+        self.console.print(
+            f"tulle: {task.description}{': ' if words else ' ...'}{', '.join(words)}"
+        )
+
+
+@dataclass
+class _Task:
+    """A piece of work, and when it was last reported."""
+
+    description: str
+    total: float | None
+    note: str
+    start: float
+    done: float = 0.0
+    printed: float = 0.0
+    timer: threading.Timer | None = None
+
+
 class _Told:
     """Progress as a file, for another process to read: what is done, of how much, since when."""
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self.console = _Lines()
         self._tasks: dict[int, dict[str, Any]] = {}
         self._written = 0.0
 

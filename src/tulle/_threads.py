@@ -1,11 +1,17 @@
-"""Libraries on one thread: sums then have one order, and no thread spins while it waits."""
+"""Work on several threads in one order; libraries on one thread, where sums then have one order."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class _LinearAlgebra:
@@ -50,3 +56,34 @@ def models_on_one() -> Iterator[None]:
 
     with threadpool_limits(1, user_api="openmp"):
         yield
+
+
+def in_order(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """Yield the results of work done by several threads, in the order of the items.
+
+    No more than twice as many results wait as there are threads: memory stays bounded.
+    """
+    if threads == 1:
+        yield from map(work, items)
+        return
+    pending: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for item in items:
+            pending.append(pool.submit(work, item))
+            if len(pending) >= 2 * threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

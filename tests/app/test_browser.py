@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,10 +11,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.report.browser import chromium
+from tulle import StreamCondenser, load_policy
 
 _AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 _SLOW = 300_000  # milliseconds that work of a job may take on a busy machine
@@ -53,6 +57,13 @@ class Served:
         self.page.set_viewport_size({"width": 1600, "height": 900})
         assert self.page.evaluate("document.documentElement.scrollWidth") <= 1600
 
+    def assert_quiet(self, name: str) -> None:
+        """No complaint of the browser, no request but to the app, no name in an address."""
+        assert self.said == []
+        assert self.asked
+        assert [url for url in self.asked if not url.startswith(f"{self.origin}/")] == []
+        assert not any(name in url.removesuffix("/demo") for url in self.asked)
+
     def end(self) -> None:
         """Interrupt the server as a person would; it says nothing and ends well."""
         self.context.close()
@@ -76,6 +87,147 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
+def test_from_the_demo_table_to_a_proven_release(browser: Browser, tmp_path: Path) -> None:
+    with Served(tmp_path, browser) as served:
+        page = served.page
+        served.check_page()
+        page.click("#demo")
+        served.check_page()
+        read(served)
+        set_a_role(served, tmp_path / "demo-patients.policy.toml")
+        page.click("#next")
+        page.fill("#recipient", "the <b>registry</b>")
+        served.check_page()
+        page.click("#next")
+        keep_apart(served)
+        page.fill("#k", "20")
+        page.uncheck("#uniform")
+        measure(served)
+        look_at_points(served)
+        page.click("#choose")
+        served.check_page()
+        data, command = release_and_prove(served)
+        page.click("text=History")
+        served.check_page()
+        served.assert_quiet("demo")
+        served.end()
+    again = tmp_path / command[command.index("-o") + 1]
+    again.unlink()
+    subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, check=True, capture_output=True)
+    assert again.read_bytes() == data
+
+
+def test_a_mixed_table_of_30000_rows(browser: Browser, tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(7), 30_000
+    age = rng.integers(18, 90, rows)
+    table = {
+        "number": np.arange(rows) + 100_000,
+        "age": age,
+        "ward": rng.choice(list("ABCDE"), rows),
+        "admitted": pl.Series(rng.integers(18_000, 19_000, rows)).cast(pl.Date),
+        "cost": np.exp(5 + age / 40 + rng.normal(0, 0.4, rows)).round(2),
+    }
+    pl.DataFrame(table).write_csv(tmp_path / "visits.csv")
+    with Served(tmp_path, browser) as served:
+        page = served.page
+        page.click("text=visits.csv")
+        read(served)
+        page.click("#next")
+        page.click("button[data-gates='10']")
+        page.click("#next")
+        keep_apart(served)
+        page.fill("#k", "20")
+        page.uncheck("#uniform")
+        page.check("#quick")
+        measure(served)
+        page.check("input[name=point]")
+        page.click("#choose")
+        page.click("#make")
+        page.wait_for_selector("#prove", timeout=_SLOW)
+        strip = page.text_content("#strip") or ""
+        assert "30,000" in strip
+        assert "6 set" in strip
+        assert pl.read_csv(next(tmp_path.glob("*/releases/1/release.csv"))).height == 27_000
+        served.assert_quiet("visits")
+        served.end()
+
+
+def read(served: Served) -> None:
+    """Read a table of one row for each person."""
+    page = served.page
+    page.click("#read")
+    page.wait_for_selector("#unit-row", timeout=_SLOW)
+    served.check_page()
+    page.keyboard.press("Tab")
+    page.check("#unit-row")
+    page.click("#next")
+
+
+def set_a_role(served: Served, policy: Path) -> None:
+    """Change a role in place; the policy file and the page follow."""
+    page = served.page
+    served.check_page()
+    with page.expect_response(lambda answer: answer.url.endswith("/column")):
+        page.select_option("#role-3", "ignored")
+    assert load_policy(policy).columns[3].role == "ignored"
+    page.wait_for_function("document.querySelector('.policy').textContent.includes('ignored\"')")
+
+
+def keep_apart(served: Served) -> None:
+    """Keep people apart, and go on to explore."""
+    page = served.page
+    served.check_page()
+    page.click("#split")
+    page.wait_for_selector("#next", timeout=_SLOW)
+    served.check_page()
+    page.click("#next")
+    page.wait_for_selector("#k")
+
+
+def measure(served: Served) -> None:
+    """Measure points; progress survives a reload, and the frontier is drawn meanwhile."""
+    page = served.page
+    page.click("#measure")
+    page.wait_for_selector("#live progress")
+    served.check_page()
+    page.reload()
+    page.wait_for_selector("[data-drawn] svg", timeout=_SLOW)
+    page.wait_for_selector("#measure", state="attached", timeout=_SLOW)
+    served.check_page()
+
+
+def look_at_points(served: Served) -> None:
+    """Open a point, pin two and compare them, and come back to the first."""
+    page = served.page
+    page.get_by_role("link", name="Everything about").first.click()
+    point = page.url
+    page.locator("#chart-attacks").scroll_into_view_if_needed()  # drawn when it is seen
+    page.wait_for_selector("#chart-attacks[data-drawn] svg", timeout=_SLOW)
+    served.check_page()
+    page.click("text=Back to all releases")
+    for place in (0, 1):
+        page.check(f"input[name=point] >> nth={place}")
+        page.click("text=Pin or unpin it")
+    page.click("#both")
+    served.check_page()
+    page.goto(point)
+
+
+def release_and_prove(served: Served) -> tuple[bytes, list[str]]:
+    """Release and prove; return the downloaded bytes and the command that gives them."""
+    page = served.page
+    page.click("#make")
+    page.wait_for_selector("#prove", timeout=_SLOW)
+    served.check_page()
+    page.click("#prove")
+    page.wait_for_selector("#proof", timeout=_SLOW)
+    assert "same bytes" in (page.text_content("#proof") or "")
+    command = shlex.split(page.text_content("#command") or "")
+    with page.expect_download() as download:
+        page.click("a[download]:has-text('data')")
+    return download.value.path().read_bytes(), command
+
+
 def test_names_that_are_markup_and_an_upload(browser: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -85,7 +237,7 @@ def test_names_that_are_markup_and_an_upload(browser: Browser, tmp_path: Path) -
     with Served(folder, browser) as served:
         page = served.page
         page.set_input_files("#file", tmp_path / "up<b>.csv")
-        page.click("button:has-text('Copy it into the folder')")
+        page.click("text=Copy it into the folder")
         page.wait_for_url("**/data")
         page.click("#read")
         page.wait_for_selector("#unit-row", timeout=_SLOW)
@@ -97,6 +249,41 @@ def test_names_that_are_markup_and_an_upload(browser: Browser, tmp_path: Path) -
             == 0
         )
         served.check_page()
-        assert served.said == []
-        assert not any("up" in url.removesuffix("/upload") for url in served.asked)
+        served.assert_quiet("up%3C")
+        served.end()
+
+
+def test_pages_of_the_other_families(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "shop.dat").write_text("bread milk\nbread milk tea\nmilk\n" * 20)
+    (tmp_path / "notes.txt").write_text("pulse and pressure\nknee in a cast\n" * 20)
+    (tmp_path / "oslo.csv").write_text("age,illness\n" + "34,Flu\n51,Mumps\n" * 20)
+    stream = StreamCondenser(k=5, random_state=0)
+    stream.partial_fit(np.random.default_rng(0).normal(size=(1_200, 2)))
+    stream.save(tmp_path / "visits.state", waiting="plain")
+    with Served(tmp_path, browser) as served:
+        page = served.page
+        page.click("text=visits.state")
+        page.wait_for_selector("#chart-history[data-drawn] svg")
+        served.check_page()
+        page.click("text=Tables")
+        page.click("text=notes.txt")
+        served.check_page()
+        page.click("text=Tables")
+        page.click("#sites")
+        for step in ("Summary", "Agree", "Encode", "Join", "Decode"):
+            page.click(f"nav.steps >> text={step}")
+            served.check_page()
+        page.click("text=Tables")
+        page.click("text=shop.dat")
+        page.fill("#min_support", "10%")
+        page.click("#run")
+        page.wait_for_selector("text=Again, with other answers", timeout=_SLOW)
+        served.check_page()
+        page.click("nav.steps >> text=Hide")
+        page.check("input[type=checkbox] >> nth=0")
+        served.check_page()
+        page.goto(f"{served.origin}/nothing")
+        served.check_page()
+        served.said = [line for line in served.said if "404" not in line]
+        served.assert_quiet("shop")
         served.end()

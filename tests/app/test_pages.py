@@ -189,3 +189,41 @@ def test_pages_before_their_time_say_what_comes_first(asked: Asked, tmp_path: Pa
 def test_long_forms_are_not_read(asked: Asked, tmp_path: Path) -> None:
     study = inspected(tmp_path, people())
     assert posted(asked, f"/t/{study.id}/context", recipient="x" * (1 << 20)).status == 400
+
+
+def released(study: Study, number: int, risk: float) -> None:
+    """A release as the job of the app would have left it, attacked with the one before."""
+    place = study.place / "releases" / str(number)
+    (place / "job").mkdir(parents=True)
+    facts = {"file": "release.csv", "again": "again.csv", "label": "k = 5", "command": ["condense"]}
+    facts["created"] = f"2026-0{number}-01 12:00 UTC"
+    (place / "run.json").write_text(json.dumps(facts))
+    (place / "release.csv").write_text("age\n1\n")
+    job = {"commands": [["condense"], ["verify"], ["audit"]], "started": 0.0}
+    (place / "job" / "job.json").write_text(json.dumps(job))
+    judged = {"level": "good", "reason": "", "next": "", "details": []}
+    rows = [{"attack": "earlier_membership", "rate": 0.6, "control": 0.5, "risk": risk}]
+    told = [{"verdict": {"privacy": judged, "use": judged}}, {}, {"attacks": rows if risk else []}]
+    for place_of, result in enumerate(told):
+        (place / "job" / f"{place_of}.out").write_text(json.dumps(result))
+        (place / "job" / f"{place_of}.code").write_text("0")
+
+
+def test_two_releases_of_the_same_people_are_told_together(asked: Asked, tmp_path: Path) -> None:
+    study = inspected(tmp_path, people())
+    assert posted(asked, f"/t/{study.id}/context", until="2020-01-31").status == 303
+    released(study, 1, 0.0)
+    released(study, 2, 0.1)
+    page = asked.ask("GET", f"/t/{study.id}/releases/2").text
+    assert "Both releases together" in page
+    assert "Both releases together" not in asked.ask("GET", f"/t/{study.id}/releases/1").text
+    history = asked.ask("GET", "/history").text
+    assert "due: 2020-01-31" in history
+    assert "together they tell 10" in history
+
+
+def test_two_points_are_pinned_and_a_third_replaces_the_first(tmp_path: Path) -> None:
+    study = inspected(tmp_path, people())
+    for point in ("a", "b", "c", "c", "d"):
+        study.pin(point)
+    assert study.pinned == ["b", "d"]

@@ -136,6 +136,16 @@ def test_membership_sees_own_numbers_where_distances_see_nothing() -> None:
     assert result.risk > 0.8
 
 
+def test_membership_sees_columns_that_were_copied_three_at_a_time() -> None:
+    original, strangers, rng = people(4, 600), people(5, 600), np.random.default_rng(6)
+    blocks = [original[rng.permutation(len(original)), i : i + 3] for i in range(0, 10, 3)]
+    release = np.hstack(blocks) + rng.normal(scale=1e-3, size=original.shape)  # no value is a copy
+    members, released, outside = (of(table, original) for table in (original, release, strangers))
+    result = membership(members, released, outside, rng)
+    assert result.details["best score"] == "three columns at a time"
+    assert result.details["membership_auc"] > 0.6
+
+
 def test_strangers_are_told_from_strangers_by_chance_only() -> None:
     rng = np.random.default_rng(6)
     original, release, strangers = (people(seed, 1000) for seed in (1, 2, 3))

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle import ClassCondenser, Condenser, GroupSizeSearch, StreamCondenser
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle import ClassCondenser, Condenser, GroupSizeSearch
+from tulle.errors import DataError, PrivacyError
+from tulle.tuning import search as search_module
+from tulle.tuning._evaluation import Split
+from tulle.tuning.search import Trials
 
 ROLES = {"who": "person"}
 
@@ -112,12 +115,32 @@ def test_merged_condensers_keep_their_people() -> None:
     assert first.merge(second).people_.tolist() == [*first.people_, *second.people_]
 
 
-def test_what_counts_rows_refuses_people() -> None:
-    table = visits(9, 40)
-    with pytest.raises(ParameterError, match="'who'"):
-        StreamCondenser(columns=ROLES).partial_fit(table)
-    search = GroupSizeSearch(ClassCondenser(Condenser(columns=ROLES)))
-    with pytest.raises(ParameterError, match="'who'"):
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 2**32), st.integers(40, 90))
+def test_a_search_counts_people_and_does_not_separate_them(seed: int, people: int) -> None:
+    table = visits(seed % 1000, people)
+    search = GroupSizeSearch(
+        ClassCondenser(Condenser(columns=ROLES), small_classes="pool"),
+        strategy="gcd",
+        repeats=1,
+        min_group=3,
+        test_size=0.3,
+        random_state=seed,
+    )
+    splits: list[Split] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            search_module, "Trials", lambda *a, **o: splits.append(a[1]) or Trials(*a, **o)
+        )
         search.fit(table.drop("town"), table["town"])
+    (split,) = splits
+    assert split.people is not None
+    assert not set(split.people[split.train]) & set(split.people[split.test])
+    held = table["town"].to_numpy()[split.train], split.people[split.train]
+    assert max(split.class_sizes()) <= max(len(set(held[1][held[0] == t])) for t in "abc")
+    assert search.best_estimator_.people_.min() >= search.best_k_
+
+
+def test_one_column_names_the_person() -> None:
     with pytest.raises(DataError):
-        Condenser(columns={"who": "person", "town": "person"}).fit(table)
+        Condenser(columns={"who": "person", "town": "person"}).fit(visits(9, 40))

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle._large import machine
+from tulle._large import plan
 from tulle._large.cell import condense_cell
-from tulle._large.cuts import grow_cuts
 from tulle._large.facts import HashSample, TableFacts, mixed, person_keys
-from tulle._large.machine import Budget, Classes, Outcome, condense_batches, in_order, sample_rows
+from tulle._large.machine import Budget, condense_batches, sample_rows
+from tulle._large.outcome import Outcome
+from tulle._large.plan import Classes
 from tulle._large.spill import Spill
+from tulle._threads import in_order
+from tulle.condense._cuts import grow_cuts
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, PrivacyError
 from tulle.table.schema import Column, Kind, Role, Schema
@@ -67,7 +70,7 @@ def run(
 
     parts: dict[int, pl.DataFrame] = {}
     budget = Budget(0, threads, cell=cell, sample=500)
-    sample, _ = sample_rows(batches(), budget.sample, SEED)
+    sample, records = sample_rows(batches(), budget.sample, SEED)
     known = [column for column in columns if column.name in frame.columns]
     schema = Schema.of([c for c in known if c.name != target], sample.drop(target or []))
     # the grouping that is fastest on a few hundred records
@@ -81,7 +84,7 @@ def run(
 
     outcome = condense_batches(
         batches, schema, decide, parts.__setitem__,
-        target=target, sample=sample, budget=budget, seed=SEED,
+        target=target, sample=sample, records=records, budget=budget, seed=SEED,
     )  # fmt: skip
     return outcome, pl.concat(parts[number] for number in sorted(parts)), parts
 
@@ -108,6 +111,14 @@ def test_batches_and_threads_do_not_change_a_release(rows: int, threads: int) ->
     assert found.equals(wanted)
 
 
+@pytest.mark.parametrize("left_out", [[], ["person"], ["person", "level"]])
+def test_the_order_of_rows_does_not_change_a_release(left_out: list[str]) -> None:
+    table = people().drop(left_out)
+    _, wanted, _ = run(table)
+    _, found, _ = run(table.sample(fraction=1, shuffle=True, seed=5), rows=77)
+    assert found.equals(wanted)
+
+
 def test_the_order_of_a_cells_records_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
     _, wanted, _ = run(people())
 
@@ -115,7 +126,7 @@ def test_the_order_of_a_cells_records_does_not_change_it(monkeypatch: pytest.Mon
         order = np.random.default_rng(len(records)).permutation(len(records))
         return condense_cell(records[order], *arguments, **options)
 
-    monkeypatch.setattr(machine, "condense_cell", shuffled)
+    monkeypatch.setattr(plan, "condense_cell", shuffled)
     _, found, _ = run(people())
     assert found.equals(wanted)
 
@@ -156,7 +167,7 @@ def test_a_person_is_never_split_over_cells(
         assert len({unit for _, unit in pairs}) == 1
         return condense_cell(records, *arguments, **options)
 
-    monkeypatch.setattr(machine, "condense_cell", watched)
+    monkeypatch.setattr(plan, "condense_cell", watched)
     run(people(), target=target)
     assert len(held) == len(set(held))
 
@@ -209,6 +220,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused() -> None:
             lambda number, frame: None,
             target=None,
             sample=next(readings),
+            records=table.height,
             budget=Budget(0, 1, cell=250, sample=500),
             seed=SEED,
         )

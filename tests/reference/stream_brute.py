@@ -25,7 +25,7 @@ def absorb(groups: Any, work: Any, records: Any, levels: Any, size: int, tie: fl
                 distance = 0.0
             if distance < best_distance:
                 best, best_distance = group, distance
-        add(groups, best, records[row], levels[row])
+        add(groups, best, records[row], levels[row], 1)
         count = groups.counts[best]
         if count * count >= 2 * groups.level_sums[best]:
             _split(groups, work, best, size)

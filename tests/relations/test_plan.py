@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.wards import RULES, hospital, impossible
 from tulle import ClassCondenser, Condenser
 from tulle.errors import DataError, GateError, ParameterError
+from tulle.table.inference import guess_columns
 from tulle.table.schema import Column, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
@@ -329,3 +330,18 @@ def test_a_rule_needs_columns_of_the_right_kind() -> None:
     table = pl.DataFrame({"a": ["x", "y"] * 30, "b": np.arange(60) % 9})
     with pytest.raises((ParameterError, DataError), match="'soon'"):
         Condenser(k=5, rules=["b < 'soon'"]).fit(table)
+
+
+@pytest.mark.parametrize("code", ["N", "k.A."])
+def test_a_column_that_writes_missing_as_a_code_keeps_doing_so(code: str) -> None:
+    rng = np.random.default_rng(0)
+    age, income = rng.integers(0, 90, 1200), rng.lognormal(10, 1, 1200).astype(int)
+    gone = (age < 15) | (rng.random(1200) < 0.03)
+    texts = np.where(gone, code, income.astype(str))
+    table = pl.DataFrame({"age": age, "income": texts, "sex": rng.choice(["m", "f"], 1200)})
+    columns = [guess.column for guess in guess_columns(table)]
+    condenser = Condenser(10, columns=columns, rules=["income is missing if age < 15"])
+    release = condenser.set_params(random_state=0).fit_resample(table)
+    assert release["income"].null_count() == 0
+    assert (release.filter(pl.col("age") < 15)["income"] == code).all()
+    assert not condenser.broken_rules_

@@ -45,7 +45,9 @@ def test_a_tiny_support_is_more_than_none(tiny: Any) -> None:
     assert support_count("test", tiny, 1000) == 1
 
 
-@pytest.mark.parametrize("wrong", ["²", "", "%", "1/0%", "nan", -1, 0, "0"])
+@pytest.mark.parametrize(
+    "wrong", ["²", "", "%", "1/0%", "1e999%", "nan", -1, 0, "0", "0\x1e", "9" * 19]
+)
 def test_what_is_no_share_is_refused_in_words(wrong: Any) -> None:
     with pytest.raises(ParameterError, match="min_support"):
         support_count("test", wrong, 10)

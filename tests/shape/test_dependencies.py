@@ -101,3 +101,16 @@ def test_the_label_is_never_left_out(rng: np.random.Generator) -> None:
         CategoryColumn("town", town, 10), CategoryColumn("class", town // 5, 2), keep="class"
     )
     assert "class" not in links
+
+
+def test_rows_whose_code_was_moved_do_not_break_what_the_others_follow(
+    rng: np.random.Generator,
+) -> None:
+    code = rng.integers(0, 20, N)
+    moved = rng.random(N) < 0.05
+    sector = np.where(moved, rng.integers(0, 4, N), code // 5)
+    links = found(
+        CategoryColumn("code", code, 20, moved=moved), CategoryColumn("sector", sector, 4)
+    )
+    assert links["sector"].source == "code"
+    assert (links["sector"].restore(np.arange(20), rng) == np.arange(20) // 5).all()

@@ -103,15 +103,18 @@ def test_other_versions_costs_and_contents_are_refused_before_any_work(tmp_path:
     _, path = saved(tmp_path)
     original = path.read_bytes()
     for changes, words in [
-        ({"version": 2}, "version 2.*version 1"),
+        ({"version": 2}, "another version.*version 1"),
+        ({"version": {"Smith": 1}}, "another version.*version 1"),
         ({"format": "zip"}, "not a sealed file"),
-        ({"content": "site vocabulary"}, "site vocabulary.*site agreement"),
+        ({"content": "site vocabulary"}, "not a site agreement"),
+        ({"content": "Smith"}, "not a site agreement"),
         ({"kdf": {"name": "scrypt", "n": 2**30, "r": 8, "p": 1}}, "key"),
         ({"salt": "xx"}, "damaged"),
     ]:
         change_header(path, **changes)
-        with pytest.raises(KeyMaterialError, match=words):
+        with pytest.raises(KeyMaterialError, match=words) as refused:
             SiteAgreement.load(path, KEY)
+        assert "Smith" not in str(refused.value)  # the file is a stranger's
         path.write_bytes(original)
     with pytest.raises(KeyMaterialError):
         SiteAgreement.load(tmp_path / "absent", KEY)

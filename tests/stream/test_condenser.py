@@ -319,7 +319,8 @@ def test_nothing_can_be_read_of_a_stream_that_has_seen_nothing() -> None:
 
 
 def test_unknown_categories_are_refused_without_naming_them(rng: np.random.Generator) -> None:
-    stream = StreamCondenser(k=5, random_state=0).partial_fit(people(rng, 100))
+    columns = {"city": Column("city", Kind.CATEGORY, on_new="reject")}
+    stream = StreamCondenser(k=5, columns=columns, random_state=0).partial_fit(people(rng, 100))
     strange = people(rng, 1).with_columns(pl.lit("Atlantis").alias("city"))
     with pytest.raises(DataError, match="'city'") as error:
         stream.partial_fit(strange)

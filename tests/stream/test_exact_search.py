@@ -87,9 +87,9 @@ def test_rounding_never_decides(
         engine.absorb(feed, np.ones(len(feed), dtype=np.int64), 0, NOBODY)
         arrays, tie = groups.arrays, steps.COINCIDENT * dimensions
         for record in records * scale:
-            for level in (1, 5, 7):
-                found = _search(engine.tree, arrays, engine.work, record, level - 1, tie)
-                assert found == steps.nearest(groups, record, level)
+            for need in (0, 4, 6):
+                found = _search(engine.tree, arrays, engine.work, record, need, tie)
+                assert found == steps.nearest(groups, record, need)
 
 
 def _groups_at(means: Any, sizes: Any) -> Groups:

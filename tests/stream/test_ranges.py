@@ -133,8 +133,8 @@ def followed(
     encoder = TableEncoder().fit(pl.DataFrame({"x": values}))
     tens = np.full(len(means), 10)
     arrived = Arrivals(
-        Means(np.array([newcomers]) / encoder.scales_, tens[:1], tens[:1]),
-        Means(np.array(means) / encoder.scales_, tens, tens),
+        Means(np.array([newcomers]) / encoder.scales_, tens[:1], tens[:1], tens[:1]),
+        Means(np.array(means) / encoder.scales_, tens, tens, tens),
         np.zeros(len(means), dtype=np.int64),
     )
     return next_ranges(encoder, [before], [arrived], np.zeros(len(encoder.scales_)))[0]

@@ -27,7 +27,7 @@ def feed(
     while start < len(records):
         for size in sizes:
             part = slice(start, start + size)
-            numbers = np.arange(len(records))[part]
+            numbers = state.seen + np.arange(len(records[part]))
             state.absorb(records[part], levels[part], numbers)
             start += size
     return state

@@ -447,12 +447,14 @@ def test_ranges_can_be_those_of_some_records_alone():
     table = pl.DataFrame({"a": [1.5, 2.5, 90.5, None], "b": [0, 7, 9, 7], "c": [4, 4, 4, 4]})
     encoder = TableEncoder([_bounded("c", 0, 10)]).fit(table)
     matrix = encoder.encode(table)
-    encoder.confine(matrix[[0, 1, 3]])
+    encoder.confine(matrix[[0, 1, 3]], np.ones(3))
     a, b, c = encoder._codecs
     assert (a.low, a.high, a.observed, a.pair) == (1.5, 2.5, 2, (1.5, 2.5))
     assert (b.low, b.high, b.pair) == (0, 7, (0, 7))
     assert (c.low, c.high) == (0, 10)  # public
-    encoder.confine(matrix[3:])  # a holds no value, and none is shown until there is one
+    encoder.confine(
+        matrix[3:], np.ones(1)
+    )  # a holds no value, and none is shown until there is one
     encoder.widen(matrix[2:3])
     assert (a.low, a.high, a.observed) == (90.5, 90.5, 1)
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.columns_hospital import LABELS, hospital
+from tests.reference.census import KINDS, census
 from tulle.table.inference import Guess, guess_columns
 from tulle.table.schema import Kind, Role
 
@@ -325,3 +326,14 @@ def test_opaque_and_empty_columns():
 def test_a_column_may_be_called_count_or_value():
     frame = pl.DataFrame({"count": ["1", "x"], "value": [1, 2], "text": ["a", "b"], "n": [1, 2]})
     assert len(guess_columns(frame)) == 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_column_of_a_census_is_kept_in_the_right_kind(seed: int) -> None:
+    guesses = guess_columns(census(np.random.default_rng(seed), 12_000))
+    assert [guess.column.name for guess in guesses] == list(KINDS)
+    for guess in guesses:
+        column = guess.column
+        assert column.role.released, column.name
+        assert not guess.needs_decision, column.name
+        assert column.kind in KINDS[column.name].split("/"), column.name

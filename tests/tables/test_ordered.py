@@ -73,3 +73,16 @@ def test_an_enum_has_its_own_order() -> None:
     stages = pl.Series("x", ["late", "early", "middle"], dtype=pl.Enum(["early", "middle", "late"]))
     encoder = encoder_of(stages.to_frame())
     assert encoder.feature_names_ == ["x>=middle", "x>=late"]
+
+
+def test_numbers_written_as_text_keep_their_order_next_to_a_word() -> None:
+    rng = np.random.default_rng(2)
+    steps = rng.integers(1, 13, 2_400)
+    texts = pl.Series("x", np.where(rng.random(2_400) < 0.1, "N", steps.astype(str)))
+    column = Column("x", Kind.ORDERED, missing=("N",))
+    encoder = TableEncoder([column]).fit(texts.to_frame())
+    assert encoder.feature_names_ == [*(f"x>={step}" for step in range(2, 13)), "x=N"]
+    table = pl.DataFrame({"x": texts, "a": rng.random(2_400)})
+    drawn = Condenser(20, columns=[column], random_state=0).fit_resample(table)["x"]
+    before, after = (part.value_counts().sort("x")["count"] for part in (texts, drawn))
+    assert (before - after).abs().sum() < 0.15 * 2_400

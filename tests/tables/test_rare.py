@@ -156,3 +156,14 @@ def test_states_of_too_few_people_are_where_the_mean_is() -> None:
     encoder = TableEncoder([column]).fit(table, crowd=crowd(4, 18))
     np.testing.assert_array_equal(encoder.encode(table)[-3:], [[2.0]] * 3)
     assert encoder.merged() == {"x": (3, 3)}
+
+
+@pytest.mark.parametrize("written", [int, str, lambda code: f"{code:05}"])
+def test_rare_codes_become_the_nearest_common_one(written: Any) -> None:
+    common = [written(code) for code in range(1000, 2000, 100)]
+    shows = shown([*common * 5, written(1130), written(1160), written(9999)], 5)
+    assert shows == [*common * 5, written(1100), written(1200), written(1900)]
+
+
+def test_few_codes_are_no_system_in_which_near_ones_are_alike() -> None:
+    assert shown(["1", "2", "5", "8"] * 5 + ["3", "4", "6"], 3)[-3:] == ["other"] * 3

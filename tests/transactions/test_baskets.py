@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -60,3 +62,26 @@ def test_rows_inverted_file_and_edits_agree_with_sets(baskets: list[list[int]]) 
     assert set(found.adding(first, np.array([6])).to_lists()[0]) == sets[0] | {6}
     turned = found.take(np.arange(len(sets))[::-1])
     assert [set(basket) for basket in turned.to_lists()] == sets[::-1]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts", "mixed", "far apart"])
+def test_many_items_are_coded_as_few_are(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    lists: list[list[Any]] = [rng.integers(0, 50, rng.integers(0, 90)).tolist() for _ in range(300)]
+    if kind == "texts":
+        lists = [[f"item {item}" for item in basket] for basket in lists]
+    elif kind == "mixed":
+        lists[200].append("text")
+    elif kind == "far apart":
+        lists[200].append(10**15)
+    few = Transactions.from_lists(lists)
+    monkeypatch.setattr("tulle.transactions.baskets._MANY", 10)
+    many = Transactions.from_lists(lists)
+    expected = [list(dict.fromkeys(basket)) for basket in lists]
+    for found in (few, many):
+        assert [sorted(map(str, basket)) for basket in found.to_lists()] == [
+            sorted(map(str, basket)) for basket in expected
+        ]
+        assert found.names.tolist() == list(dict.fromkeys(i for basket in lists for i in basket))
+    assert np.array_equal(few.items, many.items)
+    assert np.array_equal(few.indptr, many.indptr)

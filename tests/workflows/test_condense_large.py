@@ -147,12 +147,12 @@ from tulle._commands.condense import condense
 from tulle._large import machine
 machine.CELL = machine._LEAST_CELL = 200
 _large._needed = lambda source: float("inf")
-put = _large._Parts.put
-def dying(parts, folder, number, frame):
-    if len(parts.parts) == 2:
+put = _large.PartWriter.write
+def dying(writer, folder, number, frame):
+    if number == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    put(parts, folder, number, frame)
-_large._Parts.put = dying
+    return put(writer, folder, number, frame)
+_large.PartWriter.write = dying
 condense({str(source)!r}, {str(release)!r}, memory="100MB", grouping="levels")
 """
     killed = subprocess.run([sys.executable, "-c", script], capture_output=True)

@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from tests.rules.test_best import shop
+from tulle._commands import _baskets
+from tulle._commands import mine as command
+from tulle._commands._options import resolve
 from tulle._commands.mine import mine
 from tulle.cli import tulle
 from tulle.errors import ParameterError
@@ -83,3 +88,56 @@ def test_wrong_usage(source: Path, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="--min-support"):
         mine(source, min_support="0", min_confidence=0.5, output=tmp_path / "x.csv")
     assert not (tmp_path / "x.csv").exists()
+
+
+@pytest.mark.parametrize("form", ["lines", "pairs", "lists", "wide"])
+@pytest.mark.parametrize("support", ["4%", "12"])
+def test_a_file_larger_than_memory_gives_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, support: str
+) -> None:
+    rng = np.random.default_rng(0)
+    lists = [sorted(set((rng.zipf(1.6, 4) % 12).tolist())) for _ in range(300)]
+    given: dict[str, Any] = {}
+    if form == "lines":
+        source = tmp_path / "baskets.dat"
+        source.write_text("".join(" ".join(map(str, items)) + "\n" for items in lists))
+    else:
+        source = tmp_path / "baskets.parquet"
+        words = [[f"item {item}" for item in items] for items in lists]
+        frame = pl.DataFrame({"basket": range(300), "item": words})
+        if form == "pairs":
+            frame = frame.explode("item").sample(fraction=1, shuffle=True, seed=1)
+            given = {"basket": "basket", "item": "item"}
+        elif form == "lists":
+            frame = frame.select("item")
+        else:
+            names = sorted({word for items in words for word in items})
+            frame = pl.DataFrame({name: [int(name in items) for items in words] for name in names})
+        frame.write_parquet(source)
+    wanted = tmp_path / "whole.parquet"
+    mine(source, output=wanted, min_support=support, min_confidence="30%", **given)
+    monkeypatch.setattr(_baskets, "_BLOCK", 70)
+    monkeypatch.setattr(_baskets, "_PAIRS", 200)
+    monkeypatch.setattr(command, "_is_large", lambda *_: True)
+    found = tmp_path / "blocks.parquet"
+    done = mine(source, output=found, min_support=support, min_confidence="30%", **given)
+    assert done.summary["baskets"] == 300
+    assert done.summary["rules"] > 5
+    assert _rules(found) == _rules(wanted)
+
+
+def _rules(path: Path) -> set[tuple[frozenset[Any], frozenset[Any], int]]:
+    return {
+        (frozenset(row["antecedent"]), frozenset(row["consequent"]), row["count"])
+        for row in pl.read_parquet(path).to_dicts()
+    }
+
+
+def test_the_size_of_a_file_decides(tmp_path: Path) -> None:
+    source = tmp_path / "baskets.dat"
+    source.write_text("1 2\n" * 100)
+    options = resolve("mine", command.Mining(), None, {"memory": "100MB"})
+    assert not command._is_large(source, options)
+    with open(source, "r+b") as file:
+        file.truncate(10**8)
+    assert command._is_large(source, options)

@@ -159,7 +159,7 @@ def test_nothing_is_written_when_the_agreement_does_not_open(folder: Path, damag
     words = {
         "tampered": "was changed after it was sealed",
         "truncated": "sealed bytes",
-        "version": "has version 7",
+        "version": "another version",
         "key": "the key file does not open",
     }[damage]
     with pytest.raises(KeyMaterialError, match=words):

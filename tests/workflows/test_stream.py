@@ -86,7 +86,7 @@ def test_malformed_records_are_listed_without_their_values(tmp_path: Path) -> No
     lines[100:100] = [
         "{broken SECRET",
         json.dumps({**made[0], "age": "SECRET"}),
-        json.dumps({**made[0], "city": "SECRET"}),
+        json.dumps({**made[0], "city": ["SECRET"]}),
         json.dumps({**made[0], "level": 0}),
         json.dumps({**made[0], "level": 2**53 + 2}),
         json.dumps({**made[0], "income": 1e400}).replace("Infinity", "1e400"),
@@ -107,8 +107,7 @@ def test_malformed_records_are_listed_without_their_values(tmp_path: Path) -> No
     assert done.summary["read"] == 210
     assert any("not UTF-8" in entry["reason"] for entry in entries)
     assert any("column 'age' is not of type integer" in entry["reason"] for entry in entries)
-    never = "column 'city' holds a category that did not occur in the initial data"
-    assert any(entry["reason"] == never for entry in entries)
+    assert any("column 'city' is not of type text" in entry["reason"] for entry in entries)
     assert not any("encoder" in entry["reason"] for entry in entries)
 
 

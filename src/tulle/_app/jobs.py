@@ -85,14 +85,7 @@ class Job:
 
     def is_alive(self) -> bool:
         """Return whether the worker holds its lock."""
-        try:
-            with (self.place / "lock").open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+        return is_held(self.place / "lock")
 
     def start(self, root: Path, commands: Sequence[Sequence[str]]) -> None:
         """Run commands in ``root``; what an earlier run of this job left is removed."""
@@ -145,6 +138,18 @@ def end_all() -> None:
 def reap() -> None:
     """Collect workers that have ended."""
     _STARTED[:] = [worker for worker in _STARTED if worker.poll() is None]
+
+
+def is_held(lock: Path) -> bool:
+    """Return whether a process holds the lock on a file; a file that is not there is free."""
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _read(path: Path) -> dict[str, Any]:

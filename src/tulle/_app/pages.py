@@ -7,11 +7,11 @@ PUT and ends in a redirection. Addresses hold ids, never names.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 import anyio
 from starlette.applications import Starlette
@@ -20,27 +20,41 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     FileResponse,
     HTMLResponse,
+    JSONResponse,
     PlainTextResponse,
-    RedirectResponse,
     Response,
     StreamingResponse,
 )
 from starlette.routing import Route
 
-from tulle._app import jobs, views
+from tulle._app import families, views
+from tulle._app.routing import (
+    Answer,
+    Form,
+    Work,
+    broken,
+    doing,
+    live_page,
+    needs,
+    not_found,
+    number_in,
+    of,
+    shown,
+    study_of,
+    to,
+    wrong,
+)
 from tulle._app.study import Study, found_in, is_table_name, studies
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point
 from tulle.table.policy import CONTEXT
 from tulle.table.schema import Role
 
+Files = dict[str, tuple[Path, str]]
+
 LIMIT = 2 << 30  # bytes of an upload
-_FORM = 1 << 20  # bytes of a form
 _OWN_PAGE = "sandbox allow-scripts; frame-ancestors 'none'"  # of a report: it brings its own policy
 _TICK = 1.0  # seconds between two looks at a running job
-
-Answer = Callable[[Request, Study], Response]
-Form = dict[str, str]
 
 
 def application(root: Path, *, limit: int = LIMIT) -> Starlette:
@@ -52,108 +66,43 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
             Route("/upload", _upload, methods=["PUT"]),
             Route("/history", _history),
             Route("/static/{name}", _static),
-            Route("/t/{id}", _of(_home)),
-            Route("/t/{id}/data", _of(_data)),
-            Route("/t/{id}/inspect", _doing(_inspect), methods=["POST"]),
-            Route("/t/{id}/unit", _doing(_unit), methods=["POST"]),
-            Route("/t/{id}/roles", _of(_roles)),
-            Route("/t/{id}/column", _doing(_column), methods=["POST"]),
-            Route("/t/{id}/context", _of(_context)),
-            Route("/t/{id}/context", _doing(_keep_context), methods=["POST"]),
-            Route("/t/{id}/control", _of(_control)),
-            Route("/t/{id}/control", _doing(_keep_control), methods=["POST"]),
-            Route("/t/{id}/explore", _of(_explore)),
-            Route("/t/{id}/explore", _doing(_start_explore), methods=["POST"]),
-            Route("/t/{id}/choose", _doing(_choose), methods=["POST"]),
-            Route("/t/{id}/points/{point}", _of(_point)),
-            Route("/t/{id}/points/{point}/report", _of(_point_report)),
-            Route("/t/{id}/compare", _of(_compare)),
-            Route("/t/{id}/release", _of(_release)),
-            Route("/t/{id}/release", _doing(_start_release), methods=["POST"]),
-            Route("/t/{id}/releases/{number:int}", _of(_one_release)),
-            Route("/t/{id}/releases/{number:int}/prove", _doing(_prove), methods=["POST"]),
-            Route("/t/{id}/releases/{number:int}/{word}", _of(_file)),
-            Route("/t/{id}/cancel", _doing(_cancel), methods=["POST"]),
+            Route("/t/{id}", of(_home)),
+            Route("/t/{id}/data", of(_data)),
+            Route("/t/{id}/inspect", doing(_inspect), methods=["POST"]),
+            Route("/t/{id}/unit", doing(_unit), methods=["POST"]),
+            Route("/t/{id}/roles", of(_roles)),
+            Route("/t/{id}/column", doing(_column), methods=["POST"]),
+            Route("/t/{id}/context", of(_context)),
+            Route("/t/{id}/context", doing(_keep_context), methods=["POST"]),
+            Route("/t/{id}/control", of(_control)),
+            Route("/t/{id}/control", doing(_keep_control), methods=["POST"]),
+            Route("/t/{id}/explore", of(_explore)),
+            Route("/t/{id}/explore", doing(_start_explore), methods=["POST"]),
+            Route("/t/{id}/choose", doing(_choose), methods=["POST"]),
+            Route("/t/{id}/points/{point}", of(_point)),
+            Route("/t/{id}/points/{point}/report", of(_point_report)),
+            Route("/t/{id}/points/{point}/charts/{chart}", of(_point_chart)),
+            Route("/t/{id}/charts/{chart}", of(_chart)),
+            Route("/t/{id}/compare", of(_compare)),
+            Route("/t/{id}/release", of(_release)),
+            Route("/t/{id}/release", doing(_start_release), methods=["POST"]),
+            Route("/t/{id}/releases/{number:int}", of(_one_release)),
+            Route("/t/{id}/releases/{number:int}/prove", doing(_prove), methods=["POST"]),
+            Route("/t/{id}/releases/{number:int}/{word}", of(_file)),
+            *[Route(f"/t/{{id}}/{step}", of(_task(step))) for step in families.STEPS],
+            *[
+                Route(f"/t/{{id}}/{step}", doing(_start_task(step)), methods=["POST"])
+                for step in families.STEPS
+            ],
+            Route("/t/{id}/stream", of(_stream)),
+            Route("/t/{id}/files/{step}/{word}", of(_task_file)),
+            Route("/t/{id}/cancel", doing(_cancel), methods=["POST"]),
             Route("/t/{id}/events", _events),
         ],
-        exception_handlers={404: _not_found, TulleError: _wrong, 500: _broken},
+        exception_handlers={404: not_found, TulleError: wrong, 500: broken},
     )
     app.state.root, app.state.limit = root, limit
     return app
-
-
-# -- plumbing ---------------------------------------------------------------------------------
-
-
-def _of(page: Answer) -> Callable[[Request], Response]:
-    """Make a route of a page about one table."""
-
-    def answer(request: Request) -> Response:
-        return page(request, _study(request))
-
-    return answer
-
-
-def _doing(work: Callable[[Request, Study, Form], Response]) -> Any:
-    """Make a route of work on one table: the form is read first."""
-
-    async def answer(request: Request) -> Response:
-        form = await _form(request)
-        study = await run_in_threadpool(_study, request)
-        return await run_in_threadpool(work, request, study, form)
-
-    return answer
-
-
-def _study(request: Request) -> Study:
-    found = found_in(request.app.state.root, request.path_params["id"])
-    if found is None:
-        raise DataError("this table is not in the folder any more: go back to the start")
-    return found
-
-
-async def _form(request: Request) -> Form:
-    """Read a form as browsers send it; what is given twice counts once."""
-    body = b""
-    async for block in request.stream():
-        body += block
-        if len(body) > _FORM:
-            raise ParameterError(f"a form of more than {_FORM:,} bytes is not read")
-    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=500)
-    return {name: values[-1].strip() for name, values in fields.items()}
-
-
-def _shown(template: str, study: Study | None, *, status: int = 200, **more: Any) -> HTMLResponse:
-    jobs.reap()
-    return HTMLResponse(views.rendered(template, study, **more), status)
-
-
-def _page(request: Request, study: Study, step: str, **more: Any) -> HTMLResponse:
-    """Return a page, or for a page that asks what is new, its changing part and the strip."""
-    if not request.headers.get("hx-request"):
-        return _shown(f"{step}.html", study, step=step, **more)
-    jobs.reap()
-    live = views.rendered(f"live_{step}.html", study, step=step, **more)
-    return HTMLResponse(live + views.rendered("strip.html", study, again=True))
-
-
-def _to(study: Study, page: str) -> RedirectResponse:
-    return RedirectResponse(f"/t/{study.id}/{page}", 303)
-
-
-def _not_found(request: Request, error: Exception) -> Response:
-    return _shown("error.html", None, status=404, message="This page does not exist.")
-
-
-def _wrong(request: Request, error: Exception) -> Response:
-    """Say what a person did wrong: the messages of Tulle name columns, never values."""
-    return _shown("error.html", None, status=400, message=str(error))
-
-
-def _broken(request: Request, error: Exception) -> Response:
-    """Show only the type of a foreign error: its text may quote a cell."""
-    message = f"Something unexpected happened ({type(error).__name__}). Nothing was lost."
-    return _shown("error.html", None, status=500, message=message)
 
 
 @cache
@@ -171,7 +120,7 @@ def _static(request: Request) -> Response:
     if name == "vega.js":
         return Response(_bundled(), media_type="text/javascript", headers=headers)
     if name not in kinds:
-        return _not_found(request, KeyError())
+        return not_found(request, KeyError())
     path = Path(__file__).parent / "static" / name.replace("htmx.js", "htmx.min.js")
     text = path.read_text("utf-8")
     if name == "style.css":
@@ -185,8 +134,8 @@ def _static(request: Request) -> Response:
 
 
 def _start(request: Request) -> Response:
-    found = studies(request.app.state.root)
-    return _shown("start.html", None, studies=found, folder=request.app.state.root.name)
+    root = request.app.state.root
+    return shown("start.html", None, folder=root.name, **views.start(root))
 
 
 async def _demo(request: Request) -> Response:
@@ -201,7 +150,7 @@ def _write_demo(root: Path) -> Response:
     study = Study(root, "demo-patients.csv")
     if not study.source.exists():
         write_table(breast_cancer(), study.source)
-    return _to(study, "data")
+    return to(study, "data")
 
 
 async def _upload(request: Request) -> Response:
@@ -243,66 +192,55 @@ async def _receive(request: Request, path: Path, limit: int) -> None:
 
 
 def _history(request: Request) -> Response:
-    return _shown("history.html", None, runs=views.history(request.app.state.root))
+    return shown("history.html", None, runs=views.history(request.app.state.root))
 
 
 # -- data, roles, context, control ------------------------------------------------------------
 
 
 def _home(request: Request, study: Study) -> Response:
-    return _to(study, views.next_step(study))
+    return to(study, views.next_step(study))
 
 
 def _data(request: Request, study: Study) -> Response:
     from tulle.io.read import read_schema
 
-    header = [] if study.is_inspected else list(read_schema(study.source))
-    return _page(request, study, "data", job=study.job("inspect"), header=header)
+    header = [] if study.is_inspected else list(read_schema(study.address))
+    return live_page(request, study, "data", job=study.job("inspect"), header=header)
 
 
 def _inspect(request: Request, study: Study, form: Form) -> Response:
     """Read the table; a policy that is there already is kept."""
     study.place.mkdir(mode=0o700, exist_ok=True)
-    study.job("inspect").start(study.root, [["inspect", study.name, "--json"]])
-    return _to(study, "data")
+    study.job("inspect").start(study.root, [["inspect", study.word, "--json"]])
+    return to(study, "data")
 
 
 def _unit(request: Request, study: Study, form: Form) -> Response:
     if form.get("unit") not in ("row", "person"):
         raise ParameterError("say what one row is: a person, or one of several rows of a person")
-    place = _number(form, "column") if form["unit"] == "person" else None
+    place = number_in(form, "column") if form["unit"] == "person" else None
     study.set_person(place)
-    return _to(study, "roles")
-
-
-def _number(form: Form, name: str) -> int:
-    if not form.get(name, "").isdigit():
-        raise ParameterError(f"choose a {name}")
-    return int(form[name])
+    return to(study, "roles")
 
 
 def _roles(request: Request, study: Study) -> Response:
-    _needs(study.is_inspected, "the table was not read yet: begin with its data")
-    return _page(request, study, "roles", **views.roles(study))
-
-
-def _needs(there: bool, message: str) -> None:
-    if not there:
-        raise DataError(message)
+    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    return live_page(request, study, "roles", **views.roles(study))
 
 
 def _column(request: Request, study: Study, form: Form) -> Response:
     """Change one column, and show its line and the policy again."""
     kind, role = form.get("kind") or None, form.get("role") or None
-    study.set_column(_number(form, "column"), kind=kind, role=role)
+    study.set_column(number_in(form, "column"), kind=kind, role=role)
     if request.headers.get("hx-request"):
-        return _shown("live_roles.html", study, step="roles", **views.roles(study))
-    return _to(study, "roles")
+        return live_page(request, study, "roles", **views.roles(study))
+    return to(study, "roles")
 
 
 def _context(request: Request, study: Study) -> Response:
-    _needs(study.is_inspected, "the table was not read yet: begin with its data")
-    return _shown("context.html", study, step="context", **views.context(study))
+    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    return shown("context.html", study, step="context", **views.context(study))
 
 
 def _keep_context(request: Request, study: Study, form: Form) -> Response:
@@ -323,7 +261,7 @@ def _keep_context(request: Request, study: Study, form: Form) -> Response:
     preset = form.get("preset", "")
     size = int(preset) if preset.isdigit() else None
     study.set_parameters("audit", {**gates, "preset": size})
-    return _to(study, "control")
+    return to(study, "control")
 
 
 def _limit(form: Form, name: str) -> float | None:
@@ -341,30 +279,30 @@ def _limit(form: Form, name: str) -> float | None:
 
 
 def _control(request: Request, study: Study) -> Response:
-    _needs(study.is_inspected, "the table was not read yet: begin with its data")
+    needs(study.is_inspected, "the table was not read yet: begin with its data")
     others = [other for other in studies(study.root) if other.name != study.name]
-    return _page(request, study, "control", job=study.split_job, others=others)
+    return live_page(request, study, "control", job=study.split_job, others=others)
 
 
 def _keep_control(request: Request, study: Study, form: Form) -> Response:
     if form.get("how") == "file":
         other = found_in(study.root, form.get("file", ""))
-        _needs(other is not None, "choose the file of people who are not in the table")
+        needs(other is not None, "choose the file of people who are not in the table")
         study.answer(control={"file": other.name if other else None})
-        return _to(study, "explore")
+        return to(study, "explore")
     if form.get("share") not in ("10%", "20%", "30%"):
         raise ParameterError("choose how many people are kept apart")
     study.answer(control={"share": form["share"]})
     study.start_split()
-    return _to(study, "control")
+    return to(study, "control")
 
 
 # -- explore ----------------------------------------------------------------------------------
 
 
 def _explore(request: Request, study: Study) -> Response:
-    _needs(study.is_inspected, "the table was not read yet: begin with its data")
-    return _page(request, study, "explore", **views.explore(study))
+    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    return live_page(request, study, "explore", **views.explore(study))
 
 
 def _start_explore(request: Request, study: Study, form: Form) -> Response:
@@ -375,7 +313,7 @@ def _start_explore(request: Request, study: Study, form: Form) -> Response:
     found = {"k": [int(part) for part in sizes], "synthesis": methods}
     study.set_parameters("explore", found)
     study.start_explore(quick=bool(form.get("quick")))
-    return _to(study, "explore")
+    return to(study, "explore")
 
 
 def _measured(study: Study, identity: str) -> Point:
@@ -388,16 +326,19 @@ def _measured(study: Study, identity: str) -> Point:
 
 def _choose(request: Request, study: Study, form: Form) -> Response:
     point = _measured(study, form.get("point", ""))
-    _needs(point.spec.is_release and not point.error, "only a release can be chosen")
+    needs(point.spec.is_release and not point.error, "only a release can be chosen")
     if form.get("then") == "compare":
-        return _to(study, f"compare?a={point.id}&b={study.chosen or ''}")
+        return to(study, f"compare?a={point.id}&b={study.chosen or ''}")
+    if form.get("then") == "pin":
+        study.pin(point.id)
+        return to(study, "explore")
     study.answer(point=point.id)
-    return _to(study, "release")
+    return to(study, "release")
 
 
 def _point(request: Request, study: Study) -> Response:
     point = _measured(study, request.path_params["point"])
-    return _shown("point.html", study, step="explore", **views.point(study, point))
+    return shown("point.html", study, step="explore", **views.point(study, point))
 
 
 def _point_report(request: Request, study: Study) -> Response:
@@ -408,51 +349,96 @@ def _point_report(request: Request, study: Study) -> Response:
     return HTMLResponse(page, headers={"Content-Security-Policy": _OWN_PAGE})
 
 
+def _point_chart(request: Request, study: Study) -> Response:
+    point = _measured(study, request.path_params["point"])
+    return _drawing(request, views.point_chart(point, request.path_params["chart"]))
+
+
+def _chart(request: Request, study: Study) -> Response:
+    makers = {"chart-frontier": views.frontier, "chart-history": families.stream_chart}
+    found = makers.get(request.path_params["chart"])
+    return _drawing(request, found(study) if found else None)
+
+
+def _drawing(request: Request, spec: dict[str, Any] | None) -> Response:
+    return not_found(request, KeyError()) if spec is None else JSONResponse(spec)
+
+
 def _compare(request: Request, study: Study) -> Response:
     named = [request.query_params.get(word, "") for word in ("a", "b")]
     found = study.exploration()
-    _needs(found is not None, "nothing was measured yet with the present answers")
-    return _shown("compare.html", study, step="explore", **views.compare(study, named))
+    needs(found is not None, "nothing was measured yet with the present answers")
+    return shown("compare.html", study, step="explore", **views.compare(study, named))
 
 
 # -- release ----------------------------------------------------------------------------------
 
 
 def _release(request: Request, study: Study) -> Response:
-    _needs(study.is_inspected, "the table was not read yet: begin with its data")
-    return _shown("release.html", study, step="release", **views.release(study))
+    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    return shown("release.html", study, step="release", **views.release(study))
 
 
 def _start_release(request: Request, study: Study, form: Form) -> Response:
     point = _measured(study, study.chosen or "")
     made = study.start_release(point, form.get("accept", ""))
-    return _to(study, f"releases/{made.number}")
+    return to(study, f"releases/{made.number}")
 
 
 def _one_release(request: Request, study: Study) -> Response:
     made = study.release(request.path_params["number"])
-    return _page(request, study, "made", **views.made(study, made))
+    return live_page(request, study, "made", **views.made(study, made))
 
 
 def _prove(request: Request, study: Study, form: Form) -> Response:
     made = study.release(request.path_params["number"])
-    _needs(made.data.is_file(), "there is no release to compare with")
+    needs(made.data.is_file(), "there is no release to compare with")
     study.start_proof(made)
-    return _to(study, f"releases/{made.number}")
+    return to(study, f"releases/{made.number}")
 
 
 def _file(request: Request, study: Study) -> Response:
-    """Hand out a file of a release; a report can also be read at once."""
     made = study.release(request.path_params["number"])
+    return _handed_out(request, made.files(), f"{study.name.split('.')[0]}-{made.number}")
+
+
+def _handed_out(request: Request, files: Files, name: str) -> Response:
+    """Hand out a file that a command wrote; a report can also be read at once."""
     word, _, how = request.path_params["word"].partition("-")
-    files = made.files()
     if word not in files or how not in ("", "shown"):
-        return _not_found(request, KeyError())
+        return not_found(request, KeyError())
     path = files[word][0]
     if how and path.suffix == ".html":
         return HTMLResponse(path.read_text(), headers={"Content-Security-Policy": _OWN_PAGE})
-    name = f"{study.name.split('.')[0]}-{made.number}-{path.name}"
-    return FileResponse(path, filename=name)
+    return FileResponse(path, filename=f"{name.split('.')[0]}-{path.name}")
+
+
+# -- baskets, texts, sites, streams -----------------------------------------------------------
+
+
+def _task(step: str) -> Answer:
+    def answer(request: Request, study: Study) -> Response:
+        return live_page(request, study, step, "task", **families.task(study, step))
+
+    return answer
+
+
+def _start_task(step: str) -> Work:
+    def answer(request: Request, study: Study, form: Form) -> Response:
+        families.start(study, step, form)
+        return to(study, step)
+
+    return answer
+
+
+def _task_file(request: Request, study: Study) -> Response:
+    step = request.path_params["step"]
+    found = families.task(study, step)["files"] if step in families.STEPS else {}
+    return _handed_out(request, found, study.name)
+
+
+def _stream(request: Request, study: Study) -> Response:
+    return live_page(request, study, "stream", **families.stream(study))
 
 
 # -- jobs -------------------------------------------------------------------------------------
@@ -461,7 +447,7 @@ def _file(request: Request, study: Study) -> Response:
 def _cancel(request: Request, study: Study, form: Form) -> Response:
     step = form.get("step", "")
     views.job_of(study, step).cancel()
-    return _to(study, views.address(step))
+    return to(study, views.address(step))
 
 
 async def _events(request: Request) -> Response:
@@ -469,19 +455,19 @@ async def _events(request: Request) -> Response:
 
     Each message stands for the whole state, so that none is missed where the browser was away.
     """
-    study = await run_in_threadpool(_study, request)
+    study = await run_in_threadpool(study_of, request)
     step = request.query_params.get("step", "")
 
     async def told() -> AsyncIterator[str]:
         before = ""
         while True:
             state, running = await run_in_threadpool(views.state, study, step)
+            if not running:  # one message: a second refresh would undo what was typed meanwhile
+                yield "event: end\ndata: end\n\n"
+                return
             if state != before:
                 yield f"data: {state}\n\n"
                 before = state
-            if not running:
-                yield "event: end\ndata: end\n\n"
-                return
             await anyio.sleep(_TICK)
 
     return StreamingResponse(told(), media_type="text/event-stream")

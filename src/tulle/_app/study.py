@@ -13,12 +13,15 @@ import os
 import re
 import secrets
 import shlex
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tulle._app.jobs import Job
 from tulle._commands.inspect import policy_path
@@ -32,26 +35,54 @@ from tulle.table.policy import Policy, load_policy, write_policy
 from tulle.table.schema import Column, Kind, Role
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
+_TABLE = re.compile(r"\w{1,100}")  # names of database tables that need no quoting
+SITES = "sites"  # stands for work that belongs to the folder and not to one file
+_DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
 def studies(root: Path) -> list[Study]:
-    """Return the tables of a folder: files of a known format, not links and not hidden."""
-    found = []
-    for entry in sorted(os.scandir(root), key=lambda entry: entry.name):
-        if entry.is_file(follow_symlinks=False) and is_table_name(entry.name):
-            found.append(Study(root, entry.name))
-    return found
+    """Return the tables of a folder: files of a known format, and tables of SQLite files."""
+    found = [study for study in files(root) if is_table_name(study.name)]
+    databases = [study for study in files(root) if study.source.suffix in _DATABASES]
+    return found + [table for database in databases for table in _tables_of(database)]
+
+
+def files(root: Path) -> list[Study]:
+    """Return the files of a folder that are neither links nor hidden, whatever is in them."""
+    entries = sorted(os.scandir(root), key=lambda entry: entry.name)
+    names = [e.name for e in entries if e.is_file(follow_symlinks=False)]
+    return [Study(root, name) for name in names if _is_plain(name)]
 
 
 def is_table_name(name: str) -> bool:
     """Return whether a name is one of a table file within a folder: no path, not hidden."""
-    if not _NAME.fullmatch(name) or name.startswith((".", "-")) or "#" in name:
+    if not _is_plain(name):
         return False
     try:
         format_of(name)
     except TulleError:
         return False
     return True
+
+
+def _is_plain(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and not name.startswith((".", "-")) and "#" not in name
+
+
+def _tables_of(database: Study) -> list[Study]:
+    """Return the tables of a SQLite file; one that cannot be read has none."""
+    address = f"file:{quote(str(database.source))}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=0.2)) as connection:
+            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            names = [str(name) for (name,) in rows]
+    except sqlite3.Error:
+        return []
+    return [
+        Study(database.root, f"{database.name}#{name}")
+        for name in sorted(names)
+        if _TABLE.fullmatch(name) and not name.startswith("sqlite_")
+    ]
 
 
 @dataclass(frozen=True)
@@ -88,6 +119,12 @@ class Release:
         return self.job.result(0).get("verdict")
 
     @property
+    def together(self) -> list[dict[str, Any]]:
+        """The attacks by somebody who has this release and the one before."""
+        found = self.job.result(2).get("attacks", [])
+        return [row for row in found if str(row.get("attack", "")).startswith("earlier")]
+
+    @property
     def is_proven(self) -> bool:
         """Whether the command, run again, gave the same bytes."""
         fresh = self.place / self.facts["again"]
@@ -109,7 +146,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Study:
-    """A table file of the folder ``root``."""
+    """A file of the folder ``root``, or a table of a SQLite file: ``clinic.db#visits``."""
 
     root: Path
     name: str
@@ -121,18 +158,28 @@ class Study:
 
     @property
     def source(self) -> Path:
-        """The table itself."""
-        return self.root / self.name
+        """The file that holds it."""
+        return self.root / self.name.partition("#")[0]
+
+    @property
+    def word(self) -> str:
+        """What commands that run in the folder call it."""
+        return f"sqlite:///{self.name}" if "#" in self.name else self.name
+
+    @property
+    def address(self) -> str:
+        """What any other process calls it."""
+        return f"sqlite:///{self.root}/{self.name}" if "#" in self.name else str(self.source)
 
     @property
     def place(self) -> Path:
         """The folder of everything that belongs to it."""
-        return self.root / f"{self.name}.tulle"
+        return self.root / f"{self.name.replace('#', '-')}.tulle"
 
     @property
     def policy_file(self) -> Path:
         """The policy, where the command line looks for it."""
-        return self.root / policy_path(self.name)
+        return self.root / policy_path(self.word)
 
     @property
     def size(self) -> int:
@@ -248,17 +295,17 @@ class Study:
     # -- control -----------------------------------------------------------------------------
 
     @property
-    def control(self) -> tuple[Path, Path] | None:
-        """The members and the people kept apart, if they were."""
+    def control(self) -> tuple[str, str] | None:
+        """The members and the people kept apart, if they were, as commands call them."""
         if not self.policy_file.is_file():
             return None
         answer = self.answers.get("control", {})
         if answer.get("file") in {study.name for study in studies(self.root)}:
-            return self.source, self.root / answer["file"]
+            return self.word, Study(self.root, answer["file"]).word
         place = self.control_place
         pair = place / "members.parquet", place / "control.parquet"
         done = self.split_job.state == "done" and all(path.is_file() for path in pair)
-        return pair if done else None
+        return (self.within(pair[0]), self.within(pair[1])) if done else None
 
     @property
     def control_place(self) -> Path:
@@ -282,10 +329,10 @@ class Study:
         """Keep people apart."""
         place = self.control_place
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        words = ["split", self._path(self.source), "--share", self.share, "--force", "--json"]
-        words += ["-o", self._path(place / "members.parquet")]
-        words += ["--control", self._path(place / "control.parquet")]
-        words += ["--policy", self._path(self.policy_file)]
+        words = ["split", self.word, "--share", self.share, "--force", "--json"]
+        words += ["-o", self.within(place / "members.parquet")]
+        words += ["--control", self.within(place / "control.parquet")]
+        words += ["--policy", self.within(self.policy_file)]
         self.split_job.start(self.root, [words])
 
     # -- exploration -------------------------------------------------------------------------
@@ -294,7 +341,7 @@ class Study:
     def explore_place(self) -> Path:
         """Where the points are that these answers ask for."""
         columns = [repr(replace(column, reason="")) for column in self.policy.columns]
-        decided = [columns, dict(self.parameters("explore")), str(self.control), self._stamp]
+        decided = [columns, dict(self.parameters("explore")), self.control, self._stamp]
         return self.place / f"explore-{_digest(decided)}"
 
     @property
@@ -305,8 +352,8 @@ class Study:
     def start_explore(self, *, quick: bool) -> None:
         """Measure releases, or go on where it was stopped."""
         members, control = self._parts()
-        words = ["explore", self._path(members), "--control", self._path(control), "--json"]
-        words += ["-o", self._path(self.explore_place), "--policy", self._path(self.policy_file)]
+        words = ["explore", members, "--control", control, "--json"]
+        words += ["-o", self.within(self.explore_place), "--policy", self.within(self.policy_file)]
         self.explore_job.start(self.root, [words + (["--quick"] if quick else [])])
 
     def exploration(self) -> Exploration | None:
@@ -320,6 +367,16 @@ class Study:
     def chosen(self) -> str | None:
         """The id of the point that is to be released."""
         return self.answers.get("point")
+
+    @property
+    def pinned(self) -> list[str]:
+        """The ids of up to two points that are to be compared."""
+        return list(self.answers.get("pinned", []))
+
+    def pin(self, point: str) -> None:
+        """Keep a point for a comparison, or give it up; the third one replaces the first."""
+        others = [known for known in self.pinned if known != point]
+        self.answer(pinned=others if point in self.pinned else [*others, point][-2:])
 
     # -- releases ----------------------------------------------------------------------------
 
@@ -349,28 +406,27 @@ class Study:
         self._keep_release_policy(place / "policy.toml", point)
         file = f"release{self._suffix}"
         seed = str(secrets.randbits(48))
-        common = ["--control", self._path(control), "--policy", self._path(place / "policy.toml")]
-        condense = ["condense", self._path(members), "-o", self._path(place / file)]
+        common = ["--control", control, "--policy", self.within(place / "policy.toml")]
+        condense = ["condense", members, "-o", self.within(place / file)]
         condense += [*common, "--k", str(point.spec.k), "--synthesis", point.spec.method]
         condense += ["--seed", seed] + (["--accept-risk", accept] if accept else [])
-        report = ["--report", self._path(place / "report.html"), "--json"]
-        verify = ["verify", self._path(place / file), "--json"]
-        audit = ["audit", self._path(members), self._path(place / file), *common, "--seed", seed]
+        report = ["--report", self.within(place / "report.html"), "--json"]
+        verify = ["verify", self.within(place / file), "--json"]
+        audit = ["audit", members, self.within(place / file), *common, "--seed", seed]
         for earlier in [made for made in self.releases() if made.data.is_file()][-1:]:
-            audit += ["--earlier", self._path(earlier.data)]  # whoever has both can compare them
-        audit += ["--public", "-o", self._path(place / "public.html"), "--json"]
+            audit += ["--earlier", self.within(earlier.data)]  # whoever has both can compare them
+        audit += ["--public", "-o", self.within(place / "public.html"), "--json"]
         again = f"again{self._suffix}"
         replay = [*condense]
-        replay[replay.index("-o") + 1] = self._path(place / again)
+        replay[replay.index("-o") + 1] = self.within(place / again)
         facts = {
             "file": file, "k": point.spec.k, "label": point.spec.label, "point": point.id,
             "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "seed": seed,
             "again": again, "command": [*replay, "--force"], "accepted": accept,
         }  # fmt: skip
         keep(place / "run.json", json.dumps(facts, indent=2))
-        keep(
-            place / "again.sh", _script(replay, self._path(place / file), self._path(place / again))
-        )
+        both = self.within(place / file), self.within(place / again)
+        keep(place / "again.sh", _script(replay, *both))
         found = Release(place, number)
         found.job.start(self.root, [condense + report, verify, audit])
         return found
@@ -387,13 +443,15 @@ class Study:
         ]
         write_policy(replace(self.policy, columns=tuple(columns)), path, made_for=self.name)
 
-    def _parts(self) -> tuple[Path, Path]:
+    def _parts(self) -> tuple[str, str]:
         if self.control is None:
             raise DataError("nobody was kept apart yet: answer the page about the control first")
         return self.control
 
     @property
     def _suffix(self) -> str:
+        if "#" in self.name:
+            return ".csv"
         return {".tsv": ".csv"}.get(Path(self.name).suffix, "") or next(
             s for s in (".csv", ".ndjson", ".jsonl", ".parquet", ".pq", ".arrow", ".feather",
                         ".ipc", ".xlsx") if s in Path(self.name).suffixes
@@ -404,7 +462,7 @@ class Study:
         found = self.source.stat()
         return [found.st_size, found.st_mtime_ns]
 
-    def _path(self, path: Path) -> str:
+    def within(self, path: Path) -> str:
         """Return a path as a command that runs in the folder writes it."""
         return str(path.relative_to(self.root))
 
@@ -442,8 +500,9 @@ def _digest(decided: Any) -> str:
 
 
 def found_in(root: Path, identity: str) -> Study | None:
-    """Return the table that an address means."""
-    return next((study for study in studies(root) if study.id == identity), None)
+    """Return the table, or the other file, that an address means."""
+    known = [*files(root), *studies(root), Study(root, SITES)]
+    return next((study for study in known if study.id == identity), None)
 
 
 def all_releases(root: Path) -> Iterator[tuple[Study, Release]]:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tulle._app import families
 from tulle._app.jobs import Job
-from tulle._app.study import Release, Study, all_releases
+from tulle._app.study import (
+    SITES,
+    Release,
+    Study,
+    all_releases,
+    files,
+    is_table_name,
+    studies,
+)
 from tulle._charts import spec as chart
 from tulle._json import plain
 from tulle._report.words import BOUND, PRESETS, attack_label, metric_words
 from tulle.errors import ParameterError, PolicyError
 from tulle.exploring._page import frontier_rows
 from tulle.exploring._points import Point
+from tulle.exploring.explore import Exploration
 from tulle.table.policy import CONTEXT
 from tulle.table.schema import Kind, Role
 
@@ -57,10 +68,9 @@ SETS = {  # gates that fit a recipient, and where they come from
 
 @cache
 def _templates() -> Any:
-    from tulle._report.render import environment, for_script
+    from tulle._report.render import environment
 
     found = environment("tulle._app")
-    found.filters["for_script"] = for_script
     found.filters["duration"] = duration
     found.globals["steps"] = STEPS
     return found
@@ -72,9 +82,10 @@ def rendered(template: str, study: Study | None, **more: Any) -> str:
         "step": "",
         "again": False,
         "study": study,
-        "strip": strip(study) if study else None,
         **more,
     }
+    if "strip" not in given:
+        given["strip"] = strip(study) if study else None
     return str(_templates().get_template(template).render(**given))
 
 
@@ -115,6 +126,18 @@ def strip(study: Study) -> list[tuple[str, str, str]]:
     ]
 
 
+def start(root: Path) -> dict[str, Any]:
+    """Return what there is to begin with: tables, and files of the other families."""
+    others = [study for study in files(root) if not is_table_name(study.name)]
+    return {
+        "studies": studies(root),
+        "baskets": [f for f in others if f.name.endswith((".dat", ".dat.gz"))],
+        "texts": [f for f in others if f.name.endswith((".txt", ".txt.gz"))],
+        "streams": [f for f in others if f.name.endswith(".state")],
+        "sites": Study(root, SITES),
+    }
+
+
 def next_step(study: Study) -> str:
     """Return the first page that still asks for something."""
     if not study.is_inspected or study.answers.get("unit") is None:
@@ -139,6 +162,8 @@ def job_of(study: Study, step: str) -> Job:
         return study.split_job
     if step == "explore":
         return study.explore_job
+    if step in families.STEPS:
+        return study.job(step)
     raise ParameterError("this job does not exist")
 
 
@@ -149,6 +174,8 @@ def address(step: str) -> str:
 
 def state(study: Study, step: str) -> tuple[str, bool]:
     """Return a word that changes when a page should be shown again, and whether it may yet."""
+    if step == "stream":
+        return str(study.source.stat().st_mtime_ns), families.is_running(study)
     job = job_of(study, step)
     found = job.state
     points = study.explore_place / "points" if step == "explore" else None
@@ -216,17 +243,13 @@ def explore(study: Study) -> dict[str, Any]:
         "sizes": ", ".join(str(k) for k in given.get("k", (3, 5, 10, 20, 50, 100))),
         "methods": given.get("synthesis", ("shape", "uniform")),
         "found": None,
-        "specs": {},
+        "forecast": "",
     }
     found = study.exploration()
     if found is None:
         return more
+    more["forecast"] = forecast(study, found)
     named = found.choice.point
-    shown = [point for point in found.latest if point.risk is not None]
-    rows = [
-        {**row, "link": f"/t/{study.id}/points/{point.id}" if point.spec.is_release else ""}
-        for row, point in zip(frontier_rows(found, shown), shown)
-    ]
     chosen = study.chosen if study.chosen in {point.id for point in found.latest} else None
     return more | {
         "found": found,
@@ -235,23 +258,68 @@ def explore(study: Study) -> dict[str, Any]:
             {**row, "point": point, "attack": attack_label(point.attack) if point.attack else ""}
             for row, point in zip(found.rows(), found.latest)
         ],
+        "pinned": [point for point in found.latest if point.id in study.pinned],
         "selected": chosen or (named.id if named else None),
         "is_quick": all(point.spec.round == "quick" for point in found.latest),
-        "specs": {"chart-frontier": chart("frontier", plain(rows))} if rows else {},
+        "drawn": bool(_drawn(found)),
     }
+
+
+def _drawn(found: Exploration) -> list[Point]:
+    return [p for p in found.latest if p.risk is not None and p.utility is not None]
+
+
+def frontier(study: Study) -> dict[str, Any] | None:
+    """Return the picture of risk and utility, each release a link to its page."""
+    found = study.exploration()
+    shown = _drawn(found) if found else []
+    if found is None or not shown:
+        return None
+    rows = [
+        {**row, "link": f"/t/{study.id}/points/{point.id}" if point.spec.is_release else ""}
+        for row, point in zip(frontier_rows(found, shown), shown)
+    ]
+    return chart("frontier", plain(rows))
+
+
+def forecast(study: Study, found: Exploration) -> str:
+    """Return what the rest of a running exploration takes, from the points that are there.
+
+    The whole table takes longer than the sample: attacks try more people, models learn from more.
+    """
+    progress = study.explore_job.progress
+    left = (progress["total"] or 0) - progress["done"]
+    rows = study.inspection.get("records") or 0
+    if study.explore_job.state != "running" or left <= 0:
+        return ""
+    whole = [p.seconds for p in found.points if p.spec.round == "whole"]
+    quick = [p for p in found.points if p.spec.round == "quick"]
+    if whole or not quick:
+        each = sum(whole) / max(1, len(whole))
+        return f"about {duration(each * left)} of computing to go, from {len(whole)} points"
+    each = sum(p.seconds for p in quick) / len(quick) * max(1.0, rows / quick[0].records) ** 0.8
+    return f"some {duration(each * left)} of computing to go, guessed from the sample"
 
 
 def point(study: Study, shown: Point) -> dict[str, Any]:
     """Return everything about one point, in the words of the reports."""
     found = study.exploration()
     scale = found.scale(shown) if found else None
-    more: dict[str, Any] = {"point": shown, "scale": scale, "page": None, "charted": 0, "specs": {}}
+    more: dict[str, Any] = {"point": shown, "scale": scale, "page": None, "charted": 0}
     if shown.audit is None:
         return more | {"attacks": _attack_rows(shown)}
     from tulle._report.render import parts
 
-    page, charted, specs = parts(shown.audit)  # type: ignore[arg-type]
-    return more | {"page": page, "charted": charted, "specs": specs}
+    page, charted, _ = parts(shown.audit)  # type: ignore[arg-type]
+    return more | {"page": page, "charted": charted}
+
+
+def point_chart(shown: Point, name: str) -> dict[str, Any] | None:
+    """Return one picture of a point: there are dozens, and each is drawn when it is seen."""
+    from tulle._report.render import parts
+
+    charts = parts(shown.audit)[2] if shown.audit else {}  # type: ignore[arg-type]
+    return chart(*charts[name]) if name in charts else None
 
 
 def _attack_rows(shown: Point) -> list[tuple[str, Any]]:
@@ -320,6 +388,7 @@ def made(study: Study, shown: Release) -> dict[str, Any]:
         "checks": job.result(1).get("checks", []),
         "gates": job.result(2).get("gates", []),
         "files": shown.files() if job.state != "running" else {},
+        "together": shown.together,
         "command": "tulle " + shlex.join(shown.facts["command"]),
         "proof": shown.proof,
         "proven": shown.is_proven if shown.proof.state == "done" else None,
@@ -330,6 +399,7 @@ def made(study: Study, shown: Release) -> dict[str, Any]:
 def history(root: Path) -> list[dict[str, Any]]:
     """Return the releases of the folder, the last one first."""
     found = []
+    today = time.strftime("%Y-%m-%d")  # dates are compared as they are written
     for study, shown in all_releases(root):
         context: Mapping[str, str] = {}
         with suppress(PolicyError):  # a policy that somebody is editing
@@ -341,6 +411,8 @@ def history(root: Path) -> list[dict[str, Any]]:
                 "state": shown.job.state,
                 "verdict": shown.verdict,
                 "until": context.get("until", ""),
+                "is_due": bool(context.get("until")) and context["until"] < today,
+                "together": max((row.get("risk") or 0.0 for row in shown.together), default=None),
                 "again": sum(r.number < shown.number for r in study.releases()),
             }
         )

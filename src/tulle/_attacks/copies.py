@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.nearest import nearest, spacing
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._types import Floats
 
@@ -26,18 +26,18 @@ def exact_copies(
     *,
     control: Records | None = None,
 ) -> AttackResult:
-    """Count the people whose record appears in the release unchanged, in every column.
+    """Count the people of whom a record appears in the release unchanged, in every column.
 
     All records are tried, none is sampled. On tables of few categories this happens by chance:
     the control says how often.
     """
     return AttackResult(
         "exact_copies",
-        len(original),
-        int(is_in(original, release).sum()),
-        int(is_in(original, release.scrambled(rng)).sum()),
-        None if control is None else int(is_in(control, release).sum()),
-        None if control is None else len(control),
+        original.n_people,
+        _count_in(original, release),
+        _count_in(original, release.scrambled(rng)),
+        None if control is None else _count_in(control, release),
+        None if control is None else control.n_people,
         story="Anyone who reads the release. Right if a person's record appears in it "
         "unchanged, in every column.",
     )
@@ -52,12 +52,12 @@ def near_copies(
     attempts: int = 1000,
 ) -> AttackResult:
     """Count the people from whom a released record differs by almost nothing."""
-    rows = chosen(len(original), attempts, rng)
+    rows = original.sample(attempts, rng)
     people, apart = original.take(rows), spacing(rows, original)
     strange: int | None = None
     strangers = 0
     if control is not None:
-        outside = control.take(chosen(len(control), attempts, rng))
+        outside = control.take(control.sample(attempts, rng))
         far = nearest(outside, original).distances[:, 0]
         strange, strangers = _count_near(outside, release, far), len(outside)
     return AttackResult(
@@ -77,7 +77,7 @@ def closest_distances(
     records: Records, release: Records, rng: np.random.Generator, *, attempts: int = 1000
 ) -> Floats:
     """Compute the distance to the closest released record for each of some people."""
-    people = records.take(chosen(len(records), attempts, rng))
+    people = records.take(records.sample(attempts, rng))
     return nearest(people, release).distances[:, 0]
 
 
@@ -85,6 +85,12 @@ def _count_near(people: Records, release: Records, apart: Floats) -> int:
     distances = nearest(people, release).distances[:, 0]
     # a twin in the data leaves no room between people, but an exact copy is one all the same
     return int(((distances < NEAR * apart) | (distances == 0)).sum())
+
+
+def _count_in(records: Records, release: Records) -> int:
+    """Return how many people have a record in the release."""
+    found = is_in(records, release)
+    return int(found.sum()) if records.people is None else len(np.unique(records.people[found]))
 
 
 def is_in(records: Records, release: Records) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.inference import CLOSE, best_guess
 from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 
 NEIGHBOURS = 5
@@ -38,13 +38,13 @@ def homogeneity(
     With ``earlier``, where a single answer occurs near the person in both releases.
     """
     columns = tuple(name for name in known or original.columns if name != secret)
-    people = original.take(chosen(len(original), attempts, rng))
+    people = original.take(original.sample(attempts, rng))
     releases = [release] if earlier is None else [release, earlier]
     sure, right = _believed(people, releases, columns, secret)
     guess = best_guess(people.only([secret]), release.only([secret]))
     strange = None
     if control is not None:
-        outside = control.take(chosen(len(control), attempts, rng))
+        outside = control.take(control.sample(attempts, rng))
         strange = _believed(outside, releases, columns, secret)[1]
     told = (
         f"the {NEIGHBOURS} nearest released records: if they all say the same of '{secret}'"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.copies import as_bytes
 from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._types import Codes, Floats, Ints
 
@@ -40,13 +40,13 @@ def inference(
     All other columns are known, unless said.
     """
     columns = tuple(name for name in known or original.columns if name != secret)
-    people = original.take(chosen(len(original), attempts, rng))
+    people = original.take(original.sample(attempts, rng))
     seen, answers = _answers(release.only(columns), release.only([secret]))
     right = _read_off(people, seen, answers)
     guess = best_guess(people.only([secret]), release.only([secret]))
     strange: NDArray[np.bool_] | None = None
     if control is not None:
-        outside = control.take(chosen(len(control), attempts, rng))
+        outside = control.take(control.sample(attempts, rng))
         strange = _read_off(outside, seen, answers)
     numeric = secret in original.number_names
     right_if = f"within {CLOSE:g} standard deviations" if numeric else "the same"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.copies import as_bytes
 from tulle._attacks.nearest import between, nearest, spacing
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._types import Floats, Ints
 
@@ -94,7 +94,7 @@ def _attack(
     who: str,
 ) -> AttackResult:
     columns = tuple(known) if known is not None else original.columns
-    rows = chosen(len(original), attempts, rng)
+    rows = original.sample(attempts, rng)
     people, apart = original.take(rows), spacing(rows, original)
     links = join(people.only(columns), release.only(columns))
     shuffled = release.scrambled(rng)
@@ -102,7 +102,7 @@ def _attack(
     control_right: int | None = None
     strangers = 0
     if control is not None:
-        outside = control.take(chosen(len(control), attempts, rng))
+        outside = control.take(control.sample(attempts, rng))
         strangers = len(outside)
         far = nearest(outside, original).distances[:, 0]
         # twins among strangers would compete, people with a twin in the data count for nothing

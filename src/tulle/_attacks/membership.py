@@ -4,9 +4,10 @@ The *insurer* has a candidate's record and wants to know whether it was among th
 clinic. They have a reference list of people who were surely not in the data, and several ways to
 weigh what the release says where the candidate lives against what the list says: the nearest
 record, the nearest over that of the list, the mean of the five nearest, the density by the tenth
-(in the manner of DOMIAS), each on numbers as they are and on their ranks; and whether the release
-holds the candidate's own numbers. Which one serves best is chosen on one half of the candidates
-and tried on the other, so that having many ways is no advantage by itself.
+(in the manner of DOMIAS), each on numbers as they are and on their ranks; whether the release
+holds the candidate's own numbers; and how often it holds what the candidate is like in three
+columns at a time. Which one serves best is chosen on one half of the candidates and tried on the
+other, so that having many ways is no advantage by itself.
 
 The hold-out test: half of the control serves as the reference list, the other half as candidates
 who are not members. The half of the candidates that looks most like members is called so. The rate
@@ -24,13 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
-from tulle._types import Floats
+from tulle._types import Floats, Ints
 from tulle.errors import DataError
 
-LEAST = 20  # records of the control
+LEAST = 20  # people in the control
 _NEIGHBOURS = 10
+_CELLS = 20  # of a column of numbers
+_COMBINATIONS = 150  # of three columns
 _SMALL = 1e-6  # standard deviations: a distance of 0 is not infinitely telling
 
 
@@ -47,17 +50,16 @@ def membership(
     The details hold the area under the curve and the shares named at few false alarms, by the
     names that measures have.
     """
-    if len(control) < LEAST:
+    if control.n_people < LEAST:
         raise DataError(
-            f"membership needs a control of at least {LEAST} records, but there are "
-            f"{len(control)}: keep more records out of the release"
+            f"membership needs a control of at least {LEAST} people, but there are "
+            f"{control.n_people}: keep more people out of the release"
         )
-    order = rng.permutation(len(control))
-    reference, outside = (control.take(np.sort(part)) for part in np.array_split(order, 2))
-    tried = min(attempts, len(original), len(outside))
-    members = original.take(chosen(len(original), tried, rng))
-    strangers = outside.take(chosen(len(outside), tried, rng))
-    scores = _scores(members.stacked(strangers), original, release, reference)
+    reference, outside = control.halves(rng)
+    tried = min(attempts, original.n_people, outside.n_people)
+    members = original.take(original.sample(tried, rng))
+    strangers = outside.take(outside.sample(tried, rng))
+    scores = _scores(members.stacked(strangers), original, release, reference, rng)
     member = np.repeat([True, False], tried)
     called, figures = _tried_on_the_other_half(scores, member, rng)
     return AttackResult(
@@ -94,10 +96,17 @@ def named_at(members: Floats, strangers: Floats, false_alarms: float) -> float:
 
 
 def _scores(
-    candidates: Records, original: Records, release: Records, reference: Records
+    candidates: Records,
+    original: Records,
+    release: Records,
+    reference: Records,
+    rng: np.random.Generator,
 ) -> dict[str, Floats]:
     """Return several scores of each candidate; the higher, the more like a member."""
-    found = {"own numbers": _own_numbers(candidates, release, reference)}
+    found = {
+        "own numbers": _own_numbers(candidates, release, reference),
+        "three columns at a time": _combinations(candidates, release, reference, rng),
+    }
     for space, view in (("", None), (" of ranks", original)):
         tables = [_as_ranks(part, view) for part in (candidates, release, reference)]
         here = nearest(tables[0], tables[1], _NEIGHBOURS).distances + _SMALL
@@ -130,14 +139,48 @@ def _own_numbers(candidates: Records, release: Records, reference: Records) -> F
     """Return how much more often the release holds a candidate's very numbers than the list."""
     score = np.zeros(len(candidates))
     for place in range(candidates.numbers.shape[1]):
-        rates = []
-        for table in (release, reference):
-            held, times = np.unique(table.numbers[:, place], return_counts=True)
-            values = candidates.numbers[:, place]
-            at = np.clip(np.searchsorted(held, values), 0, len(held) - 1)
-            rates.append((np.where(held[at] == values, times[at], 0) + 1.0) / len(table))
-        score += np.log(rates[0] / rates[1])
+        values = candidates.numbers[:, place]
+        score += _log_rate(values, release.numbers[:, place])
+        score -= _log_rate(values, reference.numbers[:, place])
     return score
+
+
+def _combinations(
+    candidates: Records, release: Records, reference: Records, rng: np.random.Generator
+) -> Floats:
+    """Return how much more often the release than the list has people who are alike in a few ways.
+
+    Trees that draw a column given others copy the combinations of the people in their leaves; a
+    distance over all columns hardly sees it.
+    """
+    levels = np.linspace(0, 1, _CELLS + 1)[1:-1]
+    edges = [np.unique(np.quantile(column, levels)) for column in release.numbers.T]
+    tables = [_in_cells(part, edges) for part in (candidates, release, reference)]
+    sizes = np.max([table.max(axis=0, initial=0) for table in tables], axis=0) + 1
+    score = np.zeros(len(candidates))
+    width = len(sizes)
+    for _ in range(_COMBINATIONS):
+        some = rng.choice(width, min(3, width), replace=False)
+        steps = np.cumprod(np.r_[1, sizes[some][:-1]])
+        asked, held, usual = (table[:, some] @ steps for table in tables)
+        score += _log_rate(asked, held) - _log_rate(asked, usual)
+    return score
+
+
+def _in_cells(records: Records, edges: list[Floats]) -> Ints:
+    """Return records as cells: stretches of numbers, and categories."""
+    numbers = [
+        np.searchsorted(borders, values, side="right")
+        for values, borders in zip(records.numbers.T, edges)
+    ]
+    return np.column_stack([*numbers, *records.codes.T]).astype(np.int64)
+
+
+def _log_rate(values: NDArray[Any], table: NDArray[Any]) -> Floats:
+    """Return the logarithm of how often a table holds each value; never is half a time."""
+    held, times = np.unique(table, return_counts=True)
+    at = np.clip(np.searchsorted(held, values), 0, len(held) - 1)
+    return np.log((np.where(held[at] == values, times[at], 0) + 0.5) / len(table))
 
 
 def _tried_on_the_other_half(

@@ -45,12 +45,29 @@ def between(left: Records, right: Records) -> Floats:
 
 
 def spacing(rows: Ints, records: Records) -> Floats:
-    """Compute how far each record is from the nearest *other* record; 0 for a duplicate."""
+    """Compute how far each record is from the nearest of *another* person; 0 for a duplicate."""
+    if records.people is not None:
+        return _spacing_of_people(rows, records, records.people)
     found = nearest(records.take(rows), records, 2)
     if found.rows.shape[1] < 2:
         return np.full(len(rows), np.inf)
     # a twin that comes first may stand in its place: then both distances are 0
     return np.asarray(found.distances[:, 1])
+
+
+def _spacing_of_people(rows: Ints, records: Records, people: Ints) -> Floats:
+    """Look at more and more neighbours, until one is of another person."""
+    apart = np.full(len(rows), np.inf)
+    left, count = np.arange(len(rows)), 2
+    while len(left):
+        found = nearest(records.take(rows[left]), records, count)
+        other = people[found.rows] != people[rows[left]][:, None]
+        some = other.any(axis=1)
+        apart[left[some]] = found.distances[some, other[some].argmax(axis=1)]
+        if count >= len(records):
+            break
+        left, count = left[~some], 2 * count
+    return apart
 
 
 def _by_blocks(targets: Records, reference: Records, count: int) -> tuple[Ints, Floats]:

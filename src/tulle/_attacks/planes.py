@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.inference import CLOSE, best_guess
 from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._types import Floats, Ints
 
@@ -50,11 +50,11 @@ def affine_hull(
     order = rng.permutation(len(names))
     known = [names[place] for place in np.sort(order[: (len(names) + 1) // 2])]
     hidden = [name for name in names if name not in known]
-    people = original.take(chosen(len(original), attempts, rng))
+    people = original.take(original.sample(attempts, rng))
     mine = _read_off(people, release, known, hidden)
     others = None
     if control is not None:
-        outside = control.take(chosen(len(control), attempts, rng))
+        outside = control.take(control.sample(attempts, rng))
         others = _read_off(outside, release, known, hidden)
     right, strange = _chosen_size(mine, others, rng)
     guesses = np.stack(

@@ -2,7 +2,8 @@
 
 Numbers are in units of the original's standard deviation; a category is a whole number that is
 equal where the category is. Where a number is missing it stands at the middle, and a code of the
-same column says so. A missing category is a category of its own.
+same column says so. A missing category is a category of its own. Where people have several records,
+attacks are tried on people: on one record of each.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Records:
     codes: Codes  # (n, q)
     number_names: tuple[str, ...]
     code_names: tuple[str, ...]
+    people: Ints | None = None  # (n,), the person of each record, where people have several
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numbers", np.ascontiguousarray(self.numbers, dtype=np.float64))
@@ -31,13 +33,17 @@ class Records:
         shapes = (self.numbers.shape[1], self.codes.shape[1])
         if shapes != (len(self.number_names), len(self.code_names)):
             raise ParameterError("Records need one name for each column of numbers and of codes.")
+        if self.people is not None and len(self.people) != len(self.numbers):
+            raise ParameterError("Records need one person for each record.")
 
     @classmethod
-    def of_numbers(cls, matrix: Floats, names: Iterable[str] | None = None) -> Records:
+    def of_numbers(
+        cls, matrix: Floats, names: Iterable[str] | None = None, people: Ints | None = None
+    ) -> Records:
         """Create records of numbers only; named x0, x1, ... by default."""
         numbers = np.asarray(matrix, dtype=np.float64)
         known = tuple(names) if names else tuple(f"x{i}" for i in range(numbers.shape[1]))
-        return cls(numbers, np.empty((len(numbers), 0), np.int32), known, ())
+        return cls(numbers, np.empty((len(numbers), 0), np.int32), known, (), people)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -47,12 +53,34 @@ class Records:
         """Return the names of the columns, each once."""
         return tuple(dict.fromkeys((*self.number_names, *self.code_names)))
 
+    @property
+    def n_people(self) -> int:
+        """Return how many different people there are; the records, unless people have several."""
+        return len(self) if self.people is None else len(np.unique(self.people))
+
+    def sample(self, attempts: int, rng: np.random.Generator) -> Ints:
+        """Return the records that are attacked: one of each person, at most ``attempts``."""
+        if self.people is None:
+            return chosen(len(self), attempts, rng)
+        order = rng.permutation(len(self))
+        rows = order[np.unique(self.people[order], return_index=True)[1]]
+        return np.sort(rows[chosen(len(rows), attempts, rng)])
+
+    def halves(self, rng: np.random.Generator) -> tuple[Records, Records]:
+        """Return two parts of about as many people each, nobody in both."""
+        who = np.arange(len(self)) if self.people is None else self.people
+        order = rng.permutation(np.unique(who))
+        first, second = (np.isin(who, part) for part in np.array_split(order, 2))
+        return self.take(np.flatnonzero(first)), self.take(np.flatnonzero(second))
+
     def take(self, rows: Ints) -> Records:
         """Return some of the records."""
-        return Records(self.numbers[rows], self.codes[rows], self.number_names, self.code_names)
+        people = None if self.people is None else self.people[rows]
+        names = self.number_names, self.code_names
+        return Records(self.numbers[rows], self.codes[rows], *names, people)
 
     def stacked(self, other: Records) -> Records:
-        """Return these records followed by others of the same columns."""
+        """Return these records followed by others of the same columns, whoever they are of."""
         return Records(
             np.vstack([self.numbers, other.numbers]),
             np.vstack([self.codes, other.codes]),
@@ -73,6 +101,7 @@ class Records:
             self.codes[:, codes],
             tuple(self.number_names[i] for i in numbers),
             tuple(self.code_names[i] for i in codes),
+            self.people,
         )
 
     def without(self, column: str) -> Records:
@@ -88,11 +117,11 @@ class Records:
                 numbers[:, i] = self.numbers[order, i]
             for i in (i for i, known in enumerate(self.code_names) if known == name):
                 codes[:, i] = self.codes[order, i]
-        return Records(numbers, codes, self.number_names, self.code_names)
+        return Records(numbers, codes, self.number_names, self.code_names, self.people)
 
 
 def chosen(count: int, attempts: int, rng: np.random.Generator) -> Ints:
-    """Return the records that are attacked: all of them, or a sample drawn by the generator."""
+    """Return which of ``count`` are tried: all of them, or a sample drawn by the generator."""
     if count <= attempts:
         return np.arange(count, dtype=np.int64)
     return np.sort(rng.choice(count, attempts, replace=False)).astype(np.int64)

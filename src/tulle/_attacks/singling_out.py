@@ -4,7 +4,8 @@ A few columns often suffice to make a person the only one of their kind ('a wido
 Portugal'). The *searcher* finds such a combination once in the release and concludes that exactly
 one person has it. The attempts are people who are the only ones in the data with their values in a
 few columns drawn at random (numbers count as equal in the same of :data:`BINS` parts of the range);
-right if the release holds exactly one record with these values. The control is people who were not
+right if the release holds exactly one record with these values (or as many as theirs at most, where
+people have several). The control is people who were not
 in the data, whose combination nobody in the data has either. Guessing is the same search in a
 release whose columns were shuffled independently.
 """
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 
 BINS = 50
 COLUMNS = 3  # columns in a combination
@@ -44,23 +45,19 @@ def singling_out(
     others = [] if control is None else [control]
     tables = [original, release, *shuffles, *others]
     ranked, ends = _ranked(tables), np.cumsum([len(table) for table in tables])[:-1]
-    sets = _column_sets(original, rng)
-    share = -(-attempts // len(sets))
-    # each person is tried with one set only: attempts on one person would not be independent
-    turns = [np.array_split(rng.permutation(len(t)), len(sets)) for t in (original, *others)]
-    tried = right = guessed = strangers = strange = 0
-    for turn, columns in enumerate(sets):
-        people, released, *rest = np.split(_numbered(ranked, columns), ends)
-        mine = people[turns[0][turn]]
-        picked = mine[np.bincount(people)[mine] == 1][:share]
-        tried += len(picked)
-        right += _shown_once(picked, released)
-        guessed += sum(_shown_once(picked, shuffled) for shuffled in rest[:_SHUFFLES])
-        for outside in rest[_SHUFFLES:]:
-            theirs = outside[turns[1][turn]]
-            picked = theirs[~np.isin(theirs, people)][:share]
-            strangers += len(picked)
-            strange += _shown_once(picked, released)
+    people, outside = _Lots(original, rng), None if control is None else _Lots(control, rng)
+    for columns in _column_sets(original, rng):
+        mine, released, *rest = np.split(_numbered(ranked, columns), ends)
+        often = _times(mine, original.people)
+        guesses = sum(_shown(mine, often, shuffled) for shuffled in rest[:_SHUFFLES])
+        alone = _holders(mine, original.people)[mine] == 1
+        people.offer(alone, _shown(mine, often, released), guesses)
+        if outside is not None and control is not None:
+            theirs = rest[-1]
+            shown = _shown(theirs, _times(theirs, control.people), released)
+            outside.offer(~np.isin(theirs, mine), shown)
+    tried, right, guessed = people.total(attempts)
+    strangers, strange, _ = (0, 0, 0) if outside is None else outside.total(attempts)
     if not tried:
         return None
     return AttackResult(
@@ -75,6 +72,35 @@ def singling_out(
         "unique; right if the release holds exactly one such record.",
         details={"parts of the range of a number": BINS},
     )
+
+
+class _Lots:
+    """One set of columns for each person, by lot among those in which they can be tried.
+
+    Each person is tried once only, with one record: attempts on one person would not be
+    independent.
+    """
+
+    def __init__(self, records: Records, rng: np.random.Generator) -> None:
+        rows = np.arange(len(records))
+        self._rows = rows if records.people is None else records.sample(len(records), rng)
+        self._offers = np.zeros(len(self._rows), dtype=np.int64)
+        self._outcomes = np.zeros((2, len(self._rows)), dtype=np.int64)
+        self._rng = rng
+
+    def offer(self, fit: Flags, *outcomes: Any) -> None:
+        """Let the records that fit take this set, each with the same chance as the sets before."""
+        fit = fit[self._rows]
+        self._offers += fit
+        taken = fit & (self._rng.random(len(fit)) * self._offers < 1)
+        for place, outcome in enumerate(outcomes):
+            self._outcomes[place, taken] = outcome[self._rows][taken]
+
+    def total(self, attempts: int) -> tuple[int, int, int]:
+        """Return on how many people the search was tried, and the sums of its two outcomes."""
+        candidates = self._rng.permutation(np.flatnonzero(self._offers))[:attempts]
+        first, second = self._outcomes[:, candidates].sum(axis=1).tolist()
+        return len(candidates), first, second
 
 
 def most_telling(records: Records, columns: Sequence[str], count: int = COLUMNS) -> list[str]:
@@ -145,6 +171,25 @@ def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
     return ranks.ravel().astype(np.int64), len(values)
 
 
-def _shown_once(picked: Ints, released: Ints) -> int:
-    top = int(max(picked.max(initial=0), released.max(initial=0))) + 1
-    return int((np.bincount(released, minlength=top)[picked] == 1).sum())
+def _holders(combinations: Ints, people: Ints | None) -> Ints:
+    """Return by how many people each combination is held."""
+    if people is None:
+        return np.bincount(combinations)
+    width = int(people.max()) + 1
+    return np.bincount(np.unique(combinations * width + people) // width)
+
+
+def _times(combinations: Ints, people: Ints | None) -> Ints:
+    """Return how many records of the same person have the same combination as each."""
+    if people is None:
+        return np.ones(len(combinations), dtype=np.int64)
+    width = int(people.max()) + 1
+    _, pairs = np.unique(combinations * width + people, return_inverse=True)
+    return np.bincount(pairs)[pairs]
+
+
+def _shown(combinations: Ints, often: Ints, released: Ints) -> Ints:
+    """Return whether the release holds each combination, at most as often as its person does."""
+    top = int(max(combinations.max(initial=0), released.max(initial=0))) + 1
+    shown = np.bincount(released, minlength=top)[combinations]
+    return ((shown >= 1) & (shown <= often)).astype(np.int64)

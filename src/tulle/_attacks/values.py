@@ -9,9 +9,11 @@ that stands in the release.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tulle._attacks.records import chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._types import Floats, Ints
 
@@ -26,6 +28,7 @@ def exact_values(
     *,
     control: Floats | None = None,
     attempts: int = 1000,
+    people: Sequence[Ints | None] = (None, None),
 ) -> AttackResult | None:
     """Look in the release for one number of each person that nobody else in the data has.
 
@@ -35,19 +38,24 @@ def exact_values(
         Numbers in their own units, NaN where missing.
     units : ndarray (p,)
         The last decimal of each column, or 0 where numbers are as fine as floats are.
+    people : pair of ndarray (n,) or None
+        The person of each record of the original and of the control, where people have several.
 
     Returns
     -------
     AttackResult or None
         None if hardly anybody has a number of their own.
     """
-    columns = [_Column(*column) for column in zip(original.T, release.T, units.tolist())]
+    inside, outside = people
+    columns = [_Column(*column, inside) for column in zip(original.T, release.T, units.tolist())]
     if not columns:
         return None
-    right, guessed = _found(columns, original, rng, attempts, own=True)
+    right, guessed = _found(columns, original, inside, rng, attempts, own=True)
     if not len(right):
         return None
-    strange = None if control is None else _found(columns, control, rng, attempts, own=False)[0]
+    strange = None
+    if control is not None:
+        strange = _found(columns, control, outside, rng, attempts, own=False)[0]
     known = strange is not None and len(strange) > 0
     return AttackResult(
         "exact_values",
@@ -65,8 +73,13 @@ def exact_values(
 class _Column:
     """The numbers of a column that the original and the release hold."""
 
-    def __init__(self, original: Floats, release: Floats, unit: float) -> None:
-        self.held, self.times = np.unique(original[np.isfinite(original)], return_counts=True)
+    def __init__(self, original: Floats, release: Floats, unit: float, people: Ints | None) -> None:
+        there = np.isfinite(original)
+        if people is None:
+            self.held, self.times = np.unique(original[there], return_counts=True)
+        else:  # by how many people each is held
+            pairs = np.unique(np.stack([original[there], people[there]], axis=1), axis=0)
+            self.held, self.times = np.unique(pairs[:, 0], return_counts=True)
         self.released = np.unique(release[np.isfinite(release)])
         self.unit = unit
 
@@ -99,11 +112,17 @@ class _Column:
 
 
 def _found(
-    columns: list[_Column], people: Floats, rng: np.random.Generator, attempts: int, *, own: bool
+    columns: list[_Column],
+    numbers: Floats,
+    people: Ints | None,
+    rng: np.random.Generator,
+    attempts: int,
+    *,
+    own: bool,
 ) -> tuple[np.ndarray, Floats]:
     """Look for one number of each of some people: which were there, and how many by chance."""
-    rows = chosen(len(people), attempts, rng)
-    tried = people[rows]
+    rows = Records.of_numbers(numbers, people=people).sample(attempts, rng)
+    tried = numbers[rows]
     fit = np.stack([c.is_own(tried[:, place], own) for place, c in enumerate(columns)], axis=1)
     lots = np.where(fit, rng.random(fit.shape), -1.0).argmax(axis=1)
     right = np.zeros(len(rows), dtype=bool)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import polars as pl
 
+from tulle._large.facts import person_keys
+from tulle._large.spill import Spill
 from tulle._types import FilePath
-from tulle.errors import ParameterError
+from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.io._formats import is_compressed
-from tulle.io.read import read_table
+from tulle.io.read import Opened as OpenedTable
+from tulle.io.read import open_table, read_table
 from tulle.io.write import put_table
-from tulle.rules.containers import is_table_name, named, open_baskets, open_frame, open_long
-from tulle.transactions import Transactions, write_fimi
+from tulle.rules.containers import (
+    is_indicator,
+    is_table_name,
+    named,
+    open_baskets,
+    open_frame,
+    open_long,
+)
+from tulle.transactions import Transactions, fimi_blocks, write_fimi
 from tulle.transactions.baskets import Rows
 
 
@@ -26,19 +38,56 @@ class Opened(NamedTuple):
     restore: Callable[[Transactions], Any] | None
 
 
-def open_file(source: FilePath, basket: str | None, item: str | None) -> Opened:
-    """Open baskets of a FIMI file, of a wide 0/1 table, or of a table with one item per row."""
+def open_file(
+    source: FilePath, basket: str | None, item: str | None, keep: Sequence[str] = ()
+) -> Opened:
+    """Open baskets of a FIMI file, of a wide 0/1 table, or of a table with one item per row.
+
+    Other columns of a table are left out of a release, except those to ``keep`` ("all": any).
+    """
     if (basket is None) != (item is None):
         raise ParameterError("--basket and --item name the two columns of a table: give both")
     if not is_table_name(source):
         if basket is not None:
             raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
+        if keep:
+            raise ParameterError("is for tables: FIMI files have no columns", subject="--keep")
         return Opened(open_baskets(source).baskets, None)
     if basket is None or item is None:
-        baskets, restore = open_frame(read_table(source))
-    else:
-        baskets, restore = open_long(read_table(source, [basket, item]), basket, item)
+        table = read_table(source)
+        if table.width == 1 and isinstance(table.dtypes[0], pl.List):
+            return Opened(open_baskets(lists_of(table)).baskets, None)
+        kept = _kept(table.columns, keep, [n for n in table.columns if not is_indicator(table[n])])
+        baskets, restore = open_frame(table.drop(kept))
+        return Opened(open_baskets(baskets).baskets, _beside(restore, table.select(kept)))
+    table = read_table(source, None if keep else [basket, item])
+    others = [name for name in table.columns if name not in (basket, item)]
+    kept = _kept(table.columns, keep, others)
+    wanted = [name for name in table.columns if name in (basket, item, *kept)]
+    baskets, restore = open_long(table.select(wanted), basket, item)
     return Opened(open_baskets(baskets).baskets, restore)
+
+
+def _kept(names: Sequence[str], keep: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the columns to keep, if the table has them and they are not the baskets' own."""
+    if list(keep) == ["all"]:
+        return list(others)
+    for name in keep:
+        if name not in names:
+            raise ParameterError(
+                f"names column '{name}', which is not in the table: {nearest_name(name, names)}",
+                subject="--keep",
+            )
+    return [name for name in others if name in keep]
+
+
+def _beside(
+    restore: Callable[[Transactions], Any], kept: pl.DataFrame
+) -> Callable[[Transactions], Any]:
+    """Return a way back to a wide table that has some more columns first."""
+    if not kept.width:
+        return restore
+    return lambda released: pl.concat([kept, restore(released)], how="horizontal")
 
 
 def put_baskets(
@@ -82,3 +131,93 @@ def as_long(released: Transactions) -> pl.DataFrame:
 
 def _pairs(baskets: Transactions, names: Any) -> pl.DataFrame:
     return pl.DataFrame({"basket": baskets.row_of, "item": named(baskets.items, names)})
+
+
+# Baskets that are not in memory together, block by block.
+
+_BLOCK = 200_000  # baskets
+_PAIRS = 4_000_000  # rows of a table with one item per row that make a block
+_PAIR = np.dtype([("basket", np.uint64), ("item", np.int32)])
+Blocks = Callable[[], Iterator[Transactions]]
+
+
+@contextmanager
+def open_blocks(source: FilePath, basket: str | None, item: str | None) -> Iterator[Blocks]:
+    """Open baskets of a file as :func:`open_file` does, to be read several times in blocks."""
+    if (basket is None) != (item is None):
+        raise ParameterError("--basket and --item name the two columns of a table: give both")
+    if not is_table_name(source):
+        if basket is not None:
+            raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
+        yield lambda: fimi_blocks(source, _BLOCK)
+        return
+    opened = open_table(source)
+    if basket is None or item is None:
+        lists = [name for name, dtype in opened.schema.items() if isinstance(dtype, pl.List)]
+        if len(lists) == 1:
+            names = lists
+            yield lambda: (lists_of(part) for part in opened.batches(names) if part.height)
+            return
+        yield lambda: (open_frame(part)[0] for part in opened.batches() if part.height)
+        return
+    with _long_blocks(opened, basket, item) as blocks:
+        yield blocks
+
+
+@contextmanager
+def _long_blocks(opened: OpenedTable, basket: str, item: str) -> Iterator[Blocks]:
+    """Sort the rows of a table with one item per row by basket, through a nameless file."""
+    for name in (basket, item):
+        if name not in opened.schema:
+            hint = nearest_name(name, opened.schema)
+            raise DataError(f"the table has no column '{name}': {hint}")
+    names, rows = pl.Series(dtype=opened.schema[item]), 0
+    for part in opened.batches([basket, item]):
+        missing = part.null_count().sum_horizontal().item()
+        if missing:
+            raise DataError(
+                f"{missing} rows have no basket or no item: leave them out, or name them"
+            )
+        rows += part.height
+        names = pl.concat([names, part[item].unique()]).unique()
+    names = names.sort()
+    plain = _plain(names)
+    buckets = rows // _PAIRS + 1
+    seed = secrets.randbits(63)
+    with Spill(_PAIR, buckets, _PAIRS * _PAIR.itemsize) as spill:
+        for part in opened.batches([basket, item]):
+            pairs = np.empty(part.height, dtype=_PAIR)
+            pairs["basket"] = person_keys(part[basket], seed)
+            pairs["item"] = _codes(part[item], names)
+            spill.add(pairs, (pairs["basket"] % np.uint64(buckets)).astype(np.int64))
+
+        def blocks() -> Iterator[Transactions]:
+            for bucket in range(buckets):
+                pairs = spill.read(np.array([bucket]))
+                owners, place = np.unique(pairs["basket"], return_inverse=True)
+                yield Transactions.from_pairs(place, pairs["item"], len(owners), plain)
+
+        yield blocks
+
+
+def lists_of(frame: pl.DataFrame) -> Transactions:
+    """Return the baskets of a column of lists."""
+    lists = frame.to_series()
+    if not isinstance(lists.dtype, pl.List):
+        raise DataError(f"column '{lists.name}' must hold lists of items")
+    lengths = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
+    flat = lists.filter(pl.Series(lengths > 0)).explode()
+    if flat.null_count():
+        raise DataError("there are missing values among the items: leave them out of baskets")
+    names = flat.unique().sort()
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    return Transactions.from_rows(indptr, _codes(flat, names), _plain(names))
+
+
+def _codes(items: pl.Series, names: pl.Series) -> Any:
+    places = pl.int_range(len(names), dtype=pl.Int32, eager=True)
+    return items.replace_strict(names, places, return_dtype=pl.Int32).to_numpy()
+
+
+def _plain(names: pl.Series) -> Any:
+    return names.to_numpy() if names.dtype.is_integer() else np.array(names.to_list(), object)

@@ -123,6 +123,12 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
+def unit_of(columns: list[Column]) -> str:
+    """Return what groups count and a release protects, as a manifest says it."""
+    person = column_of(columns, Role.PERSON)
+    return "record" if person is None else f"person (column '{person.name}')"
+
+
 def unit_notes(columns: Iterable[Column]) -> list[str]:
     """Say what is protected where it is not the single row."""
     return [

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import (
     class_column,
@@ -16,6 +19,7 @@ from tulle._commands._columns import (
     plan_columns,
     policy_rules,
     unit_notes,
+    unit_of,
     without_opaque,
 )
 from tulle._commands._decision import context_of, with_verdict
@@ -28,19 +32,22 @@ from tulle.io._formats import (
     format_of,
     is_compressed,
 )
-from tulle.table.schema import Column, Role
+from tulle.table.schema import Column, Role, Schema
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tulle._commands.condense import Condensed, Condensing
-    from tulle._large.machine import Classes, Outcome
+    from tulle._large.facts import HashSample
+    from tulle._large.outcome import Outcome
+    from tulle._large.plan import Classes
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.condense.condenser import Condenser
-    from tulle.io.read import Opened
     from tulle.keys import SigningKey
     from tulle.releases import Manifest
+
+Suspects = dict[str, "HashSample"]  # by column
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 _EACH = 120  # bytes that a cell of a table takes while it is condensed in memory
@@ -78,7 +85,53 @@ def is_large(source: FilePath, options: Condensing) -> bool:
         given = None if options.memory is None else parse_size(options.memory)
     if format_of(source) is Format.SQL:
         return given is not None
-    return _needed(source) > (given or _half_of_memory())
+    return _needed(source) > (given or half_of_memory())
+
+
+class Looked(NamedTuple):
+    """A table to look at, or rows of it where memory does not hold it."""
+
+    table: pl.DataFrame
+    records: int  # of the whole table
+    notes: list[str]  # which say so
+
+    @property
+    def sampled(self) -> bool:
+        return self.table.height < self.records
+
+
+def look_at(source: FilePath, seed: int | None = None) -> Looked:
+    """Read a table, or draw rows of one that is larger than memory."""
+    from tulle._large.facts import SAMPLE
+    from tulle._large.machine import sample_rows
+    from tulle._random import as_generator
+    from tulle.io.read import open_table, read_table
+
+    if format_of(source) is Format.SQL or _needed(source) <= half_of_memory():
+        table = read_table(source)
+        return Looked(table, table.height, [])
+    words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
+    opened = open_table(source)
+    sample, records = sample_rows(opened.batches(), SAMPLE, words)
+    note = (
+        f"the table has {records:,} records, more than memory holds: what is said here rests on "
+        f"{sample.height:,} of them, drawn at random"
+    )
+    return Looked(sample, records, [note])
+
+
+def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[str]:
+    """Say which columns look unique in a sample of a table but repeat in the whole."""
+    from tulle.io.read import open_table
+
+    suspects = suspects_of(columns, None, records)
+    for frame in open_table(source).batches(list(suspects)) if suspects else ():
+        look_for_repeated(suspects, frame, 0)
+    try:
+        refuse_repeated(suspects)
+    except DataError as error:
+        return [str(error)]
+    return []
 
 
 def _needed(source: FilePath) -> float:
@@ -102,7 +155,7 @@ def _needed(source: FilePath) -> float:
         return float(rows * len(lazy.collect_schema()) * _EACH)
 
 
-def _half_of_memory() -> float:
+def half_of_memory() -> float:
     """Return half of the bytes of memory that this process may use."""
     sizes = [math.inf]
     try:
@@ -126,6 +179,7 @@ def refuse_in_parts(
         "--report": report is not None,
         "--control": control is not None,
         options.word("holdout"): options.holdout is not None,
+        options.word("exact_totals"): options.exact_totals,
         f"{policy}: [rules]": bool(policy_rules(policy)),
     }
     for word in (word for word, given in asked.items() if given):
@@ -153,30 +207,101 @@ def condense_large(
 
     It is not attacked: a part of a release understates the risk of the whole.
     """
-    if format_of(output) in (Format.EXCEL, Format.SQL):
-        raise ParameterError(
-            "a release of many parts is a folder of files: name --output .parquet, .arrow, .csv "
-            "or .ndjson, or raise --memory"
-        )
-    from tulle._commands.condense import Condensed, compared, condenser_of, refuse_unused
-    from tulle._large.machine import Budget, condense_batches, cores, sample_rows
-    from tulle._random import as_generator
-    from tulle.auditing.audit import unaudited
+    from tulle._large.machine import Budget, condense_batches, sample_rows
+    from tulle._threads import cores
     from tulle.io.read import open_table
-    from tulle.releases import write_parts
-    from tulle.table.schema import Schema
 
+    refuse_single_file(output)
     opened = open_table(source)
-    limit = int(_half_of_memory()) if options.memory is None else parse_size(options.memory)
+    limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))
-    seed = tuple(as_generator(options.seed).integers(2**63, size=4).tolist())
+    seed = seed_words(options)
     sample, records = sample_rows(opened.batches(), budget.sample, seed)
     if not records:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, records)
     columns = plan_columns(sample, policy, target=target, levels=levels)
-    if policy is None:
-        _refuse_repeated(opened, columns, seed[2])
+    suspects = suspects_of(columns, policy, records)
+    for frame in opened.batches(list(suspects)) if suspects else ():
+        look_for_repeated(suspects, frame, seed[2])
+    refuse_repeated(suspects)
+    table = plan_table(sample, records, columns, options)
+
+    def run(folder: Path, parts: Parts) -> Outcome:
+        return condense_batches(
+            lambda: opened.batches(table.sample.columns),
+            table.schema,
+            table.decide,
+            lambda number, frame: parts.take(parts.writer.write(folder, number, frame)),
+            target=table.label,
+            sample=table.sample,
+            records=records,
+            budget=budget,
+            seed=seed,
+        )
+
+    with options.naming(**table.names):
+        return write_in_parts(
+            output, table, run, entry=entry, context=context_of(policy), accepted=accepted,
+            command=command, sources=sources, signer=signer, force=force,
+        )[0]  # fmt: skip
+
+
+def refuse_single_file(output: FilePath) -> None:
+    """Raise for a release that cannot be a folder of files."""
+    if format_of(output) in (Format.EXCEL, Format.SQL):
+        raise ParameterError(
+            "a release of many parts is a folder of files: name --output .parquet, .arrow, .csv "
+            "or .ndjson, or raise --memory"
+        )
+
+
+def seed_words(options: Condensing) -> tuple[int, ...]:
+    """Return the secret that everything random in a release of many parts follows from."""
+    from tulle._random import as_generator
+
+    return tuple(as_generator(options.seed).integers(2**63, size=4).tolist())
+
+
+@dataclass(frozen=True)
+class LargeTable:
+    """A table that is not held in memory: rows of it, and what is decided about its columns."""
+
+    sample: pl.DataFrame  # without columns that cannot be released
+    records: int
+    columns: list[Column]  # all of them
+    known: list[Column]  # those of the sample
+    label: str | None  # the column of classes
+    condenser: Condenser  # without the size of its groups
+    options: Condensing
+
+    @property
+    def schema(self) -> Schema:
+        """Return the columns with their roles, without the classes."""
+        return Schema.of(self.condenser.columns, self.sample.drop(self.label or []))
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return what errors call the parameters that the user does not know."""
+        levels = column_of(self.known, Role.LEVEL)
+        names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
+        if self.label is not None:
+            names["y"] = f"the target '{self.label}'"
+        elif self.options.k is None and self.options.min_group is not None:
+            names["k"] = self.options.word("min_group")
+        return names
+
+    def decide(self, units: pl.DataFrame) -> tuple[Classes, Condenser]:
+        """Return the classes to release, and the condenser with the size of its groups."""
+        return _decide(units, self.label, self.condenser, self.options, self.known)
+
+
+def plan_table(
+    sample: pl.DataFrame, records: int, columns: list[Column], options: Condensing
+) -> LargeTable:
+    """Return what is decided about a table, or raise if cells cannot meet what is asked."""
+    from tulle._commands.condense import condenser_of, refuse_unused
+
     refuse_unused(sample, columns, options)
     _refuse_demands(columns)
     sample = without_opaque(sample, columns)
@@ -184,38 +309,76 @@ def condense_large(
     classes = class_column(known, sample)
     label = None if classes is None else classes.name
     condenser = condenser_of(known, classes, (), options).set_params(random_state=None)
-    writer = _Parts(output, sample.columns, sample.height / records)
+    return LargeTable(sample, records, columns, known, label, condenser, options)
+
+
+Run = Callable[[Path, "Parts"], "Outcome"]
+
+
+def write_in_parts(
+    output: FilePath,
+    table: LargeTable,
+    run: Run,
+    *,
+    entry: dict[str, Any],
+    context: dict[str, str],
+    accepted: str,
+    command: str,
+    sources: tuple[str, ...],
+    signer: SigningKey | None,
+    force: bool,
+    made_by: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[Condensed, Manifest]:
+    """Write a release of many parts, with what ``run`` puts into its folder, or nothing.
+
+    ``made_by`` goes into the manifest's parameters.
+    """
+    from tulle._commands.condense import Condensed
+    from tulle.releases import write_parts
+
+    parts = Parts(
+        PartWriter(str(output), table.sample.columns, table.sample.height / table.records)
+    )
+    made: list[Any] = []
 
     def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
-        with options.naming(**_names(known, label, options)):
-            writer.outcome = condense_batches(
-                lambda: opened.batches(sample.columns),
-                Schema.of(condenser.columns, sample if label is None else sample.drop(label)),
-                lambda units: _decide(units, label, condenser, options, known),
-                lambda number, frame: writer.put(folder, number, frame),
-                target=label,
-                sample=sample,
-                budget=budget,
-                seed=seed,
-            )
-        release = writer.sample()
-        tables = compared(sample.select(release.columns), release, source, None, None, columns)
-        k = max(min(cell.lowest_level for cell in writer.outcome.cells), 2)
-        writer.found = unaudited(tables, k=k, title="Condensed table").extended(
-            untried=_UNTRIED,
-            context=context_of(policy),
-            accepted_risk=accepted,
-            smallest_group=min(cell.fewest_people for cell in writer.outcome.cells),
-            command=command,
-        )
-        manifest = _manifest(writer, entry, columns, options)
-        return with_verdict(manifest, writer.found, accepted), writer.parts
+        outcome = run(folder, parts)
+        found = _measured(table, outcome, parts, context, accepted, command)
+        made.extend([outcome, found])
+        manifest = _manifest(table, outcome, parts, entry, made_by)
+        return with_verdict(manifest, found, accepted), parts.entries
 
-    write_parts(output, put, sources=sources, sign_key=signer, force=force)
-    outcome = writer.outcome
-    notes = [*unit_notes(columns), *outcome.notes, _how(outcome, sample.height)]
-    summary = _summary(outcome, writer)
-    return Condensed(summary, _levels(outcome), left_out_rows(columns), notes, writer.found)
+    manifest = write_parts(output, put, sources=sources, sign_key=signer, force=force)
+    outcome, found = made
+    notes = [*unit_notes(table.columns), *outcome.notes, *_how(outcome, table.sample.height)]
+    summary = _summary(outcome, parts, found)
+    left_out = left_out_rows(table.columns)
+    return Condensed(summary, _levels(outcome), left_out, notes, found), manifest
+
+
+def _measured(
+    table: LargeTable,
+    outcome: Outcome,
+    parts: Parts,
+    context: dict[str, str],
+    accepted: str,
+    command: str,
+) -> Audit:
+    """Return what can be said of the release from a sample of the table and of its parts."""
+    from tulle.auditing._tables import align
+    from tulle.auditing.audit import unaudited
+
+    release = parts.sample()
+    policy = [column for column in table.columns if column.name in release.columns]
+    tables = align(table.sample.select(release.columns), release, None, policy)
+    k = max(min(cell.lowest_level for cell in outcome.cells), 2)
+    return unaudited(tables, k=k, title="Condensed table").extended(
+        untried=_UNTRIED,
+        context=context,
+        accepted_risk=accepted,
+        smallest_group=min(cell.fewest_people for cell in outcome.cells),
+        command=command,
+    )
 
 
 def _refuse_demands(columns: list[Column]) -> None:
@@ -228,17 +391,40 @@ def _refuse_demands(columns: list[Column]) -> None:
         )
 
 
-class _Parts:
-    """The parts of a release as they are written, by several threads."""
+class WrittenPart(NamedTuple):
+    """A part that lies in the folder of a release, and some of its records."""
 
-    outcome: Outcome
-    found: Audit
+    number: int
+    name: str
+    entry: dict[str, Any]
+    some: pl.DataFrame
 
-    def __init__(self, output: FilePath, columns: list[str], share: float) -> None:
-        self.parts: dict[str, Any] = {}
-        self._output = output
-        self._columns = columns
-        self._share = share
+
+class PartWriter(NamedTuple):
+    """How a part is written: by a thread of this process or on another machine."""
+
+    output: str
+    columns: list[str]  # in their order
+    share: float  # of the records that are kept to measure the release with
+
+    def write(self, folder: Path, number: int, frame: pl.DataFrame) -> WrittenPart:
+        """Write a part, and keep some of its records."""
+        from tulle.io.write import put_table
+        from tulle.releases import write_part
+
+        frame = frame.select(name for name in self.columns if name in frame.columns)
+        name = f"part-{number:05d}{_suffix(self.output)}"
+        entry = write_part(folder, name, frame.height, lambda file: put_table(frame, file, name))
+        some = frame.head(math.ceil(frame.height * self.share)).clone()
+        return WrittenPart(number, name, entry, some)
+
+
+class Parts:
+    """The parts of a release that are written."""
+
+    def __init__(self, writer: PartWriter) -> None:
+        self.writer = writer
+        self.entries: dict[str, Any] = {}
         self._some: dict[int, pl.DataFrame] = {}
 
     @property
@@ -246,17 +432,10 @@ class _Parts:
         """Return the columns of the release."""
         return self._some[0].columns
 
-    def put(self, folder: Path, number: int, frame: pl.DataFrame) -> None:
-        """Write a part, and keep some of its records to measure the release with."""
-        from tulle.io.write import put_table
-        from tulle.releases import write_part
-
-        frame = frame.select(name for name in self._columns if name in frame.columns)
-        name = f"part-{number:05d}{_suffix(self._output)}"
-        self.parts[name] = write_part(
-            folder, name, frame.height, lambda file: put_table(frame, file, name)
-        )
-        self._some[number] = frame.head(math.ceil(frame.height * self._share)).clone()
+    def take(self, part: WrittenPart) -> None:
+        """Take note of a part."""
+        self.entries[part.name] = part.entry
+        self._some[part.number] = part.some
 
     def sample(self) -> pl.DataFrame:
         """Return records of all parts, each part by its share."""
@@ -271,33 +450,31 @@ def _suffix(output: FilePath) -> str:
     return "".join(suffixes[-2:]) if is_compressed(output) else suffixes[-1]
 
 
-def _names(columns: list[Column], label: str | None, options: Condensing) -> dict[str, str]:
-    """Return what errors call the parameters that the user does not know."""
-    levels = column_of(columns, Role.LEVEL)
-    names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
-    if label is not None:
-        names["y"] = f"the target '{label}'"
-    elif options.k is None and options.min_group is not None:
-        names["k"] = options.word("min_group")
-    return names
-
-
-def _refuse_repeated(opened: Opened, columns: list[Column], seed: int) -> None:
-    """Raise if a column that looks unique in the sample repeats in the table.
+def suspects_of(columns: list[Column], policy: FilePath | None, records: int) -> Suspects:
+    """Return an empty sample for each column that looks unique in a sample of the table.
 
     It may name people with several rows, who would then be counted once for each row.
     """
-    from tulle._large.facts import HashSample, person_keys
+    from tulle._large.facts import HashSample
 
-    suspects = [c.name for c in columns if c.role is Role.IDENTIFIER]
-    if any(c.role is Role.PERSON for c in columns) or not suspects:
-        return
-    samples = {name: HashSample(_VALUES) for name in suspects}
-    for frame in opened.batches(suspects):
-        for name, sample in samples.items():
-            present = frame.select(name).drop_nulls()
-            sample.add(present, person_keys(present[name], seed))
-    for name, sample in samples.items():
+    if policy is not None or any(c.role is Role.PERSON for c in columns):
+        return {}
+    names = [c.name for c in columns if c.role is Role.IDENTIFIER]
+    return {name: HashSample.of_table(_VALUES, records) for name in names}
+
+
+def look_for_repeated(suspects: Suspects, frame: pl.DataFrame, seed: int) -> None:
+    """Take in the values of a batch."""
+    from tulle._large.facts import person_keys
+
+    for name, sample in suspects.items():
+        present = frame.select(name).drop_nulls()
+        sample.add(present, person_keys(present[name], seed))
+
+
+def refuse_repeated(suspects: Suspects) -> None:
+    """Raise if the values of a column that looked unique repeat in the table."""
+    for name, sample in suspects.items():
         values = sample.rows()[0][name]
         if len(values) > _REPEATED * values.n_unique():
             raise DataError(
@@ -319,7 +496,7 @@ def _decide(
     import polars as pl
 
     from tulle._commands.condense import group_size
-    from tulle._large.machine import Classes
+    from tulle._large.plan import Classes
     from tulle.condense._classes import labels_of
     from tulle.table._frames import enter_column
 
@@ -355,15 +532,17 @@ def _levels(outcome: Outcome) -> list[dict[str, Any]]:
     return [dict(row._asdict()) for row in outcome.level_summary]
 
 
-def _how(outcome: Outcome, sample: int) -> str:
-    """Return how the release was made, in a sentence."""
-    return (
+def _how(outcome: Outcome, sample: int) -> list[str]:
+    """Return how the release was made, and what was left undone."""
+    return [
         f"the table was condensed in {len(outcome.cells):,} cells; scales, ranges and stretches of "
-        f"numbers rest on a sample of {sample:,} records, and so does covariance compatibility"
-    )
+        f"numbers rest on a sample of {sample:,} records, and so does covariance compatibility",
+        "rules between columns were neither looked for nor kept: that needs the whole table in "
+        "memory",
+    ]
 
 
-def _summary(outcome: Outcome, writer: _Parts) -> dict[str, Any]:
+def _summary(outcome: Outcome, parts: Parts, found: Audit) -> dict[str, Any]:
     import numpy as np
 
     sizes = outcome.sizes
@@ -372,14 +551,14 @@ def _summary(outcome: Outcome, writer: _Parts) -> dict[str, Any]:
     return {
         "records": outcome.records,
         "released": outcome.released,
-        "columns_released": len(writer.columns),
+        "columns_released": len(parts.columns),
         "cells": len(outcome.cells),
         "groups": int(sizes.sum()),
         "smallest_group": int(present[0]),
         "median_group": float(middle.mean()),
         "largest_group": int(present[-1]),
         "information_loss": outcome.loss,
-        "covariance_compatibility": writer.found.result["metrics"].get(
+        "covariance_compatibility": found.result["metrics"].get(
             "covariance_compatibility", math.nan
         ),
         "degenerate_groups": outcome.n_degenerate_,
@@ -389,22 +568,21 @@ def _summary(outcome: Outcome, writer: _Parts) -> dict[str, Any]:
 
 
 def _manifest(
-    writer: _Parts, source: dict[str, Any], columns: list[Column], options: Condensing
+    table: LargeTable,
+    outcome: Outcome,
+    parts: Parts,
+    source: dict[str, Any],
+    made_by: Mapping[str, Any],
 ) -> Manifest:
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
-    outcome = writer.outcome
-    person = column_of(columns, Role.PERSON)
-    asked = column_of(columns, Role.LEVEL) is not None
+    asked = column_of(table.columns, Role.LEVEL) is not None
     by_class = outcome.classes.name is not None
     return Manifest(
         method="class-wise condensation in cells" if by_class else "condensation in cells",
-        parameters={n: v for n, v in options.values().items() if n != "seed"}
-        | {
-            "k": None if asked else outcome.k,
-            "unit": "record" if person is None else f"person (column '{person.name}')",
-        },
+        parameters={n: v for n, v in table.options.values().items() if n != "seed"}
+        | {"k": None if asked else outcome.k, "unit": unit_of(table.columns), **made_by},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
             "groups at least as large as their levels": all(c.valid for c in outcome.cells),
@@ -423,8 +601,8 @@ def _manifest(
             "verbatim": outcome.n_verbatim_,
             "degenerate groups": outcome.n_degenerate_,
         },
-        columns=column_entries(columns, outcome.layout.encoder.merged()),
+        columns=column_entries(table.columns, outcome.plan.layout.encoder.merged()),
         source=source,
-        output={"records": outcome.released, "columns": writer.columns},
-        seed=seed_policy(options.seed),
+        output={"records": outcome.released, "columns": parts.columns},
+        seed=seed_policy(table.options.seed),
     )

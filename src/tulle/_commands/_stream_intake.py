@@ -14,6 +14,7 @@ import polars as pl
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._plurals import counted
+from tulle._progress import log
 from tulle._types import Ints
 from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
@@ -31,6 +32,7 @@ from tulle.table.schema import Schema
 # The file of refused lines: where each was and why, never what it held.
 
 MOST_PENDING = 10_000
+_JUDGED = 1_000  # lines of which the share of refused ones is judged
 
 
 class Rejects:
@@ -108,6 +110,8 @@ class Intake:
         self.read = 0
         self.began_with = 0  # records, if it was in this run
         self.surplus = 0  # lines with keys that are not columns
+        self.lacking: dict[str, int] = {}  # lines without a key that all initial ones have
+        self.judged = (0, 0)  # lines read and refused when the share of these was last judged
 
     @property
     def seen(self) -> int:
@@ -135,13 +139,49 @@ class Intake:
 
     def take(self, lines: Lines) -> None:
         """Condense lines, or keep them until the initial records are complete."""
-        self.read += len(lines) - lines.texts.count(b"")
+        read = len(lines) - lines.texts.count(b"")
         if self.condenser is not None:
-            self._condense(lines, self.reader.records(lines.texts, lines.faults))
+            records = self.reader.records(lines.texts, lines.faults)
+            self._note_keys(records)
+            self.read += read
+            self._condense(lines, records)
             return
+        self.read += read
         self.initial.add(lines, self.reader)
         if self.initial.records >= self.settings.options.init:
             self.begin()
+
+    def _note_keys(self, records: Records) -> None:
+        """Count lines without a key that all initial ones have, and report the first ones."""
+        if not records.lacking:
+            return
+        names = ", ".join(f"'{name}'" for name in records.lacking)
+        lines = counted(max(records.lacking.values()), "record", "lack")
+        what = f"{lines} {names}, which all initial records have: was it renamed?"
+        if self.settings.options.strict_keys:
+            raise DataError(
+                f"{what} Nothing of this batch was counted (--strict-keys): correct the source, "
+                "or run the command without it to take the values as missing"
+            )
+        for name, count in records.lacking.items():
+            if name not in self.lacking:
+                log(f"warning: {what} The values count as missing; --strict-keys stops instead")
+            self.lacking[name] = self.lacking.get(name, 0) + count
+
+    def judge_rejects(self, *, ended: bool = False) -> None:
+        """Raise if more of the latest lines were refused than the owner allows."""
+        most, (read, refused) = self.settings.options.max_rejects, self.judged
+        lines, wrong = self.read - read, self.rejects.count - refused
+        if most is None or lines < (1 if ended and not read else _JUDGED):
+            return
+        self.judged = (self.read, self.rejects.count)
+        if wrong > most * lines:
+            raise DataError(
+                f"{wrong:,} of the last {counted(lines, 'line', 'was')} refused "
+                f"({wrong / lines:.1%}, more than --max-rejects {most:.1%} allows): "
+                f"{self.rejects.path} lists them with reasons. Everything up to here is counted: "
+                "correct the source, and run the same command again"
+            )
 
     def begin(self) -> None:
         """Form the groups of the initial records."""

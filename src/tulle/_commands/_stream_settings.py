@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tulle._checks import check_choice, check_int, check_real
-from tulle._choices import SNAPSHOTS
+from tulle._checks import check_choice, check_flag, check_int, check_real, check_share
+from tulle._choices import SNAPSHOT_FORMATS, SNAPSHOTS
 from tulle._commands._columns import (
     class_column,
     column_of,
@@ -40,6 +40,9 @@ class Streaming(Options):
     rows: int = 1_000_000
     checkpoint: float = 5.0
     seed: int | None = None
+    snapshot_format: str = "parquet"
+    max_rejects: float | None = None
+    strict_keys: bool = False
 
     def check(self) -> None:
         """Raise for impossible values, before anything is read."""
@@ -58,6 +61,10 @@ class Streaming(Options):
             if self.seconds is not None:
                 check_real("stream", "seconds", self.seconds, 0.1)
             check_real("stream", "checkpoint", self.checkpoint, 0)
+            check_choice("stream", "snapshot_format", self.snapshot_format, SNAPSHOT_FORMATS)
+            check_flag("stream", "strict_keys", self.strict_keys)
+            if self.max_rejects is not None:
+                check_share("stream", "max_rejects", self.max_rejects)
 
 
 _FIXED = ("k", "split", "synthesis", "snapshots")  # may not change during a stream
@@ -106,6 +113,12 @@ class Settings:
         """Return the column of levels."""
         level = column_of(self.columns, Role.LEVEL)
         return None if level is None else level.name
+
+    @property
+    def person_column(self) -> str | None:
+        """Return the column that names the person of each record, where people have several."""
+        person = column_of(self.columns, Role.PERSON)
+        return None if person is None else person.name
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from tulle._attacks.result import AttackResult
 from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapshots_by_totals
-from tulle._commands._columns import column_entries
+from tulle._commands._columns import column_entries, unit_of
 from tulle._commands._decision import with_verdict
 from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
@@ -47,24 +47,26 @@ def sizes_told(counts: Ints) -> dict[str, int]:
 
 
 def shown_sizes(condenser: StreamCondenser, policy: str) -> dict[str, int]:
-    """Return the same for the groups that the last snapshot shows."""
-    return sizes_told(_shown(condenser, policy)[0])
+    """Return the same for the groups that the last snapshot shows, and the fewest people in one."""
+    counts, people, _ = _shown(condenser, policy)
+    return sizes_told(counts) | {"fewest people in a group": int(people.min())}
 
 
 def shown_small(condenser: StreamCondenser, policy: str) -> int:
-    """Count the groups shown with fewer members than a level in them."""
-    counts, levels = _shown(condenser, policy)
-    return int((counts < levels).sum())
+    """Count the groups shown with fewer people than a level in them."""
+    _, people, levels = _shown(condenser, policy)
+    return int((people < levels).sum())
 
 
-def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints]:
-    """Return sizes and largest levels of the groups shown; with the policy "all", of all groups."""
+def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints, Ints]:
+    """Return records, people and largest levels of the groups shown (by the policy "all": all)."""
     if policy != "bounded":
-        return condenser.counts_, condenser.levels_
+        return condenser.counts_, condenser.people_, condenser.levels_
     published = [state.published for state in condenser._states.values()]
     views = [part.shown.view() for part in published if part is not None]
     return (
         np.concatenate([view.counts for view in views]),
+        np.concatenate([view.people for view in views]),
         np.concatenate([view.levels for view in views]),
     )
 
@@ -74,12 +76,12 @@ _FACTS = (
     "records alone in their group (level 1), released as they are",
     "groups whose records are all alike",
 )
-_NAME = re.compile(r"snapshot-(\d{6,})\.parquet")
+_NAME = re.compile(r"snapshot-(\d{6,})\.(parquet|csv)")
 
 
-def snapshot_path(folder: Path, number: int) -> Path:
+def snapshot_path(folder: Path, number: int, kind: str) -> Path:
     """Return the path of a snapshot."""
-    return folder / f"snapshot-{number:06d}.parquet"
+    return folder / f"snapshot-{number:06d}.{kind}"
 
 
 def check_folder(folder: Path, *, made: int, force: bool) -> None:
@@ -128,7 +130,7 @@ def write_snapshot(
     change = _change(condenser) if policy == "bounded" else {}
     manifest = Manifest(
         method="condensation of a stream" + (", class by class" if target else ""),
-        parameters=settings.parameters,
+        parameters=settings.parameters | {"unit": unit_of(columns)},
         guarantee={
             "every record joined a group of at least its level": True,
             "snapshots change by valid groups of newcomers only": policy == "bounded",
@@ -302,7 +304,9 @@ def stream_result(
         f"{counts['waiting']:,} waiting. Snapshots show {counted(shown, 'group')}. "
         f"{counted(counts['rejected'], 'malformed line', 'was')} refused.",
         "guarantee": {
-            "text": "Every record joined a group of at least its level, itself included.",
+            "text": "Every record joined a group of at least its level, itself included."
+            if settings.person_column is None
+            else "Every record joined a group of at least as many different people as its level.",
             "rows": _promises(condenser, settings, counts),
         },
         "k": settings.options.k,

@@ -18,7 +18,7 @@ from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.table.policy import load_policy
-from tulle.table.schema import Column
+from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -181,10 +181,12 @@ def _known_columns(
     if columns:
         return {column.name: column for column in columns}
     if has_manifest(release):
-        entries = read_manifest(release).columns
+        made = read_manifest(release)
+        if made.method == "hide":  # which releases baskets and items, and no more unless asked
+            return {name: Role.IGNORED for name in table.columns if name not in released.columns}
         return {
             name: _from_manifest(name, entry)
-            for name, entry in entries.items()
+            for name, entry in made.columns.items()
             if name in table.columns and entry.get("role") is not None
         }
     left_out = [name for name in table.columns if name not in released.columns]

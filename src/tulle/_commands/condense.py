@@ -16,6 +16,7 @@ from tulle._commands._columns import (
     plan_columns,
     policy_rules,
     unit_notes,
+    unit_of,
     without_opaque,
     words_of,
 )
@@ -63,6 +64,7 @@ class Condensing(Options):
     min_group: int | None = None
     synthesis: str = "shape"
     exact_moments: bool = False
+    exact_totals: bool = False
     small_classes: str = "error"
     on_infeasible: str = "error"
     accept_broken_rules: bool = False
@@ -239,6 +241,7 @@ def condenser_of(
         time_budget=options.time,
         synthesis=options.synthesis,
         exact_moments=options.exact_moments,
+        exact_totals=options.exact_totals,
         on_infeasible=options.on_infeasible,
         columns=[column for column in columns if column is not target],
         rules=rules,
@@ -345,14 +348,16 @@ def _manifest(
 
     by_class = hasattr(condenser, "condensers_")
     sizes = condenser.counts_
-    person = column_of(columns, Role.PERSON)
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(
         method="class-wise condensation" if by_class else "condensation",
         parameters={n: v for n, v in options.values().items() if n != "seed"}
-        | {"k": k, "unit": "record" if person is None else f"person (column '{person.name}')"},
-        guarantee={"every group at least as large as its members' levels": True},
+        | {"k": k, "unit": unit_of(columns)},
+        guarantee={
+            "every group at least as large as its members' levels": True,
+            "people that what is shown rests on, at least": condenser.rests_on_,
+        },
         verified={
             "groups at least as large as their levels": bool(
                 (condenser.people_ >= condenser.levels_).all()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
 from tulle._commands._columns import plan_columns, without_opaque, words_of
+from tulle._commands._large import look_at
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
 from tulle.errors import DataError, GateError, ParameterError
@@ -61,9 +62,9 @@ def explore_file(
             "two"
         )
     from tulle.exploring import explore
-    from tulle.io.read import read_table
 
-    table = read_table(source)
+    looked = look_at(source, options.seed or 0)  # the same rows when it goes on
+    table = looked.table
     if table.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to explore")
     columns = plan_columns(table, policy, target=target)
@@ -86,7 +87,7 @@ def explore_file(
             attempts=options.attempts,
             rounds=("quick",) if quick else ("quick", "whole"),
             random_state=options.seed,
-            command=command,
+            command=". ".join([command, *looked.notes]),
             progress=progress,
         )
 
@@ -127,4 +128,6 @@ def shown_rows(found: Exploration) -> list[dict[str, Any]]:
 
 
 def _share(value: float | None) -> str | None:
-    return None if value is None else f"{100 * value:.2g} %"
+    from tulle.exploring._page import share_words
+
+    return None if value is None else share_words(value)

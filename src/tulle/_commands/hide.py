@@ -151,6 +151,7 @@ class Hiding(Options):
     basket: str | None = None
     item: str | None = None
     shuffle: bool = False
+    keep: tuple[str, ...] | list[str] = ()
 
 
 _ONE_FOR_ONE = (
@@ -215,6 +216,69 @@ def hide(
     return made
 
 
+def preview(
+    source: FilePath,
+    *,
+    rules: FilePath,
+    policy: FilePath | None = None,
+    seed: int | None = None,
+    **given: Any,
+) -> list[dict[str, Any]]:
+    """Return what hiding each rule alone would cost, and all of them; nothing is written.
+
+    For the owner: it names the rules.
+    """
+    check_files({"INPUT": source, "--rules": rules, "--policy": policy}, force=False)
+    chosen = resolve("hide", Hiding(), policy, given)
+    with chosen.naming():
+        options = _settled(chosen, stream=False)
+        wishes = read_rules(rules)
+        from tulle._commands._baskets import open_file
+        from tulle._progress import bar
+
+        baskets = open_file(source, options.basket, options.item).baskets
+        rows = []
+        with bar("Trying each rule", len(wishes.rules) + 1) as advance:
+            for rule in wishes.rules:
+                rows.append(_cost(str(rule), [rule], wishes, options, baskets, seed))
+                advance()
+            rows.append(_cost("all of them", wishes.rules, wishes, options, baskets, seed))
+    return rows
+
+
+def _cost(
+    name: str,
+    rules: Sequence[Rule],
+    wishes: RuleFile,
+    options: Hiding,
+    baskets: Transactions,
+    seed: int | None,
+) -> dict[str, Any]:
+    """Hide some rules and return what it took."""
+    from tulle.rules.hider import RuleHider
+
+    own = {name: getattr(options, name) for name in _OF_SWA if options.method == "swa"}
+    hider = RuleHider(
+        rules,
+        **{name: getattr(options, name) for name in _PARAMETERS},
+        **own,
+        keep=wishes.keep,
+        random_state=seed,
+    )
+    hider.fit_transform(baskets)
+    first = hider.report_[0]
+    alone = len(rules) == 1
+    return {
+        "rule": name,
+        "support": first["support_before"] if alone else None,
+        "confidence": first["confidence_before"] if alone else None,
+        "baskets_touched": hider.n_transactions_touched_,
+        "cells_changed": hider.dif_,
+        "other_rules_lost": hider.misses_cost_,
+        "of_them_avoidable": hider.misses_cost_avoidable_,
+    }
+
+
 class _Run(NamedTuple):
     """One run: what is read, what is asked, where it goes."""
 
@@ -237,7 +301,7 @@ class _Run(NamedTuple):
 
         options, wishes = self.options, self.wishes
         own = {name: getattr(options, name) for name in _OF_SWA if options.method == "swa"}
-        opened = open_file(self.source, options.basket, options.item)
+        opened = open_file(self.source, options.basket, options.item, tuple(options.keep))
         as_table = is_table_name(self.output) and opened.restore is not None
         rng = as_generator(self.seed)
         hider = RuleHider(
@@ -392,6 +456,12 @@ def _settled(options: Hiding, *, stream: bool) -> Hiding:
 
     method = options.method or ("swa" if stream else "best")
     check_flag("hide", "shuffle", options.shuffle)
+    if method == "best" and options.min_support is None:
+        raise ParameterError(
+            "is needed to know which rules should stay: give the threshold that a miner would use, "
+            "such as 0.1%, or a --method other than best with --disclosure",
+            subject=options.word("min_support"),
+        )
     if method == "swa":
         window = WINDOW if options.window is None and stream else options.window
         victim = "transaction" if options.victim is None else options.victim
@@ -409,8 +479,10 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
         raise ParameterError("--stream uses the sliding window: drop --method, or pass swa")
     if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
         raise ParameterError("--stream reads and writes FIMI files (.dat)")
-    if options.basket is not None or options.item is not None:
-        raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
+    if options.basket is not None or options.item is not None or options.keep:
+        raise ParameterError(
+            "--basket, --item and --keep are for tables: FIMI files have no columns"
+        )
     if wishes.keep or options.shuffle or options.additions:
         raise ParameterError("--stream cannot shuffle, keep itemsets or add items")
 
@@ -458,6 +530,11 @@ def _notes(options: Hiding, summary: dict[str, Any]) -> list[str]:
         )
     if options.method == "blocking":
         notes.append("blocked cells: an item marked ? may or may not be in the basket")
+    if options.keep:
+        notes.append(
+            "kept columns are released as they are, without the rows that were taken out: people "
+            "may be recognised by them, and a total over a basket shows that something is missing"
+        )
     if summary["baskets_empty"]:
         notes.append("empty baskets: only a wide table of 0 and 1 can hold them")
     return notes

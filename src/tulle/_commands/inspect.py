@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import left_out_rows, quoted, to_keep
+from tulle._commands._large import look_at, repeated_in
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
 from tulle.io._formats import display_name, format_of, is_sql, split_sheet
@@ -53,14 +54,16 @@ def inspect(
     format_of(source)
     check_files({"INPUT": source}, writes={} if keep else {"--output": target}, force=force)
 
-    from tulle.io.read import read_table
     from tulle.table.inference import guess_columns
     from tulle.table.uniqueness import singling_out
 
-    table = read_table(source)
+    looked = look_at(source)
+    table, notes = looked.table, looked.notes
     if not table.height:
         raise DataError(f"{display_name(source)} has no records: there is nothing to inspect")
     guesses = guess_columns(table)
+    if looked.sampled:
+        notes = notes + repeated_in(source, [g.column for g in guesses], looked.records)
     rules = _proposed_rules(table, [guess.column for guess in guesses])
     policy = Policy(
         tuple(_with_advice(guess) for guess in guesses),
@@ -73,7 +76,7 @@ def inspect(
         write_policy(policy, target, made_for=Path(display_name(source)).name, force=force)
     summary = {
         "table": display_name(source),
-        "records": table.height,
+        "records": looked.records,
         "unique_in_quasi_identifiers": found.together.unique,
         "share_unique": round(found.together.share, 4),
         "policy": os.fspath(target),
@@ -89,7 +92,7 @@ def inspect(
             {"rule": one.rule.text, "records": one.records, "exceptions": one.exceptions}
             for one in rules
         ],
-        [*_column_notes(guesses), *_notes(found, target, keep)],
+        [*notes, *_column_notes(guesses), *_notes(found, target, keep)],
         policy,
     )
 

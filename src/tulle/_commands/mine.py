@@ -5,18 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._checks import check_choice, check_int
+from tulle._choices import ITEMSETS
+from tulle._commands._large import half_of_memory, parse_size
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle.errors import ParameterError
-from tulle.io._formats import Format, format_of
+from tulle.io._formats import Format, existing_file, format_of
+from tulle.rules.rule import confidence_share, support_count
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
     from tulle._types import FilePath
-    from tulle.transactions import Transactions
+    from tulle.rules._blocks import Mined as MinedSets
 
 _SHOWN = 20
+_PER_BYTE = {Format.CSV: 12, Format.NDJSON: 8}  # bytes of memory for a byte of text
+_PER_PACKED_BYTE = 60  # ... and for one of Parquet
 
 
 class Mined(NamedTuple):
@@ -36,6 +42,7 @@ class Mining(Options):
     max_consequent: int | None = None
     basket: str | None = None
     item: str | None = None
+    memory: str | None = None  # beyond which baskets are read in blocks; half of the machine's
 
 
 def mine(
@@ -55,34 +62,65 @@ def mine(
         raise ParameterError("the output must be a file, such as .csv or .parquet")
     check_files({"INPUT": source}, writes={"--output": output}, force=force)
 
-    from tulle._commands._baskets import open_file
     from tulle.io.write import write_table
 
-    baskets = open_file(source, options.basket, options.item).baskets
     with options.naming(kind="--itemsets"):
-        found = _mined(baskets, options)
+        blockwise = _is_large(source, options)
+        mined = _mined_in_blocks(source, options) if blockwise else _mined_whole(source, options)
+    found = _framed(mined, options)
     if output is not None:
         write_table(flat(found, output), output, force=force)
     summary = {
-        "baskets": len(baskets),
-        "items": len(baskets.names),
+        "baskets": mined.baskets,
+        "items": len(mined.names),
         "rules" if options.itemsets is None else f"itemsets_{options.itemsets}": found.height,
     }
     return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
 
 
-def _mined(baskets: Transactions, options: Mining) -> pl.DataFrame:
-    """Return itemsets, or rules with the strongest first."""
-    from tulle.rules.mine import association_rules, frequent_itemsets
+def _is_large(source: FilePath, options: Mining) -> bool:
+    """Return whether baskets should not be read into memory whole, by the size of their file."""
+    from tulle.rules.containers import is_table_name
 
-    if options.itemsets is not None:
-        return frequent_itemsets(baskets, min_support=options.min_support, kind=options.itemsets)
-    return association_rules(
-        baskets,
-        min_support=options.min_support,
-        min_confidence=options.min_confidence,
-        max_consequent=options.max_consequent,
-    ).sort("confidence", "count", descending=True, maintain_order=True)
+    limit = half_of_memory() if options.memory is None else parse_size(options.memory)
+    kind = format_of(source) if is_table_name(source) else Format.CSV
+    if kind in (Format.SQL, Format.EXCEL):
+        return False
+    return existing_file(source).stat().st_size * _PER_BYTE.get(kind, _PER_PACKED_BYTE) > limit
+
+
+def _mined_whole(source: FilePath, options: Mining) -> MinedSets:
+    from tulle._commands._baskets import open_file
+    from tulle.rules._blocks import Mined as MinedSets
+    from tulle.rules.mine import mine as mine_baskets
+
+    baskets = open_file(source, options.basket, options.item).baskets
+    minimum = support_count("mine", options.min_support, len(baskets))
+    return MinedSets(mine_baskets(baskets, minimum), baskets.names, len(baskets))
+
+
+def _mined_in_blocks(source: FilePath, options: Mining) -> MinedSets:
+    from tulle._commands._baskets import open_blocks
+    from tulle.rules._blocks import mine_blocks
+
+    with open_blocks(source, options.basket, options.item) as blocks:
+        return mine_blocks(blocks, options.min_support)
+
+
+def _framed(mined: MinedSets, options: Mining) -> pl.DataFrame:
+    """Return itemsets, or rules with the strongest first."""
+    from tulle.rules.mine import implications, itemsets_frame, rules_frame
+
+    sets, names, baskets = mined
+    with options.naming(kind="--itemsets"):
+        if options.itemsets is not None:
+            kind = check_choice("mine", "kind", options.itemsets, ITEMSETS)
+            return itemsets_frame(sets, names, baskets, kind)
+        confidence = confidence_share("mine", options.min_confidence)
+        if options.max_consequent is not None:
+            check_int("mine", "max_consequent", options.max_consequent, 1)
+        found = rules_frame(implications(sets, confidence, options.max_consequent), names, baskets)
+    return found.sort("confidence", "count", descending=True, maintain_order=True)
 
 
 def flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:

@@ -60,7 +60,17 @@ def decode(
             "Unknown aliases belong to values of other sites: pass their vocabularies with "
             "--values (tulle sites encode --vocabulary FILE)."
         )
+    notes += _warnings(codec)
     return Done({**facts_of(shared), "kind": chosen, "unknown_aliases": unknown}, {}, notes)
+
+
+def _warnings(codec: SiteCodec) -> list[str]:
+    """Warn of thresholds that were printed with too few digits to lead back to one value."""
+    return [
+        f"Thresholds of the column '{name}' were printed with too few digits: decoded, they may be "
+        f"off by {off:,.3g}{unit}. Ask the miner for more (export_text(tree, decimals=10))"
+        for name, (off, unit) in codec.rough_.items()
+    ]
 
 
 def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._types import FilePath
 
 UNION = "union of site codes"
+_FEW = 200  # aliases: a column of more is one of names, which no two sites need share
 
 
 class _Part(NamedTuple):
@@ -64,10 +66,11 @@ def join(
         output={"columns": schema.names()},
         verdict=unmeasured(),
     )
+    aliases = _Aliases([n for n, entry in first.columns.items() if entry["coded"] == "alias"])
     write_release(
         output,
         lambda file: put_batches(
-            _batches(parts, schema), file, output, words=carried(first.fingerprint)
+            _batches(parts, schema, aliases), file, output, words=carried(first.fingerprint)
         ),
         manifest,
         sources=sources_read(*sources, sign_key),
@@ -76,10 +79,63 @@ def join(
     )
     rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]
     facts = {"fingerprint": first.fingerprint, "records": sum(records)}
-    return Done(facts, {"joined": rows}, [], unmeasured())
+    compared = aliases.rows()
+    return Done(facts, {"joined": rows, "aliases": compared}, _notes(compared), unmeasured())
 
 
-def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame]:
+class _Aliases:
+    """Which aliases of each column occur at which site: one site's own ways of writing show here.
+
+    Values cannot be compared, for nobody here can read them.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.sites: dict[str, list[dict[str, int]]] = {name: [] for name in names}
+
+    def begin(self) -> None:
+        """Begin with another site."""
+        for found in self.sites.values():
+            found.append({})
+
+    def count(self, codes: pl.DataFrame) -> None:
+        """Count the records of each alias."""
+        for name, sites in self.sites.items():
+            counts = codes[name].drop_nulls().value_counts()
+            for alias, records in counts.iter_rows():
+                sites[-1][alias] = sites[-1].get(alias, 0) + int(records)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return for each column how many aliases there are, and how many at one site only."""
+        rows = []
+        for name, sites in self.sites.items():
+            everywhere = Counter(alias for site in sites for alias in site)
+            alone = {alias for alias, count in everywhere.items() if count == 1}
+            records = sum(n for site in sites for alias, n in site.items() if alias in alone)
+            rows.append(
+                {
+                    "column": name,
+                    "aliases": len(everywhere),
+                    "at_one_site_only": len(alone),
+                    "records_with_these": records,
+                }
+            )
+        return rows
+
+
+def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Warn of columns of which hardly an alias occurs at two sites."""
+    return [
+        f"{row['at_one_site_only']} of {counted(row['aliases'], 'alias')} of the column "
+        f"'{row['column']}' occur at one site only ({counted(row['records_with_these'], 'record')}"
+        "): ask the sites whether they write its values alike (m beside M are two values)"
+        for row in rows
+        if 2 * row["at_one_site_only"] > row["aliases"] and row["aliases"] <= _FEW
+    ]
+
+
+def _batches(
+    parts: Sequence[_Part], schema: pl.Schema, aliases: _Aliases
+) -> Iterator[pl.DataFrame]:
     """Yield the codes of one table after another; raise if one differs from its manifest."""
     import numpy as np
 
@@ -89,11 +145,13 @@ def _batches(parts: Sequence[_Part], schema: pl.Schema) -> Iterator[pl.DataFrame
     with bar("Joining", len(parts)) as advance:
         for part in parts:
             records = content = 0
+            aliases.begin()
             for batch in read_batches(part.source):
                 codes = batch.select(schema.names()).cast(schema)
                 records += codes.height
                 hashes = codes.hash_rows(seed=0).to_numpy()
                 content += int(np.sum(hashes, dtype=np.uint64))
+                aliases.count(codes)
                 yield codes
             if records != part.records:
                 raise DataError(

@@ -70,17 +70,24 @@ def summarise(
     check_files(reads, writes={"--output": output}, force=force)
 
     from tulle.io.read import read_table
-    from tulle.sites.summary import SiteSummary
+    from tulle.sites.summary import SiteSummary, written_differently
 
     table = read_table(source)
     known = load_policy(policy, table.columns) if policy else _guessed(table)
     summary = SiteSummary.of(table, known if known.columns else None)
     summary.save(output, force=force)
     rows = [
-        {"column": c.name, "kind": c.kind, "role": c.role, "low": c.low, "high": c.high}
+        {
+            "column": c.name, "kind": c.kind, "role": c.role, "low": c.low, "high": c.high,
+            "written": c.written or None, "alike": c.alike,
+        }
         for c in summary.columns
+    ]  # fmt: skip
+    notes = written_differently([summary])
+    notes += [
+        f"summary   {output}",
+        "It contains no category and no exact extreme: it can be sent.",
     ]
-    notes = [f"summary   {output}", "It contains no category and no exact extreme: it can be sent."]
     return Done({"columns": len(rows)}, {"told": rows}, notes)
 
 
@@ -105,7 +112,7 @@ def agree(
     words |= {name: "--range" if name == "ranges" else f"--{name}" for name in given}
     with Options(words=words).naming():
         agreement = _agreement(summaries, policy, given)
-    notes = []
+    notes = _warnings(summaries)
     if key_file is not None and is_new:
         SecretKey.generate().save(key_file)
         notes.append(f"key file  {key_file} (new: every site needs it)")
@@ -194,6 +201,13 @@ def _agreement(
     wanted = merged(known.options("sites", OPTIONS), choices)
     public = {name: ends for name, ends in told.items() if ends is not None}
     return SiteAgreement.create(known, **merged({"ranges": public}, wanted))
+
+
+def _warnings(summaries: Sequence[FilePath]) -> list[str]:
+    """Return what would go wrong if the sites encoded their tables now."""
+    from tulle.sites.summary import SiteSummary, written_differently
+
+    return written_differently([SiteSummary.load(path) for path in summaries])
 
 
 def _words_of_policy(policy: FilePath) -> dict[str, str]:

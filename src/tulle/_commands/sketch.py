@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tulle._checks import check_flag
+from tulle._checks import check_flag, check_share
 from tulle._commands._decision import (
     UNAUDITED,
     Refused,
@@ -29,11 +29,14 @@ from tulle._commands._sources import check_files, signing_key, source_entry
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
+from tulle._report.editions import K
 from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
     from tulle._attacks.result import AttackFigures, AttackResult
     from tulle._metrics.sketches import DotErrors
     from tulle._report.model import Chart, Fact, Guarantee, Promise, Section, Table
@@ -187,6 +190,14 @@ def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
     return rows
 
 
+def attacks_on(
+    sketcher: Sketcher, records: Records, sketches: Sketches, rng: np.random.Generator
+) -> tuple[dict[str, AttackFigures], AttackFigures]:
+    """Return what intruders without the key get, and what one with the key gets."""
+    signs = _signs(sketcher, records, sketches.shape[1])
+    return _attacks(sketches, records.matrix, signs, rng)
+
+
 def _signs(sketcher: Sketcher, records: Records, components: int) -> Signs:
     matrix = records.matrix
     frequencies = np.bincount(matrix.indices, minlength=matrix.shape[1])
@@ -290,9 +301,12 @@ class Sketching(Options):
     graph: str = "exact"
     text: str = "text"
     audit: bool = True
+    target_risk: float | None = None
+    keep: tuple[str, ...] | list[str] = ()
 
 
 _OF_PAIRS = ("k", "criterion", "graph")
+_NOT_OF_SKETCHES = ("audit", "target_risk", "keep")
 _PART = 20_000  # records whose components are in memory together
 
 
@@ -303,6 +317,7 @@ class Sketched(NamedTuple):
     components: list[dict[str, Any]]
     notes: list[str]
     audit: Audit
+    tried: list[dict[str, Any]]  # deltas, if one was looked for
 
 
 def sketch(
@@ -349,7 +364,12 @@ def sketch(
 
     check_kind(output)
     key = SecretKey.generate() if old_key is None else SecretKey.load(old_key)
-    parameters = {name: value for name, value in options.values().items() if name != "audit"}
+    given_ = options.values().items()
+    parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
+    beside, hidden = _beside(source, output, options)
+    tried: list[dict[str, Any]] = []
+    if options.target_risk is not None:
+        parameters["delta"], tried = _found_delta(source, options, parameters, seed)
     sketcher = Sketcher(**parameters, key=key)
     with options.naming():
         sketcher.check_parameters()
@@ -378,6 +398,7 @@ def sketch(
                 source=source_entry(source, 0),
                 verdict=verdict,
                 accepted_risk=accepted,
+                beside=beside,
                 sources=sources,
                 sign_key=signer,
                 force=force,
@@ -388,7 +409,64 @@ def sketch(
     save_beside(found[0], report, f"the release {output} was written", force)
     every = np.concatenate(lengths)
     summary = _summary(manifest, every)
-    return Sketched(summary, components(every), _notes(key_file, is_new), found[0])
+    notes = [*_notes(key_file, is_new), *_notes_of_kept(options, hidden)]
+    return Sketched(summary, components(every), notes, found[0], tried)
+
+
+def _found_delta(
+    source: FilePath, options: Sketching, parameters: dict[str, Any], seed: int | None
+) -> tuple[float, list[dict[str, Any]]]:
+    """Return the smallest delta that meets the target, and all that were tried."""
+    from tulle._commands._sketch_search import find_delta
+    from tulle.sketch._records import as_records
+
+    with options.naming():
+        target = check_share("sketch", "target_risk", options.target_risk)
+    if options.model != "delta" or options.delta is not None:
+        raise ParameterError(
+            "looks for the delta of the model delta: leave out --delta and --model",
+            subject=options.word("target_risk"),
+        )
+    records = as_records(os.fspath(source), options.text)
+    assert records is not None
+    return find_delta(records, target, as_generator(seed), **parameters)
+
+
+def _beside(
+    source: FilePath, output: FilePath, options: Sketching
+) -> tuple[pl.DataFrame | None, int]:
+    """Return the columns to keep next to the sketches, and how many of their cells are blanked.
+
+    A label that fewer than ten records have would point to them.
+    """
+    if not options.keep:
+        return None, 0
+    import polars as pl
+
+    from tulle.sketch._records import fields_beside
+
+    if options.text in options.keep:
+        raise ParameterError("cannot keep the text itself", subject=options.word("keep"))
+    if not str(output).endswith(".parquet"):
+        raise ParameterError("needs a .parquet file", subject=options.word("keep"))
+    table = fields_beside(source, options.keep)
+    common = table.with_columns(
+        pl.when(pl.len().over(name) >= K).then(pl.col(name)).alias(name) for name in table.columns
+    )
+    blank = sum(common[name].null_count() - table[name].null_count() for name in table.columns)
+    return common, blank
+
+
+def _notes_of_kept(options: Sketching, hidden: int) -> list[str]:
+    if not options.keep:
+        return []
+    notes = [f"Kept as they are, next to the sketches: {', '.join(options.keep)}"]
+    if hidden:
+        notes.append(
+            f"{counted(hidden, 'value')} of kept columns that fewer than {K} records have "
+            f"{'was' if hidden == 1 else 'were'} left out"
+        )
+    return notes
 
 
 def _refuse_unused(options: Sketching, report: FilePath | None) -> None:

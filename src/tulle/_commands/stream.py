@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._commands._columns import unit_notes
 from tulle._commands._decision import Refused, check_accepted, context_of
 from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
 from tulle._files import refuse_existing
 from tulle._plurals import counted
-from tulle._progress import bar
+from tulle._progress import bar, log
 from tulle._random import seed_policy
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey, SigningKey
@@ -33,8 +34,11 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 _BROKERS = ("nats://", "tls://")
 _PIPE = "standard input"
 _KINDS = {"offset": "a file", "done": "a folder", "sequence": "a broker"}  # by what they save
-_ENDINGS = {"csv": (".csv", ".tsv", ".txt"), "ndjson": (".ndjson", ".jsonl", ".json")}
-_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+_ENDINGS = {
+    "csv": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
+    "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz"),
+}
+_PACKED = (".bz2", ".xz", ".zst", ".zip")
 
 
 def format_of_source(address: str) -> str:
@@ -50,7 +54,14 @@ def format_of_source(address: str) -> str:
                 return kind
     if address.endswith(_PACKED):
         raise DataError(
-            f"{address} is compressed: decompress it, or pipe it in with - as the source"
+            f"{address} is compressed in a way that is not read: use .gz, or pipe it in with - as "
+            "the source"
+        )
+    if os.path.isdir(address):
+        raise DataError(
+            f"{address} has no file yet that ends in {', '.join(_ENDINGS['csv'][:3])} (CSV) or "
+            f"{', '.join(_ENDINGS['ndjson'][:3])} (NDJSON): put some there, or pass --format and "
+            "--follow to wait for them"
         )
     raise TulleError(f"cannot tell whether {address} is CSV or NDJSON: pass --format csv or ndjson")
 
@@ -106,12 +117,13 @@ def check_places(
     output: str | os.PathLike[str],
     state: str | os.PathLike[str],
     report: str | os.PathLike[str] | None,
+    metrics: str | os.PathLike[str] | None = None,
 ) -> None:
     """Raise for a missing source, or for one path with two uses: one would overwrite the other."""
     if source != "-" and not source.startswith(_BROKERS) and not os.path.exists(source):
-        raise DataError(f"{source} does not exist")
+        raise DataError(f"{source} does not exist: pass a file, a folder, or - for standard input")
     taken = {Path(source).resolve(): "the source", Path(output).resolve(): "the output folder"}
-    for option, name in (("--state", state), ("--report", report)):
+    for option, name in (("--state", state), ("--report", report), ("--metrics", metrics)):
         if name is None:
             continue
         path = Path(name).resolve()
@@ -157,7 +169,11 @@ def counts_of(intake: Intake) -> dict[str, Any]:
             "waiting": condenser.n_waiting_,
             **sizes_told(sizes),
         }
-    return counts | {"rejected": intake.rejects.count, "surplus_keys": intake.surplus}
+    return counts | {
+        "rejected": intake.rejects.count,
+        "surplus_keys": intake.surplus,
+        "lacking_keys": sum(intake.lacking.values()),
+    }
 
 
 def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str]:
@@ -187,6 +203,11 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
             f"{counted(intake.surplus, 'record', 'have')} keys that the initial records do not "
             "have: these keys were ignored"
         )
+    notes += [
+        f"{counted(count, 'record', 'lack')} '{name}', which all initial records have: was it "
+        "renamed? The values count as missing"
+        for name, count in intake.lacking.items()
+    ]
     if intake.rejects.count:
         notes.append(f"Refused lines, with reasons: {intake.rejects.path}")
     return notes
@@ -198,8 +219,9 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     level = intake.settings.level_column
     if level is not None and "k" in intake.settings.options.words:
         notes.append(f"k is not used: the levels in column '{level}' determine the group sizes")
+    notes += unit_notes(intake.settings.columns)
     columns = Schema(intake.settings.columns)
-    left = columns.named(Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
+    left = columns.named(*_LEFT_OUT)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
         notes.append(f"Not in any snapshot, unless a --policy says otherwise: {names}")
@@ -211,6 +233,7 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     return notes
 
 
+_LEFT_OUT = (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
 BATCH = 50_000  # lines condensed at a time, of which a source keeps a block of bytes at most
 
 
@@ -237,6 +260,7 @@ def stream(
     key: SecretKey | None = None,
     plain_waiting: bool = False,
     report: str | os.PathLike[str] | None = None,
+    metrics: str | os.PathLike[str] | None = None,
     sign_key: str | os.PathLike[str] | None = None,
     accept_risk: str | None = None,
     force: bool = False,
@@ -251,7 +275,7 @@ def stream(
     written, and raises if that is bad and the risk is not accepted.
     """
     accepted = check_accepted(accept_risk)
-    check_places(source, output, state, report)
+    check_places(source, output, state, report, metrics)
     if report is not None and not Path(state).exists():  # a stream that resumes renews its report
         refuse_existing(report, force=force)
     signer = signing_key(sign_key)
@@ -261,7 +285,9 @@ def stream(
 
     checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     with locked(state):
-        run = _Run(checkpoint, Path(output), settings, signer, accepted=accepted, force=force)
+        run = _Run(
+            checkpoint, Path(output), settings, signer, metrics, accepted=accepted, force=force
+        )
         try:
             run.open(source, kind, follow=follow, restart=restart)
             with asked_to_stop() as stop:
@@ -292,6 +318,7 @@ class _Run:
         output: Path,
         settings: Settings,
         signer: SigningKey | None,
+        metrics: str | os.PathLike[str] | None,
         *,
         accepted: str,
         force: bool,
@@ -300,6 +327,7 @@ class _Run:
         self.output = output
         self.settings = settings
         self.signer = signer
+        self.metrics = metrics
         self.accepted = accepted
         self.force = force
         self.made = self.shown = self.resumed_at = 0
@@ -346,17 +374,23 @@ class _Run:
         self.intake.resume(condenser, owed, self.source)
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
         self.intake.surplus = extra["surplus_keys"]
+        self.intake.lacking = extra.get("lacking_keys", {})
+        self.intake.judged = (self.intake.read, self.intake.rejects.count)
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
         """Read, condense, save and release until the source ends or a signal arrives."""
         assert self.source is not None
         while not stop:
             self._keep_up()  # first: a run that was killed here resumes here
+            before = self.source.position if self.settings.options.strict_keys else None
             lines = self._read()
             if lines is None:
                 break
             began = self.intake.condenser is not None
-            self.intake.take(lines)
+            with self._saved_on_error(before):
+                self.intake.take(lines)
+            with self._saved_on_error():
+                self.intake.judge_rejects()
             self.dirty = self.dirty or len(lines) > 0
             report()
             if not began and self.intake.condenser is not None:
@@ -364,6 +398,18 @@ class _Run:
         brought_once = not self.source.goes_back and self.intake.initial.records > 0
         if self.intake.condenser is None and (brought_once or not stop):
             self.intake.begin()
+        with self._saved_on_error():
+            self.intake.judge_rejects(ended=not stop)
+
+    @contextmanager
+    def _saved_on_error(self, position: Position | None = None) -> Iterator[None]:
+        """Save what was condensed before an error ends the run; ``position``: up to where."""
+        try:
+            yield
+        except DataError:
+            if self.intake.condenser is not None:
+                self._save(position)
+            raise
 
     def close(self) -> None:
         """Close the source."""
@@ -380,6 +426,8 @@ class _Run:
             "resumed_after": self.resumed_at,
             "snapshots": self.made,
             "state": str(self.checkpoint.path),
+            "rejects": str(self.intake.rejects.path) if self.intake.rejects.count else None,
+            "left_out": Schema(self.settings.columns).named(*_LEFT_OUT),
         }
         notes = notes_of(self.intake, self.source, sealed=self.checkpoint.waiting != "omit")
         return Streamed(summary, self.written, notes, self._unattacked())
@@ -414,12 +462,8 @@ class _Run:
     def _read(self) -> Lines | None:
         """Return the next lines; save what was condensed before a failing source ends the run."""
         assert self.source is not None
-        try:
+        with self._saved_on_error():
             return self.source.read(self._room())
-        except DataError:
-            if self.intake.condenser is not None:
-                self._save()
-            raise
 
     def _room(self) -> int:
         """Return how many lines to read: the initial records, and snapshots, end with a batch."""
@@ -443,15 +487,16 @@ class _Run:
         elif self.intake.rejects.full or (self.dirty and now - self.saved_at >= options.checkpoint):
             self._save()
 
-    def _save(self) -> None:
+    def _save(self, position: Position | None = None) -> None:
         assert self.intake.condenser is not None
         assert self.source is not None
         extra: dict[str, Any] = {
-            "position": self.source.position,
+            "position": self.source.position if position is None else position,
             "reader": self.intake.reader.to_json(),
             "settings": self.settings.to_json(),
             "read": self.intake.read,
             "surplus_keys": self.intake.surplus,
+            "lacking_keys": self.intake.lacking,
             "snapshots": self.made,
             "shown": self.shown,
             "owes_snapshot": self.owes_snapshot,
@@ -462,6 +507,7 @@ class _Run:
             self.checkpoint.write(self.intake.condenser, extra)
         with _written(self.intake.rejects.path):
             self.intake.rejects.flush()  # only now: what the state does not know of is foreign
+        self._write_metrics()
         self.saved_at, self.dirty = time.monotonic(), False
 
     def _show(self) -> None:
@@ -477,7 +523,8 @@ class _Run:
         if not self.owes_snapshot:
             self.owes_snapshot = True
             self._save()
-        path = snapshot_path(self.output, self.made + 1)
+        kind = self.settings.options.snapshot_format
+        path = snapshot_path(self.output, self.made + 1, kind)
         with _written(path):
             if self.force:
                 clear_later(self.output, self.made)
@@ -495,6 +542,19 @@ class _Run:
         self.made, self.shown, self.owes_snapshot = self.made + 1, self.intake.seen, False
         self.shown_at = time.monotonic()
         self._save()
+        log(
+            f"{path}: {counted(told['released'], 'row')} after {counted(told['seen'], 'record')}, "
+            f"{counted(self.intake.rejects.count, 'line')} refused so far"
+        )
+
+    def _write_metrics(self) -> None:
+        if self.metrics is None:
+            return
+        from tulle._commands._stream_status import write_metrics
+
+        counts = counts_of(self.intake) | {"snapshots": self.made, "shown": self.shown}
+        with _written(Path(self.metrics)):
+            write_metrics(self.metrics, self.checkpoint.path, counts)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from tulle._commands._columns import (
     without_opaque,
 )
 from tulle._commands._decision import check_accepted
+from tulle._commands._large import look_at
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
 from tulle._commands.condense import condense
@@ -98,9 +99,14 @@ def tune(
         raise ParameterError("--sizes is for --strategy grid: pass that as well")
 
     from tulle import _report as reports
-    from tulle.io.read import read_table
 
-    table = read_table(source)
+    looked = look_at(source, options.seed)
+    table = looked.table
+    if looked.sampled and options.holdout is not None:
+        raise ParameterError(
+            f"{options.word('holdout')} needs the whole table in memory, and this one is larger "
+            "than that: drop it"
+        )
     columns = plan_columns(table, policy, target=target)
     table = without_opaque(table, columns)
     columns = [column for column in columns if column.name in table.columns]
@@ -109,6 +115,7 @@ def tune(
     members = table if rows is None else table[rows.members]
     search = _searched(members, columns, policy_rules(policy), aim, options)
     made = _tuned(search, members.height)
+    made = made._replace(reason=". ".join([made.reason.rstrip("."), *looked.notes]))
     if output is not None:
         released = condense(
             source,

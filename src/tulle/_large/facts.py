@@ -11,14 +11,19 @@ from math import ceil
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from numpy.typing import NDArray
 
-from tulle._types import Flags, Floats
+from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError
 from tulle.table._frames import filled, is_missing
+from tulle.table._person import person_names
+from tulle.table.inference import is_opaque
 from tulle.table.schema import Column, Kind, Role, Schema
 
 SAMPLE = 200_000  # records that scales, cells of columns and cuts rest on
+_KEYS = 4096  # by which contents are counted, to some 2 %
+_LAST = 2**64 - 1  # the largest key
 _MOST_VALUES = 100_000  # different values of a column of words
 _MOST_PEOPLE = 512  # that are counted for a value, where people have several rows
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
@@ -37,8 +42,114 @@ def mixed(words: Keys, seed: int) -> Keys:
 
 def person_keys(series: pl.Series, seed: int) -> Keys:
     """Return a word for the person of each row; rows without a person are one person's."""
-    texts = series.cast(pl.String).fill_null("\0")
+    texts = person_names(series).fill_null("\0")
     return mixed(texts.hash(seed % 2**32).to_numpy(), seed)
+
+
+def row_keys(frame: pl.DataFrame, seed: int) -> Keys:
+    """Return a word for what each row holds: equal rows have equal words."""
+    plain = [name for name, dtype in frame.schema.items() if not is_opaque(dtype)]
+    # numbers of categories depend on which came first
+    named = frame.select(plain).cast({cs.categorical() | cs.enum(): pl.String})
+    return mixed(named.hash_rows(seed % 2**32).to_numpy(), seed)
+
+
+@dataclass
+class KeyCount:
+    """About how many different contents a table has, from the smallest keys of its rows."""
+
+    records: int = 0
+    _smallest: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+
+    def add(self, keys: Keys) -> None:
+        """Take in the keys of a batch."""
+        self.records += len(keys)
+        self._smallest = np.unique(np.concatenate([self._smallest, keys]))[:_KEYS]
+
+    def merge(self, other: KeyCount) -> None:
+        """Take in what was counted elsewhere."""
+        self.records += other.records
+        self._smallest = np.unique(np.concatenate([self._smallest, other._smallest]))[:_KEYS]
+
+    def limit(self, size: int) -> int:
+        """Return a key below which there are at least ``size`` contents, if so many exist."""
+        if len(self._smallest) < _KEYS:
+            return _LAST
+        return min(_LAST, int(1.25 * size / _KEYS * int(self._smallest[-1])))
+
+
+class RowSample:
+    """Rows of a table, drawn by keyed hash: the same however the table is cut and ordered.
+
+    Those contents are kept that have the smallest keys, each with how many rows hold it. A table
+    in which everything repeats is then known whole, and a heap of equal rows takes no more room
+    than one of them.
+
+    Parameters
+    ----------
+    size : int
+        How many different contents are kept, and how many rows are drawn at most.
+    seed : int
+        The secret that the draw follows from.
+    limit : int
+        Only smaller keys are looked at.
+    """
+
+    def __init__(self, size: int, seed: int, limit: int = _LAST) -> None:
+        self.records = 0
+        self._size = size
+        self._seed = seed
+        self._limit = limit
+        self._held: list[tuple[pl.DataFrame, Keys, Ints]] = []
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in the rows of a batch."""
+        self.records += frame.height
+        keys = row_keys(frame, self._seed)
+        small = keys <= np.uint64(self._limit)
+        frame = frame.filter(pl.Series(small))
+        self._take(frame, keys[small], np.ones(frame.height, dtype=np.int64))
+
+    def merge(self, other: RowSample) -> None:
+        """Take in what was drawn elsewhere, from other rows."""
+        self.records += other.records
+        self._limit = min(self._limit, other._limit)
+        for held in other._held:
+            self._take(*held)
+
+    def shrunk(self) -> RowSample:
+        """Return the same sample, each content held once."""
+        self._shrink()
+        return self
+
+    def rows(self) -> pl.DataFrame:
+        """Return rows in an order of their own; each content in proportion to its rows."""
+        self._shrink()
+        frame, keys, counts = self._held[0]
+        total = int(counts.sum())
+        wanted = min(self._size, self.records)
+        if total > wanted:
+            chance = mixed(keys, self._seed + 1) / 2.0**64
+            counts = np.floor(counts * (wanted / total) + chance).astype(np.int64)
+        places = np.repeat(np.arange(len(keys)), counts)
+        turn = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return frame[places[np.argsort(mixed(keys[places] + turn.view(np.uint64), self._seed + 2))]]
+
+    def _take(self, frame: pl.DataFrame, keys: Keys, counts: Ints) -> None:
+        self._held.append((frame, keys, counts))
+        if sum(len(held) for _, held, _ in self._held) > 2 * self._size:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        frames, all_keys, all_counts = zip(*self._held)
+        keys, first, place = np.unique(
+            np.concatenate(all_keys), return_index=True, return_inverse=True
+        )
+        counts = np.bincount(place, weights=np.concatenate(all_counts)).astype(np.int64)
+        keys, first, counts = keys[: self._size], first[: self._size], counts[: self._size]
+        if len(keys) == self._size:
+            self._limit = min(self._limit, int(keys[-1]))
+        self._held = [(pl.concat(frames)[first], keys, counts)]
 
 
 @dataclass
@@ -49,9 +160,17 @@ class HashSample:
     """
 
     size: int
-    _limit: int = 2**64 - 1
+    _limit: int = _LAST
     _frames: list[pl.DataFrame] = field(default_factory=list)
     _keys: list[Keys] = field(default_factory=list)
+
+    @classmethod
+    def of_table(cls, size: int, records: int) -> HashSample:
+        """Return an empty sample for a table of so many records.
+
+        It looks at four times as many rows as it needs, wherever the table is cut.
+        """
+        return cls(size, min(_LAST, 4 * size * _LAST // max(records, 1)))
 
     def add(self, frame: pl.DataFrame, keys: Keys) -> None:
         """Take in the rows of a batch."""
@@ -64,9 +183,14 @@ class HashSample:
     def rows(self) -> tuple[pl.DataFrame, Keys]:
         """Return the rows of the sample in the order of their keys, and these."""
         self._shrink()
-        keys = self._keys[0]
-        order = np.argsort(keys, kind="stable")
-        return self._frames[0][order], keys[order]
+        frame, keys = self._frames[0], self._keys[0]
+        order = np.lexsort((row_keys(frame, 0), keys))
+        return frame[order], keys[order]
+
+    def merge(self, other: HashSample) -> None:
+        """Take in what was drawn elsewhere, from other rows."""
+        for frame, keys in zip(other._frames, other._keys):
+            self.add(frame, keys)
 
     def _shrink(self) -> None:
         frame, keys = pl.concat(self._frames), np.concatenate(self._keys)
@@ -91,7 +215,6 @@ class TableFacts:
     def __init__(self, schema: Schema, target: str | None = None) -> None:
         self.records = 0
         self._schema = schema
-        self._person = next(iter(schema.named(Role.PERSON)), None)
         self._units = [name for name in (target, *schema.named(Role.LEVEL)) if name is not None]
         self._counted: dict[str, pl.DataFrame] = {}
         self._unit_counts: pl.DataFrame | None = None
@@ -104,12 +227,21 @@ class TableFacts:
             rows = discrete_rows(frame[name], self._schema[name])
             if name not in self._overfull and rows.any():
                 persons = None if people is None else people[rows]
-                self._count(name, frame[name].filter(pl.Series(rows)), persons)
+                self._count(name, _counts(frame[name].filter(pl.Series(rows)), persons))
         if self._units:
-            units = frame.select(self._units).group_by(self._units).len("rows")
-            known = [units] if self._unit_counts is None else [self._unit_counts, units]
-            together = pl.concat(known, how="vertical_relaxed").group_by(self._units)
-            self._unit_counts = together.agg(pl.col("rows").sum())
+            self._count_units(frame.select(self._units).group_by(self._units).len("rows"))
+
+    def merge(self, other: TableFacts) -> None:
+        """Take in the facts of other rows of the same table."""
+        self.records += other.records
+        for name in other._overfull - self._overfull:
+            self._overfull.add(name)
+            self._counted.pop(name, None)
+        for name, counts in other._counted.items():
+            if name not in self._overfull:
+                self._count(name, counts)
+        if other._unit_counts is not None:
+            self._count_units(other._unit_counts)
 
     def units(self) -> pl.DataFrame:
         """Return how many rows there are of each class and level, in one order."""
@@ -144,20 +276,22 @@ class TableFacts:
                 added[name] = short["value"].gather(places).alias(name)
         return added
 
-    def _count(self, name: str, values: pl.Series, people: Keys | None) -> None:
-        values = values.alias("value")
+    def _count_units(self, units: pl.DataFrame) -> None:
+        known = [units] if self._unit_counts is None else [self._unit_counts, units]
+        together = pl.concat(known, how="vertical_relaxed").group_by(self._units)
+        self._unit_counts = together.agg(pl.col("rows").sum())
+
+    def _count(self, name: str, counts: pl.DataFrame) -> None:
         known = [self._counted[name]] if name in self._counted else []
-        if people is None:
-            counts = values.value_counts(name="rows").with_columns(pl.col("rows").cast(pl.Int64))
-            counted = pl.concat([*known, counts], how="vertical_relaxed")
+        counted = pl.concat([*known, counts], how="vertical_relaxed")
+        if "rows" in counted.columns:
             counted = counted.group_by("value").agg(pl.col("rows").sum())
+            different = counted.height
         else:
-            pairs = pl.DataFrame([values, pl.Series("person", people)])
-            counted = pl.concat([*known, pairs], how="vertical_relaxed").unique()
             few = pl.col("person").rank("ordinal").over("value") <= _MOST_PEOPLE
-            counted = counted.filter(few)
+            counted = counted.unique().filter(few)
+            different = counted["value"].n_unique()
         self._counted[name] = counted
-        different = counted.height if people is None else counted["value"].n_unique()
         if different > _MOST_VALUES:
             self._refuse_too_many(name)
 
@@ -170,6 +304,14 @@ class TableFacts:
             )
         self._overfull.add(name)
         del self._counted[name]
+
+
+def _counts(values: pl.Series, people: Keys | None) -> pl.DataFrame:
+    """Return how many rows have each value, or who they are."""
+    values = values.alias("value")
+    if people is not None:
+        return pl.DataFrame([values, pl.Series("person", people)])
+    return values.value_counts(name="rows").with_columns(pl.col("rows").cast(pl.Int64))
 
 
 def discrete_rows(series: pl.Series, column: Column) -> Flags:

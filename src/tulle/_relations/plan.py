@@ -373,7 +373,8 @@ class Planner:
             return
         target = next(columns_of(said))
         blank = Blanked(target, condition)
-        if target in self.codecs and not self._needs(blank.sources, target):
+        coded = target in self.values.writings  # missing may be written as a code, such as N
+        if target in self.codecs and not coded and not self._needs(blank.sources, target):
             self.blanks.setdefault(target, []).append(blank)
 
     # -- all together -----------------------------------------------------------------------------

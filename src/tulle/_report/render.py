@@ -46,6 +46,9 @@ _TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
 _MOST_BARS = 24  # attacks that are all drawn
 
 
+Charts = dict[str, tuple[str, list[dict[str, Any]]]]  # kind and rows: drawing takes longer
+
+
 class _Page(Edition):
     figures: list[dict[str, Any]]  # the metrics with their words
     questions: list[dict[str, Any]]  # what the attacks answer, the worst of each
@@ -57,7 +60,8 @@ class _Page(Edition):
 
 def render(result: Result, edition: str = "owner") -> str:
     """Render one self-contained HTML page; ``edition`` is owner or public."""
-    shown, charted, specs = parts(result, edition)
+    shown, charted, charts = parts(result, edition)
+    specs = {name: spec(kind, rows) for name, (kind, rows) in charts.items()}
     page = environment().get_template("page.html")
     driver = _template_text("charts.js")
     return str(
@@ -73,7 +77,7 @@ def render(result: Result, edition: str = "owner") -> str:
     )
 
 
-def parts(result: Result, edition: str = "owner") -> tuple[_Page, int, dict[str, Any]]:
+def parts(result: Result, edition: str = "owner") -> tuple[_Page, int, Charts]:
     """Return what a page shows, how many attacks are drawn, and its charts by their ids."""
     shown = _prepared(result, edition)
     charted = _worst_attacks(shown["attacks"])
@@ -215,19 +219,19 @@ def _worst_attacks(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigu
     return {name: attacks[name] for name in worst.values()}
 
 
-def _with_charts(shown: Edition, attacks: Mapping[str, AttackFigures]) -> dict[str, Any]:
-    """Give each chart of the result an id, and return their specifications by id."""
-    specs: dict[str, Any] = {}
+def _with_charts(shown: Edition, attacks: Mapping[str, AttackFigures]) -> Charts:
+    """Give each chart of the result an id, and return their kinds and rows by id."""
+    charts: Charts = {}
     if attacks:
         rows = [_attack_row(name, attack) for name, attack in attacks.items()]
-        specs["chart-attacks"] = spec("attacks", rows)
+        charts["chart-attacks"] = "attacks", rows
     for place, section in enumerate(shown["sections"]):
         for chart, block in enumerate(section["blocks"]):
             if block["type"] == "chart":
                 block["id"] = f"chart-{place}-{chart}"
                 block["columns"] = _columns(block)
-                specs[block["id"]] = spec(block["chart"], plain(block["rows"]))
-    return specs
+                charts[block["id"]] = block["chart"], plain(block["rows"])
+    return charts
 
 
 def _attack_row(name: str, attack: AttackFigures) -> dict[str, Any]:

@@ -138,9 +138,10 @@ def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
 def _not_decided(attacks: Mapping[str, AttackFigures], names: list[str]) -> Judgement:
     """Say how many attacks were tried on too few people, and how many people it would take."""
     decided = len(attacks) - len(names)
+    which = f" ({attack_label(names[0]).lower()})" if len(names) == 1 else ""
     reason = (
-        f"{counted(len(names), 'attack')} of {len(attacks)} had too few attempts to rule out a "
-        "grave leak."
+        f"{counted(len(names), 'attack')} of {len(attacks)}{which} had too few attempts to rule "
+        "out a grave leak."
     )
     needed = max(_attempts_needed(name, attacks[name]) for name in names)
     after = (

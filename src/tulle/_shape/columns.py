@@ -30,6 +30,7 @@ class CategoryColumn:
     size: int
     other: int | None = None  # the code that stands for all merged categories
     keep_rare: bool = False  # whether categories of fewer than k people stay
+    moved: Flags | None = None  # rows whose code stands for a rarer one near it
 
 
 Column = NumberColumn | CategoryColumn
@@ -56,7 +57,8 @@ def take_rows(column: Column, rows: Ints) -> Column:
     """Return some rows of a column."""
     if isinstance(column, NumberColumn):
         return replace(column, values=column.values[rows])
-    return replace(column, codes=column.codes[rows])
+    moved = None if column.moved is None else column.moved[rows]
+    return replace(column, codes=column.codes[rows], moved=moved)
 
 
 def looks_coded(values: Floats, k: int) -> bool:

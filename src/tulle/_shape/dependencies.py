@@ -68,6 +68,15 @@ class _Discrete:
     held: Floats  # people of each value
     common: NDArray[np.bool_]  # held by k people
 
+    def of_common(self, rows: Ints | None = None) -> Ints:
+        """Return which of some rows (all by default) have a common value, and their own."""
+        codes = self.codes if rows is None else self.codes[rows]
+        good = self.common[codes]
+        moved = getattr(self.column, "moved", None)
+        if moved is not None:
+            good = good & ~(moved if rows is None else moved[rows])
+        return np.flatnonzero(good) if rows is None else rows[good]
+
     @property
     def is_number(self) -> bool:
         return isinstance(self.column, NumberColumn)
@@ -147,7 +156,7 @@ def _discrete(column: Column, k: int, people: Floats) -> _Discrete:
 
 def _may_follow(source: _Discrete, target: _Discrete, sample: Ints) -> bool:
     """Tell from some rows whether the target can follow from the source."""
-    rows = sample[source.common[source.codes[sample]]]
+    rows = source.of_common(sample)
     if not len(rows):
         return source.is_number
     pairs = source.codes[rows] * len(target.values) + target.codes[rows]
@@ -175,14 +184,12 @@ def _valuewise(
     source: _Discrete, target: _Discrete, people: Floats, k: int, luck: float
 ) -> Dependency | None:
     """Look for a map with an entry for each value that at least ``k`` people hold."""
-    rows = np.flatnonzero(source.common[source.codes])
+    rows = source.of_common()
     if people[rows].sum() < _COVERED * people.sum() or source.common.sum() < 2:
         return None
     _, answer, counts = _usual(source, target, rows, np.ones(len(people)))
     broken = len(rows) - counts.sum()
     if broken > _allowed(target, rows, k, luck) or len(np.unique(answer)) < 2:
-        return None
-    if not target.common[answer].all():
         return None
     if not target.common[answer].all():
         return None
@@ -206,7 +213,7 @@ def _majority(
     source: _Discrete, target: _Discrete, people: Floats, least: int
 ) -> Dependency | None:
     """Map each value of ``k`` people to the commonest value with it, if ``least`` share that."""
-    rows = np.flatnonzero(source.common[source.codes])
+    rows = source.of_common()
     if not len(rows):
         return None
     key, answer, held = _usual(source, target, rows, people)

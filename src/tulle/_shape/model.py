@@ -33,6 +33,7 @@ from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.trees import MOST_CELLS, Tree, fit_tree
 from tulle._types import Floats, Ints
+from tulle.errors import PrivacyError
 
 _LEAF = 2  # times k people in a leaf: as many as the blocks of a random half rest on
 
@@ -50,6 +51,16 @@ class ShapeModel:
     groups: CondensedGroups | None
     labels: Ints | None  # the first column's cell in each group, if no group mixes them
     dependencies: list[Dependency]
+    leaf: int  # people in every leaf
+
+    def rests_on(self) -> dict[str, int]:
+        """Return what a release shows, and of how many people at least each piece is."""
+        shown = {"a category, a shared value, missing values": self.k}
+        if any(column.ordered for column in self.columns):
+            shown["a stretch of numbers"] = self.k
+        if self.dependencies:
+            shown["a value that follows from another column's"] = self.k
+        return shown | {"how a column depends on others (a leaf)": self.leaf}
 
     def sample(self, n: int | None, rng: np.random.Generator) -> list[Floats | Ints]:
         """Draw ``n`` rows and return their columns in the order of the table that was fitted."""
@@ -184,9 +195,13 @@ def fit_coded(
         first = int(labels is not None)  # a class that is known from the group needs no point
         points = np.hstack([c[codes] for c, codes in zip(coordinates[first:], cells[first:])])
         groups = condense(points, members, rng)
+    least = min(least, len(weights))  # one leaf holds all of a small table
+    if any(tree.smallest < least for tree in trees):
+        raise PrivacyError("a leaf holds fewer people than it must: nothing is kept")
     return ShapeModel(
-        k, len(weights), names, models, trees, coordinates, groups, labels, list(dependencies)
-    )
+        k, len(weights), names, models, trees, coordinates, groups, labels, list(dependencies),
+        least,
+    )  # fmt: skip
 
 
 def weigh_people(people: Ints | None, n: int) -> Floats:

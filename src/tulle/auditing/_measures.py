@@ -132,7 +132,7 @@ def worst_places(distances: dict[str, dict[str, Any]], found: Associations) -> d
 
 def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[str, float]:
     """Compute how far people are from the nearest released record."""
-    people = tables.original.take(chosen(len(tables.original), attempts, rng))
+    people = tables.original.take(tables.original.sample(attempts, rng))
     found = nearest(people, tables.release)
     counterparts = tables.release.take(found.rows[:, 0])
     spread = _total_spread(tables.original)

@@ -14,7 +14,7 @@ import polars as pl
 
 from tulle._attacks.linkage import is_own
 from tulle._attacks.nearest import between, nearest, spacing
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._metrics.cells import Cells, joined
 from tulle._metrics.subgroups import subgroups
@@ -86,8 +86,8 @@ def linkability(
     halves = original.columns[::2], original.columns[1::2]
     if not halves[1]:
         return None
-    people = original.take(chosen(len(original), attempts, rng))
-    outside = None if control is None else control.take(chosen(len(control), attempts, rng))
+    people = original.take(original.sample(attempts, rng))
+    outside = None if control is None else control.take(control.sample(attempts, rng))
     return AttackResult(
         "linkability",
         len(people),
@@ -148,12 +148,12 @@ def linkage_known(
     """Look up the people of a register in the release; None if nobody is in it."""
     if not len(register.original):
         return None
-    rows = register.original[chosen(len(register.original), attempts, rng)]
+    rows = register.original[original.take(register.original).sample(attempts, rng)]
     people, apart = original.take(rows), spacing(rows, original)
     strange: int | None = None
     strangers = 0
     if control is not None and register.control is not None and len(register.control):
-        some = register.control[chosen(len(register.control), attempts, rng)]
+        some = register.control[control.take(register.control).sample(attempts, rng)]
         outside, strangers = control.take(some), len(some)
         far = nearest(outside, original).distances[:, 0]
         strange = int(_own(outside, release, register.columns, far).sum())
@@ -201,7 +201,7 @@ def section_of_people(
 
     Without a control nothing can be compared, and there is no section.
     """
-    if tables.control is None or len(tables.control) < max(_LEAST, k):
+    if tables.control is None or tables.control.n_people < max(_LEAST, k):
         return [], {}
     inside = _outcome(tables.original, tables, rng, _POOL * attempts, member=True)
     outside = _outcome(tables.control, tables, rng, _POOL * attempts, member=False)
@@ -233,7 +233,7 @@ def section_of_people(
 def _outcome(
     records: Records, tables: Aligned, rng: np.random.Generator, most: int, *, member: bool
 ) -> Outcome:
-    rows = chosen(len(records), most, rng)
+    rows = records.sample(most, rng)
     people = records.take(rows)
     apart = spacing(rows, records) if member else nearest(people, tables.original).distances[:, 0]
     distances = nearest(people, tables.release).distances[:, 0]
@@ -273,7 +273,7 @@ def _values(
     others = [name for name in tables.columns if name != column]
     hits, held = [], []
     for which, records in ((0, tables.original), (2, tables.control)):
-        rows = chosen(len(records), attempts, rng)
+        rows = records.sample(attempts, rng)
         near = nearest(records.take(rows).only(others), tables.release.only(others)).rows[:, 0]
         mine = cells.tables[which][rows, place]
         hits.append(cells.tables[1][near, place] == mine)

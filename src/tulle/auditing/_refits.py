@@ -14,7 +14,7 @@ from tulle._attacks.result import AttackResult
 from tulle._attacks.worst_case import Release, outlier_and_ordinary, worst_case
 from tulle._progress import bar
 from tulle._random import spawn
-from tulle.auditing._tables import align
+from tulle.auditing._tables import align, without_names
 from tulle.errors import DataError, ParameterError, PrivacyWarning
 from tulle.table._frames import enter
 
@@ -35,16 +35,17 @@ def worst_cases(
     show in the number of rows.
     """
     original, make, fits = enter(table)[0], _maker_of(method), max(fits, _FEWEST)
+    draw, attack = spawn(generator, 2)
+    original = _one_each(original, policy, draw)
     if original.height < _LEAST:
         raise DataError(
             f"the worst case needs at least {_LEAST} records, there are {original.height}"
         )
-    draw, attack = spawn(generator, 2)
     sample = original[chosen(original.height, 2 * _RECORDS, draw)]
     order = draw.permutation(sample.height)
     half = min(_RECORDS, 2 * sample.height // 3)
     base, reserve = sample[order[:half]], sample[order[half:]]
-    targets = outlier_and_ordinary(align(base, base, None, policy).original)
+    targets = outlier_and_ordinary(align(base, without_names(base, policy), None, policy).original)
     others = base[[row for row in range(base.height) if row not in targets.values()]]
     people = {who: base[[row]] for who, row in targets.items()}
     with bar("releases", (len(people) + 1) * fits) as advance:
@@ -65,12 +66,19 @@ def worst_cases(
         found = []
         for (who, person), rng in zip(people.items(), spawn(attack, len(people))):
             whole = pl.concat([others, person])
+            shown = without_names(whole, policy)
             mine, theirs = (
                 [_release(release, whole, policy) for release in releases]
                 for releases in (made([person] * fits), without)
             )
-            found.append(worst_case(who, mine, theirs, _release(whole, whole, policy), rng))
+            found.append(worst_case(who, mine, theirs, _release(shown, whole, policy), rng))
     return found
+
+
+def _one_each(table: pl.DataFrame, policy: Any, rng: np.random.Generator) -> pl.DataFrame:
+    """Return one record of each person: how many somebody has would show in the number of rows."""
+    records = align(table, without_names(table, policy), None, policy).original
+    return table if records.people is None else table[records.sample(len(records), rng)]
 
 
 def _maker_of(method: Any) -> Maker:

@@ -23,11 +23,12 @@ import polars.selectors as cs
 
 from tulle._attacks.copies import as_bytes, is_in
 from tulle._attacks.records import Records
-from tulle._types import Floats
+from tulle._types import Floats, Ints
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
 from tulle.table._numbers import decimals_of
+from tulle.table._person import person_names
 from tulle.table._states import writing_of
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
@@ -88,7 +89,7 @@ class Aligned:
 def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any = None) -> Aligned:
     """Open the tables, check that they can be compared, and encode them."""
     entries = _entries(policy)
-    roles = {n: _role(entry) for n, entry in entries.items() if not isinstance(entry, Kind)}
+    roles = _roles(entries)
     tables = {"original": opened("original", original), "release": opened("release", release)}
     others = {"control": control, "earlier release": earlier}
     tables |= {which: opened(which, table) for which, table in others.items() if table is not None}
@@ -97,7 +98,10 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
     kinds = {name: _agreed_kind(name, tables, entries.get(name)) for name in names}
     frames = _frames(list(tables.values()), kinds)
     columns = [_coded(name, [frame[name] for frame in frames]) for name in names]
-    records = {which: _records(columns, place) for place, which in enumerate(tables)}
+    people = _people(tables, roles)
+    records = {
+        which: _records(columns, place, people.get(which)) for place, which in enumerate(tables)
+    }
     if control is not None:
         _refuse_members(records["original"], records["control"])
     return Aligned(
@@ -194,8 +198,15 @@ def _are_columns(listed: Any) -> bool:
     return isinstance(listed, Sequence) and all(isinstance(column, Column) for column in listed)
 
 
-def _role(entry: Column | Role) -> Role:
-    return entry.role if isinstance(entry, Column) else entry
+def _roles(entries: Mapping[str, Column | Kind | Role]) -> dict[str, Role]:
+    said = {name: getattr(entry, "role", entry) for name, entry in entries.items()}
+    return {name: role for name, role in said.items() if isinstance(role, Role)}
+
+
+def without_names(table: pl.DataFrame, policy: Any) -> pl.DataFrame:
+    """Return a table as if it were released: without the columns that are not."""
+    roles = _roles(_entries(policy))
+    return table.drop(name for name in table.columns if name in roles and not roles[name].released)
 
 
 def opened(which: str, table: Any) -> pl.DataFrame:
@@ -252,11 +263,35 @@ def _agreed_kind(
     return Kind.CATEGORY if declared and kind in NUMBERS else kind
 
 
+def _people(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role]) -> dict[str, Ints]:
+    """Return the person of each record of original and control, where a column names them.
+
+    Records without a person are those of one person, as when they were condensed.
+    """
+    column = next((name for name, role in roles.items() if role is Role.PERSON), None)
+    if column is None or column not in tables["original"].columns:
+        return {}
+    found = [which for which in ("original", "control") if which in tables]
+    names = {w: person_names(tables[w][column]) for w in found if column in tables[w].columns}
+    ranks = pl.concat(list(names.values())).rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
+    ends = np.cumsum([len(part) for part in names.values()])[:-1]
+    return dict(zip(names, np.split(ranks, ends)))
+
+
 def _refuse_members(original: Records, control: Records) -> None:
     """Raise if control records are in the data: every attack would look harmless.
 
-    Strangers may have a twin in the data, about as often as people in it have one.
+    Strangers may have a twin in the data, about as often as people in it have one; but not the
+    same person.
     """
+    if original.people is not None and control.people is not None:
+        both = np.intersect1d(original.people, control.people)
+        if (both > 0).any():
+            raise DataError(
+                f"{int((both > 0).sum())} of the {control.n_people} people of the control are also "
+                "in the original: a control must contain only people who were kept out of the data"
+            )
+        return
     known, count = int(is_in(control, original).sum()), len(control)
     _, times = np.unique(as_bytes(original), return_counts=True)
     twins = float(times[times > 1].sum() / len(original))
@@ -363,7 +398,7 @@ def _coded_categories(name: str, words: list[pl.Series]) -> _Coded:
     return _Coded(name, None, codes, domain=pl.concat([pl.Series([""]), domain]))
 
 
-def _records(columns: Sequence[_Coded], place: int) -> Records:
+def _records(columns: Sequence[_Coded], place: int, people: Ints | None) -> Records:
     numbers = {c.name: c.numbers[place] for c in columns if c.numbers is not None}
     codes = {c.name: c.codes[place] for c in columns if c.codes is not None}
     rows = len(next(iter((numbers or codes).values())))
@@ -372,6 +407,7 @@ def _records(columns: Sequence[_Coded], place: int) -> Records:
         np.column_stack([*codes.values()]) if codes else np.empty((rows, 0), np.int32),
         tuple(numbers),
         tuple(codes),
+        people,
     )
 
 

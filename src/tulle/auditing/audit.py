@@ -253,7 +253,8 @@ def audit(
     policy
         Roles of the columns. Identifiers, levels and ignored columns are left out; intruders know
         the quasi-identifiers; sensitive columns and the target are inferred. Without roles,
-        intruders know everything and each column is inferred in turn.
+        intruders know everything and each column is inferred in turn. With a column of the role
+        person, attacks count people: each is tried once, and nobody's own records hide them.
     random_state
         Draws the attempts; the same seed gives the same figures.
     target
@@ -495,7 +496,7 @@ def _planned(
                 f"{column}, {attacker.name}",
                 _as(attacker, _reading(tables, column, attacker, tried)),
             )
-    if control is not None and len(control) >= LEAST:
+    if control is not None and control.n_people >= LEAST:
         yield "membership", partial(membership, original, release, control, attempts=attempts)
     yield from _planned_on_numbers(tables, tried, quick)
     for column in _shared_secrets(tables, columns) if not quick else ():
@@ -510,7 +511,8 @@ def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> 
     numbers = [tables.numbers(place) for place in range(len(tables.frames))]
     decimals = tables.last_decimals()
     outside = numbers[2] if len(numbers) > 2 else None
-    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside)
+    whose = tables.original.people, None if tables.control is None else tables.control.people
+    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside, people=whose)
     yield "exact values", partial(values, attempts=tried["attempts"])
     if quick:
         return
@@ -525,7 +527,7 @@ def _planned_on_both(
     original, release, control = tables.original, tables.release, tables.control
     known = tables.of_role(Role.QUASI) or None
     yield "two releases: totals", partial(earlier_totals, original, release, earlier)
-    if control is not None and len(control) >= LEAST:
+    if control is not None and control.n_people >= LEAST:
         both = partial(earlier_membership, original, release, earlier, control)
         yield "two releases: membership", partial(both, attempts=tried["attempts"])
     for column in _shared_secrets(tables, columns):
@@ -689,8 +691,10 @@ def _summary(tables: Aligned, k: int) -> str:
     if tables.control is not None:
         count = len(tables.control)
         control = f"{count:,} in the control" if count >= k else f"fewer than {k} in the control"
+    people = tables.original.n_people
+    unit = "" if tables.original.people is None else f" of {people:,} people"
     return (
-        f"{counted(len(tables.original), 'original record')}, "
+        f"{counted(len(tables.original), 'original record')}{unit}, "
         f"{counted(len(tables.release), 'released record')}, {control}; "
         f"{counted(len(tables.columns), 'column')}."
     )

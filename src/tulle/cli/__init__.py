@@ -21,6 +21,7 @@ from click.exceptions import Exit
 from tulle import __version__
 from tulle.cli import _output as output
 from tulle.cli import commands
+from tulle.cli._process import Interrupts, libraries_silenced
 from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = [
@@ -75,31 +76,55 @@ def main() -> None:
     debug = len(arguments) < len(sys.argv) - 1
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows ASCII only, or half a name
         sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = partial(_warn, debug)
-            code = tulle.main(arguments, prog_name="tulle", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
+    with libraries_silenced(), Interrupts() as interrupts:
+        try:
+            code = _run(arguments, debug)
+        except BaseException as error:  # a panic of polars is not an Exception
+            code = _end(error, debug, interrupted=interrupts.seen)
+    sys.exit(code)
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    with warnings.catch_warnings():
+        warnings.showwarning = partial(_warn, debug)
+        code = tulle.main(arguments, prog_name="tulle", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _end(error: BaseException, debug: bool, *, interrupted: bool) -> int:
+    """Say in one line how a command ended; return the exit code."""
+    if interrupted or isinstance(error, KeyboardInterrupt | click.Abort):
         output.say("interrupted: no partial file was left")
-        sys.exit(130)
-    except TulleError as error:
-        _end(error, str(error), error.exit_code, debug)
-    except MemoryError as error:
-        _end(error, "out of memory: use a smaller table or a batch option", 2, debug)
-    except OSError as error:
-        _end(error, _plain(error), 2, debug)
-    except SystemExit:
-        raise
-    except BaseException as error:  # a panic of polars is not an Exception
-        # The text of a foreign exception may quote a cell: only its type is shown.
-        text = f"unexpected {type(error).__name__}: run again with --debug and report it"
-        _end(error, text, 2, debug)
+        return 130
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        error.show()
+        return 2
+    if debug:
+        import traceback
+
+        # frames only: neither local variables nor the message of a foreign exception
+        trace = traceback.format_tb(error.__traceback__)
+        print("".join(trace) + type(error).__name__, file=sys.stderr)
+    output.say(_reason(error))
+    return error.exit_code if isinstance(error, TulleError) else 2
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, TulleError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "out of memory: use a smaller table or a batch option"
+    if isinstance(error, BrokenPipeError):
+        return "the output was closed by its reader"
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error.strerror or type(error).__name__}"
+    # The text of a foreign exception may quote a cell: only its type is shown.
+    return f"unexpected {type(error).__name__}: run again with --debug and report it"
 
 
 def _warn(
@@ -110,21 +135,3 @@ def _warn(
         output.warn(str(message))
     elif debug:
         output.say(f"{category.__name__} at {place}:{line}")
-
-
-def _plain(error: OSError) -> str:
-    if isinstance(error, BrokenPipeError):
-        return "the output was closed by its reader"
-    name = f"{error.filename}: " if error.filename else ""
-    return f"{name}{error.strerror or type(error).__name__}"
-
-
-def _end(error: BaseException, text: str, code: int, debug: bool) -> None:
-    if debug:
-        import traceback
-
-        # frames only: neither local variables nor the message of a foreign exception
-        trace = traceback.format_tb(error.__traceback__)
-        print("".join(trace) + type(error).__name__, file=sys.stderr)
-    output.say(text)
-    sys.exit(code)

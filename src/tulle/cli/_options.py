@@ -84,10 +84,33 @@ audit = click.option(
 
 def releasing(command: Command) -> Command:
     """Add the options of every command that writes a release."""
-    given = (as_json, force, sign_key, seed, accept_risk, report, policy, output, source)
+    return _with_options(command, output)
+
+
+def previewing(command: Command) -> Command:
+    """Add the same options, for a command that can also run without writing anything."""
+    optional = click.option(
+        "-o",
+        "--output",
+        type=FILE,
+        metavar="OUTPUT",
+        help="Where to write the release: a file, or URI#table.",
+    )
+    return _with_options(command, optional)
+
+
+def _with_options(command: Command, where: Callable[[Command], Command]) -> Command:
+    given = (as_json, force, sign_key, seed, accept_risk, report, policy, where, source)
     for option in given:
         command = option(command)
     return command
+
+
+def require(context: Any, *names: str) -> None:
+    """Raise as click does for parameters that are missing."""
+    for parameter in context.command.params:
+        if parameter.name in names and context.params[parameter.name] is None:
+            raise click.MissingParameter(ctx=context, param=parameter)
 
 
 class Share(click.ParamType):

@@ -63,7 +63,7 @@ def show(
     with _read_by_somebody():
         if as_json:
             judged = {} if verdict is None else {"verdict": verdict}
-            everything = {**summary, **(tables or {}), **judged}
+            everything = {**summary, **(tables or {}), **judged, "notes": [*notes]}
             click.echo(json.dumps(plain(everything), default=str))
             return
         from rich.console import Console

@@ -30,6 +30,12 @@ def privacy_notes(condenser: Any) -> list[str]:
             f"in {condenser.n_degenerate_:,} of {counted(len(condenser.counts_), 'group')} all "
             "records are identical: the release shows what their members share"
         )
+    template = getattr(condenser, "condenser", None) or condenser  # of classes
+    if getattr(template, "exact_totals", False):
+        notes.append(
+            "totals are exact, as asked: someone who knows everybody else in the table can tell "
+            "whether one person was in it"
+        )
     if singular := getattr(condenser, "n_singular_", 0):  # streams do not count them
         notes.append(
             f"in {singular:,} of {counted(len(condenser.counts_), 'group')} there are no more "

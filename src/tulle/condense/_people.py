@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from tulle._types import Flags, Ints
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, PrivacyError
+from tulle.table._person import person_names
 from tulle.table.schema import Role, Schema
 
 
@@ -15,22 +16,19 @@ def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
 
     Rows without a person count as those of one person: they are not known to be several.
     """
-    names = schema.named(Role.PERSON)
-    if not names:
+    name = person_column(schema)
+    if name is None:
         return None
-    if len(names) > 1:
-        raise DataError(f"{len(names)} columns have the role 'person': at most one may")
-    ranks = frame[names[0]].cast(pl.String).rank("dense").fill_null(0)
+    ranks = person_names(frame[name]).rank("dense").fill_null(0)
     return ranks.to_numpy().astype(np.int64)
 
 
-def refuse_people(schema: Schema, what: str) -> None:
-    """Refuse a table with several rows for a person where rows are counted."""
-    for name in schema.named(Role.PERSON):
-        raise ParameterError(
-            f"column '{name}' names people with several rows, but {what} counts rows: keep one row "
-            "of each person and give the column the role 'identifier', or use condense"
-        )
+def person_column(schema: Schema) -> str | None:
+    """Return the column that names the person of each row, if there is one."""
+    names = schema.named(Role.PERSON)
+    if len(names) > 1:
+        raise DataError(f"{len(names)} columns have the role 'person': at most one may")
+    return names[0] if names else None
 
 
 def count_people(groups: Ints, people: Ints | None) -> Ints:

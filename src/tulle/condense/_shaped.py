@@ -43,7 +43,7 @@ class Classes:
     """
 
     labels: LabelSchema
-    rates: list[Ints]  # of the classes in each unit, drawn once
+    rates: list[Ints]  # of the classes in each unit, drawn once unless exact
 
     def draw(self, units: Ints, rng: np.random.Generator) -> Ints:
         """Return a class for each record: that of its unit, or in a pool one by lot."""
@@ -63,15 +63,17 @@ class ClassRows(NamedTuple):
 
 
 def classes_of(
-    labels: Labels, units: Sequence[Unit], members: Ints, rng: np.random.Generator
+    labels: Labels, units: Sequence[Unit], members: Ints, rng: np.random.Generator | None
 ) -> ClassRows:
-    """Return the classes of the records that are in a group."""
+    """Return the classes of the records that are in a group; without ``rng``, their exact rates."""
     inside, place_of = members >= 0, np.zeros(len(members), dtype=np.int64)
     rates = []
     for place, unit in enumerate(units):
         place_of[unit.rows] = place
         counts = np.bincount(labels.codes[unit.rows], minlength=len(labels.schema.classes))
-        rates.append(rng.multinomial(len(unit.rows), counts / len(unit.rows)))
+        if rng is not None:
+            counts = rng.multinomial(len(unit.rows), counts / len(unit.rows))
+        rates.append(counts)
     classes = Classes(labels.schema, rates)
     return ClassRows(classes, labels.codes[inside], place_of[inside])
 
@@ -133,6 +135,8 @@ def fit_shaped(
     people: Ints | None,
     classes: ClassRows | None = None,
     demands: Sequence[Diversity] = (),
+    *,
+    exact: bool = False,
 ) -> ShapedTable:
     """Fit a model of the released columns of a table, its groups given.
 
@@ -153,7 +157,7 @@ def fit_shaped(
         label = _LABEL
         columns.append(CategoryColumn(_LABEL, classes.units, len(classes.classes.rates)))
     given: dict[str, Any] = {"label": label, "members": members, "people": people}
-    model = fit_shape(columns, k, rng, demands=demands, **given)
+    model = fit_shape(columns, k, rng, demands=demands, exact=exact, **given)
     return ShapedTable(encoder, plan, model, None if classes is None else classes.classes)
 
 
@@ -198,6 +202,18 @@ def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[
     names = dict.fromkeys([*released, *frame.columns])
     parsed = [parse_rule(text, names) for text in rules]
     return [(rule, False) for rule in parsed if {*rule.columns} <= {*released}]
+
+
+def rests_on(condenser: Any, shapes: Sequence[ShapedTable]) -> dict[str, int]:
+    """Return what a release shows, and of how many people at least each piece of it is.
+
+    Without shapes, in the papers' synthesis, that is the groups, and the values that are not rare.
+    """
+    found = {"a category": int(condenser.levels_.max())} if not shapes else {}
+    for shaped in shapes:
+        for piece, people in shaped.model.rests_on().items():
+            found[piece] = min(people, found.get(piece, people))
+    return found | {"which records are alike (a group)": int(condenser.people_.min())}
 
 
 def summarise_rules(plan: Plan) -> list[RuleSummary]:

@@ -36,6 +36,7 @@ from tulle.condense._shaped import (
     fit_shaped,
     plan_checks,
     refuse_broken,
+    rests_on,
     rule_notes,
     summarise_rules,
     with_labels,
@@ -193,14 +194,15 @@ class ClassCondenser(BaseEstimator):
         people = None if people is None else people[inside]
         self._shaped: ShapedTable | None = None
         self._accept = template.accept_broken_rules
-        classes = classes_of(labels, units, members, rng)
+        classes = classes_of(labels, units, members, None if template.exact_totals else rng)
         least = int(self.levels_.max())
         if template._keeps_shape:
             groups = members[inside]
             wanted = [column.demand for column in sensitive]
             self._shaped = fit_shaped(
-                table, encoder, template.rules, least, rng, groups, people, classes, wanted
-            )
+                table, encoder, template.rules, least, rng, groups, people, classes, wanted,
+                exact=template.exact_totals,
+            )  # fmt: skip
             self._rule_plan = self._shaped.plan
         else:
             self._rule_plan = plan_checks(
@@ -339,6 +341,10 @@ class ClassCondenser(BaseEstimator):
     @property
     def n_suppressed_(self) -> int:
         return self._withheld + self._total("n_suppressed_")
+
+    @property
+    def rests_on_(self) -> dict[str, int]:
+        return rests_on(self, [] if self._shaped is None else [self._shaped])
 
     @property
     def notes_(self) -> list[str]:

@@ -39,6 +39,7 @@ from tulle.condense._shaped import (
     fit_shaped,
     plan_checks,
     refuse_broken,
+    rests_on,
     rule_notes,
     summarise_rules,
 )
@@ -91,6 +92,11 @@ class Condenser(BaseEstimator):
         then neither rounded nor clipped; whole numbers, dates and categories still are. Refused
         where a group has no more records than dimensions: its records could be computed from the
         release.
+    exact_totals : bool
+        With ``synthesis="shape"``: keep how often each value occurs in a leaf and in the table,
+        with leaves of ``k`` instead of ``2 k`` people, instead of drawing totals at random.
+        Closer to the table, but whoever knows everybody else can tell whether one person was in
+        it.
     weights : mapping of column to float, or sequence
         How much columns count when records are compared (1 by default).
     target_weight : float
@@ -150,6 +156,8 @@ class Condenser(BaseEstimator):
         records that break it (0 where fewer than about ``k`` people do).
     broken_rules_ : dict of str to int
         How many records of the last sample break a rule that hardly anybody breaks in the table.
+    rests_on_ : dict of str to int
+        What a release shows, and of how many people at least each piece of it is.
     notes_ : list of str
         What a reader of the release should know, in sentences without data.
     merged_ : dict
@@ -196,6 +204,7 @@ class Condenser(BaseEstimator):
         time_budget: float | None = None,
         synthesis: str = "shape",
         exact_moments: bool = False,
+        exact_totals: bool = False,
         weights: Mapping[str, float] | Sequence[float] | None = None,
         target_weight: float = 1.0,
         columns: ColumnsLike | None = None,
@@ -209,6 +218,7 @@ class Condenser(BaseEstimator):
         self.time_budget = time_budget
         self.synthesis = synthesis
         self.exact_moments = exact_moments
+        self.exact_totals = exact_totals
         self.weights = weights
         self.target_weight = target_weight
         self.columns = columns
@@ -370,8 +380,9 @@ class Condenser(BaseEstimator):
         if self._keeps_shape:
             demands = [column.demand for column in sensitive]
             shaped = fit_shaped(
-                table, encoder, self.rules, least, self._rng, groups, people, demands=demands
-            )
+                table, encoder, self.rules, least, self._rng, groups, people,
+                demands=demands, exact=self.exact_totals,
+            )  # fmt: skip
             self._shapes, self._rule_plan = [shaped], shaped.plan
         else:
             self._rule_plan = plan_checks(table, encoder, self.rules, least, self._rng, people)
@@ -430,6 +441,10 @@ class Condenser(BaseEstimator):
         return Crowd.of_kept(int(demands[kept].max()), kept, people, rng)
 
     @property
+    def rests_on_(self) -> dict[str, int]:
+        return rests_on(self, self._shapes if self._keeps_shape else ())
+
+    @property
     def _keeps_shape(self) -> bool:
         return self.synthesis == "shape" and not self.exact_moments
 
@@ -441,6 +456,13 @@ class Condenser(BaseEstimator):
         check_real("Condenser", "target_weight", self.target_weight, 0, closed="neither")
         check_choice("Condenser", "synthesis", self.synthesis, SYNTHESES)
         check_flag("Condenser", "exact_moments", self.exact_moments)
+        check_flag("Condenser", "exact_totals", self.exact_totals)
+        if self.exact_totals and not self._keeps_shape:
+            raise ParameterError(
+                "exact_totals is a choice of synthesis='shape'; the papers' synthesis keeps totals "
+                "as they are: drop it",
+                parameter="exact_totals",
+            )
         check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
         check_flag("Condenser", "accept_broken_rules", self.accept_broken_rules)
 

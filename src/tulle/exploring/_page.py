@@ -24,6 +24,12 @@ _MEASURES = {  # the curves over k
     "k_marginal": "k-marginal score",
     "distinguishability": "distinguishability (AUC)",
 }
+_NO_USE = {
+    "level": "undecided",
+    "reason": "Not decided: no release was named. The table of all points has the use of each.",
+    "next": "Choose a release by its privacy first.",
+    "details": [],
+}
 LIMITS = [
     "The risk is the worst of the attacks that were tried, on average over people. It is no "
     "probability that somebody is recognised, and a failed attack is not evidence of safety.",
@@ -42,7 +48,7 @@ def page_of(found: Exploration) -> Result:
     records = points[0].records if points else 0
     on = f"on a sample of {records:,} records" if quick else f"on {records:,} records"
     level: Any = choice.level
-    use = choice.point.verdict["use"] if choice.point and choice.point.verdict else None
+    use: Any = choice.point.verdict["use"] if choice.point and choice.point.verdict else _NO_USE
     return {
         "title": found.title,
         "summary": f"{sum(p.spec.is_release for p in points)} releases {on}. {choice.reason}",
@@ -53,7 +59,7 @@ def page_of(found: Exploration) -> Result:
                 "next": choice.next,
                 "details": [],
             },
-            **({"use": use} if use else {}),
+            "use": use,
         },
         "k": choice.point.spec.k if choice.point else None,
         "attacks": choice.point.attacks if choice.point else {},
@@ -165,9 +171,18 @@ def _table(found: Exploration) -> Section:
     }
 
 
+def share_words(share: float) -> str:
+    """Return a share in per cent, with two digits that count.
+
+    >>> share_words(1.0), share_words(0.184), share_words(0.0125)
+    ('100 %', '18 %', '1.2 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
+
+
 def _cell(name: str, value: Any) -> Any:
     if name in ("as_useful_as", "as_risky_as") and value is not None:
-        return f"{100 * value:.2g} %"
+        return share_words(value)
     return attack_label(value) if name == "worst_attack" and value else value
 
 
@@ -177,8 +192,8 @@ def _details(found: Exploration, point: Point) -> Section:
     told = []
     if scale.useful is not None and scale.risky is not None:
         told.append(
-            f"As useful as {100 * scale.useful:.2g} % of the records, as risky as "
-            f"{100 * scale.risky:.2g} %."
+            f"As useful as {share_words(scale.useful)} of the records, as risky as "
+            f"{share_words(scale.risky)}."
         )
     if point.verdict is not None:
         told += [point.verdict["privacy"]["reason"], point.verdict["use"]["reason"]]

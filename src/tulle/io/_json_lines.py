@@ -1,4 +1,6 @@
-"""NDJSON (JSON lines): one flat object a line, for whole files and for streams.
+"""NDJSON (JSON lines): one object a line, for whole files and for streams.
+
+Objects inside of it are flattened: ``{"home": {"city": ...}}`` is a column ``home.city``.
 
 JSON has numbers, booleans and text, so text stays text even if it looks like a number; it has no
 dates, so text becomes a date or time if every value of the column is one.
@@ -28,6 +30,7 @@ from tulle.io._text import (
     typed_records,
 )
 from tulle.io._text_types import ALL, TEMPORAL, ColumnGuess, TextType
+from tulle.table._frames import is_missing
 
 _EXACT = 2**53
 _TYPES: dict[type, pl.DataType] = {
@@ -66,7 +69,11 @@ class JsonGuess:
         try:
             frame = pl.read_ndjson(block, infer_schema_length=None)
         except pl.exceptions.PolarsError:
+            block = _flat_lines(block)
             frame = pl.read_ndjson(block, schema=self._diagnosed(block, line))
+        if any(isinstance(dtype, pl.Struct) for dtype in frame.dtypes):
+            self.update(_flat_lines(block), line)
+            return
         for name, dtype in frame.schema.items():
             before = self.raw.get(name, pl.Null())
             now = self.raw[name] = self._wider(name, before, dtype)
@@ -88,6 +95,8 @@ class JsonGuess:
         for name, dtype in self.raw.items():
             if not name.strip():
                 raise DataError(f"{self.source}: the records have an empty key: give it a name")
+            if dtype == pl.Null() and any(other.startswith(f"{name}.") for other in self.raw):
+                continue  # an object that is null in some lines
             long = dtype == pl.Float64() and name in self.long
             types[name] = None if long else _PLAIN.get(dtype, self.guesses[name].result)
         return types
@@ -113,7 +122,8 @@ class JsonGuess:
         """Return the narrowest type that holds both."""
         if b.is_nested():
             raise DataError(
-                f"{self.source}: the column '{name}' holds lists or objects: flatten it first"
+                f"{self.source}: the column '{name}' holds lists: give each entry a key or a line "
+                "of its own"
             )
         if b == pl.Int128() or b == pl.UInt64():
             b = pl.String()  # more digits than a number keeps: an identifier
@@ -161,6 +171,8 @@ def parse_json(text: bytes) -> tuple[Row | None, str]:
         row = json.loads(decoded, parse_constant=_refuse, object_pairs_hook=_keys_once)
         if "\\u" in decoded:
             json.dumps(row, ensure_ascii=False).encode("utf-8")
+        if isinstance(row, dict) and dict in map(type, row.values()):
+            row = _keys_once(list(_flattened(row)))
     except UnicodeDecodeError:
         return None, "not UTF-8"
     except UnicodeEncodeError:
@@ -174,6 +186,24 @@ def parse_json(text: bytes) -> tuple[Row | None, str]:
     if any(type(value) is float and math.isinf(value) for value in row.values()):
         return None, "too large a number"
     return row, ""
+
+
+def _flattened(row: Row, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield keys and values; the keys of objects inside get the key of the object and a dot."""
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _flat_lines(block: bytes) -> bytes:
+    """Return lines without objects inside of objects; those that are not records stay."""
+    lines = []
+    for text in block.split(b"\n"):
+        row = parse_json(text)[0] if b"{" in text[1:] else None
+        lines.append(text if row is None else json.dumps(row, ensure_ascii=False).encode())
+    return b"\n".join(lines)
 
 
 class _KeyTwice(Exception):
@@ -252,8 +282,10 @@ class JsonReader:
         if together is None:
             usual[:] = False
             together = pl.DataFrame(schema=self.raw)
+        absent = self._absent(together, texts, usual)
         if usual.all():
-            return typed_records(together, self.types, np.arange(len(texts)), {}, {})
+            whole = typed_records(together, self.types, np.arange(len(texts)), {}, {})
+            return whole._replace(lacking=absent)
         rows: list[Row] = []
         alone: list[int] = []
         refused: Reasons = {}
@@ -274,7 +306,31 @@ class JsonReader:
         reasons = {int(ranks[row + together.height]): why for row, why in reasons.items()}
         raw = pl.concat([together, checked])[order]
         found = typed_records(raw, self.types, places[order], refused, reasons)
-        return found._replace(surplus=sum(not row.keys() <= self.types.keys() for row in rows))
+        for name in self.types:
+            absent[name] = absent.get(name, 0) + sum(name not in row for row in rows)
+        return found._replace(
+            surplus=sum(self._has_surplus(row) for row in rows),
+            lacking={name: count for name, count in absent.items() if count},
+        )
+
+    def _has_surplus(self, row: Row) -> bool:
+        """Return whether a line says something under a key that is not a column."""
+        return any(row[key] is not None for key in row.keys() - self.types.keys())
+
+    def _absent(
+        self, together: pl.DataFrame, texts: Sequence[bytes], usual: np.ndarray
+    ) -> dict[str, int]:
+        """Count the usual lines that lack a key, by key: a null that is written is not one."""
+        absent = {}
+        for series in together:
+            if series.null_count():
+                rows = np.flatnonzero(usual)[is_missing(series)].tolist()
+                keys = {json.dumps(series.name), json.dumps(series.name, ensure_ascii=False)}
+                marks = [key.encode() for key in keys]
+                lost = sum(not any(mark in texts[row] for mark in marks) for row in rows)
+                if lost:
+                    absent[series.name] = lost
+        return absent
 
     def _together(self, texts: Sequence[bytes], usual: np.ndarray) -> pl.DataFrame | None:
         """Return the raw values of usual lines; None if the parser refuses them after all."""

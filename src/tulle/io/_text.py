@@ -11,9 +11,10 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
@@ -294,6 +295,7 @@ class Records(NamedTuple):
     places: Ints
     refused: Reasons
     surplus: int = 0  # lines with keys that are not columns
+    lacking: Mapping[str, int] = MappingProxyType({})  # lines without a key, by key
 
     def __repr__(self) -> str:
         """Show counts only: a traceback must not show records."""

@@ -111,13 +111,20 @@ def write_parts(
 
 
 def write_part(folder: Path, name: str, records: int, put: Callable[[BinaryIO], None]) -> Part:
-    """Write one part of a release into the folder and return what the manifest says of it."""
-    with open(folder / name, "x+b") as file:
+    """Write one part of a release into the folder and return what the manifest says of it.
+
+    It takes its name when it is complete. Whoever writes it again, because nobody knows whether
+    the first attempt came to its end, writes the same bytes.
+    """
+    attempt = folder / f".{name}.{secrets.token_hex(8)}"
+    with open(attempt, "x+b") as file:
         put(file)
         file.flush()
         os.fsync(file.fileno())
         file.seek(0)
-        return {"records": records, "sha256": digest_of_file(file)}
+        entry = {"records": records, "sha256": digest_of_file(file)}
+    os.replace(attempt, folder / name)
+    return entry
 
 
 def settle(path: Place) -> None:

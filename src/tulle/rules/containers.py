@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from tulle._plurals import counted
 from tulle.errors import DataError, nearest_name
 from tulle.table._frames import as_record_batch, enter, enter_column, keep_index
 from tulle.transactions import Transactions, read_fimi
@@ -273,7 +274,7 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
     columns = _columns(data)
     if not columns or not len(data):
         raise DataError("the data contains no baskets")
-    others = [name for name, column in columns.items() if not _is_indicator(column)]
+    others = [name for name, column in columns.items() if not is_indicator(column)]
     if not others:
         return _open_wide(data)
     if len(columns) == 2:
@@ -350,7 +351,8 @@ def _columns(data: Any) -> dict[str, Any]:
     return dict(zip(names, columns))
 
 
-def _is_indicator(column: Any) -> bool:
+def is_indicator(column: Any) -> bool:
+    """Return whether a column says of each basket whether it holds an item: 0 or 1."""
     try:
         series, _ = enter_column(column)
     except DataError:  # values of several types, or of odd ones
@@ -416,6 +418,11 @@ def _open_pairs(data: Any, basket: str, item: str) -> tuple[Transactions, Restor
         if released.unknown is None and released.is_part_of(baskets):
             left = released.row_of * n_items + released.items
             return _taken(data, np.flatnonzero(np.isin(keys, left)))
+        if len(columns) > 2:
+            raise DataError(
+                f"{counted(len(columns) - 2, 'other column')} cannot be kept where items are added "
+                "or blocked: choose another method, or keep no other column"
+            )
         return _listed(data, (basket, item), (rows, codes), released)
 
     return baskets, restore

@@ -25,7 +25,7 @@ from tulle.transactions import Transactions
 # Frequent itemsets as a tree of nodes, and the two ways to mine them.
 
 _FEW_CELLS = 100_000
-_FEW_SETS = 10_000
+FEW_SETS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Itemsets:
     def rows(self) -> tuple[Ints, Codes]:
         """Return all sets as compressed rows of ascending codes."""
         indptr = np.concatenate(([0], np.cumsum(self.sizes)))
-        if len(self) > _FEW_SETS or kernels_are_loaded():
+        if len(self) > FEW_SETS or kernels_are_loaded():
             from tulle.rules._mining_kernels import fill_rows
 
             codes = np.empty(indptr[-1], dtype=np.int32)
@@ -108,10 +108,10 @@ def mine(baskets: Transactions, minimum: int) -> Itemsets:
         return mine_large(baskets, minimum)
     found = None
     if not kernels_are_loaded():
-        found = mine_small(baskets, minimum, most=_FEW_SETS)
+        found = mine_small(baskets, minimum, most=FEW_SETS)
     if found is None:
         found = mine_large(baskets, minimum)
-    return canonical(found) if len(found) <= _FEW_SETS else found
+    return canonical(found) if len(found) <= FEW_SETS else found
 
 
 def kernels_are_loaded() -> bool:
@@ -333,17 +333,7 @@ def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> An
     source = open_baskets(data)
     minimum = support_count("frequent_itemsets", min_support, len(source.baskets))
     found = mine(source.baskets, minimum)
-    chosen = np.arange(1, len(found)) if kind == "all" else _border(found, kind)
-    order = np.argsort(-found.support[chosen], kind="stable")
-    chosen = chosen[order]
-    count = found.support[chosen].astype(np.int64)
-    frame = pl.DataFrame(
-        {
-            "itemset": _lists(found, source.baskets.names).gather(chosen),
-            "count": count,
-            "support": count / len(source.baskets),
-        }
-    )
+    frame = itemsets_frame(found, source.baskets.names, len(source.baskets), kind)
     return as_given(frame, pandas=source.pandas)
 
 
@@ -396,6 +386,21 @@ def association_rules(
     found = mine_rules(source.baskets, minimum, confidence, max_consequent, support_of)
     frame = rules_frame(found, source.baskets.names, len(source.baskets))
     return as_given(frame, pandas=source.pandas)
+
+
+def itemsets_frame(found: Itemsets, names: Any, n_baskets: int, kind: str) -> pl.DataFrame:
+    """Return itemsets of a kind, the most frequent first."""
+    chosen = np.arange(1, len(found)) if kind == "all" else _border(found, kind)
+    order = np.argsort(-found.support[chosen], kind="stable")
+    chosen = chosen[order]
+    count = found.support[chosen].astype(np.int64)
+    return pl.DataFrame(
+        {
+            "itemset": _lists(found, names).gather(chosen),
+            "count": count,
+            "support": count / n_baskets,
+        }
+    )
 
 
 def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame:

@@ -6,6 +6,7 @@ twice: ``"milk, whole" -> "3"" nails"``.
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import re
@@ -20,8 +21,11 @@ from tulle._checks import check_share, wrong
 from tulle.errors import DataError, ParameterError
 
 _SETTINGS = {"disclosure": "disclosure", "support": "min_support", "confidence": "min_confidence"}
-_QUOTED = re.compile(r'(?:^|,|->|:)\s*("(?:[^"]|"")*")\s*(?=,|->|;|#|$)')
-NEEDS_QUOTES = r'[,;"]|->|(^|\s)#|^\s|\s$|^$|^\d+(\s+\d+)+$'
+_ARROW = "->|=>"
+_QUOTED = re.compile(r'(?:^|,|->|=>|:)\s*("(?:[^"]|"")*")\s*(?=,|->|=>|;|#|$)')
+NEEDS_QUOTES = r'[,;"]|->|=>|(^|\s)#|^\s|\s$|^$|^\d+(\s+\d+)+$'
+_SIDES = (("antecedent", "consequent"), ("antecedents", "consequents"))  # ours, and mlxtend's
+_FROZEN = re.compile(r"frozenset\(\{(.*)\}\)", re.DOTALL)
 
 
 @dataclass(frozen=True, init=False)
@@ -111,7 +115,8 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
     Each line holds one rule, ``bread, milk -> beer``, optionally followed by its own thresholds
     after semicolons: ``; disclosure=25%``, ``; support=0.2%``, ``; confidence=50%``. A line
     ``keep: bread, milk`` names an itemset that must stay frequent. ``#`` at the beginning of a
-    line or after a blank begins a comment.
+    line or after a blank begins a comment. ``=>`` is an arrow, too. A table that ``tulle mine``
+    wrote (CSV, Parquet), or a CSV of mlxtend's rules, is read as well: each row is a rule.
 
     Parameters
     ----------
@@ -132,6 +137,8 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
     >>> read_rules(path).rules
     [Rule('bread, milk -> beer')]
     """
+    if str(path).lower().endswith((".parquet", ".arrow", ".feather")):
+        return RuleFile(_rules_of_frame(_table(path)), [])
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -140,6 +147,8 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
         raise DataError(f"the rules file {path} is not UTF-8 text") from None
     except OSError as error:
         raise DataError(f"the rules file {path} cannot be read: {error.strerror}") from None
+    if _is_table(text):
+        return RuleFile(_rules_of_frame(_table(path)), [])
     found = RuleFile([], [])
     for number, raw in enumerate(text.splitlines(), start=1):
         line = _cut(raw, r"(?:^|\s)#")[0].strip()
@@ -180,7 +189,7 @@ def as_rules(given: Any) -> RuleFile:
         return RuleFile([given], [])
     if isinstance(given, str | os.PathLike):
         text = os.fspath(given)
-        return RuleFile([Rule(text)], []) if "->" in text else read_rules(text)
+        return RuleFile([Rule(text)], []) if re.search(_ARROW, text) else read_rules(text)
     if hasattr(given, "columns"):
         rules = _rules_of_frame(given)
     elif isinstance(given, Iterable):
@@ -207,10 +216,46 @@ def _as_rule(given: Any) -> Rule:
 
 def _rules_of_frame(given: Any) -> list[Rule]:
     names = getattr(given, "column_names", given.columns)  # pyarrow's `columns` are the data
-    if not {"antecedent", "consequent"} <= {str(name) for name in names}:
-        raise ParameterError("a frame of rules has columns 'antecedent' and 'consequent'")
-    left, right = (_as_list(given[name]) for name in ("antecedent", "consequent"))
-    return [Rule(list(sides[0]), list(sides[1])) for sides in zip(left, right)]
+    known = {str(name) for name in names}
+    sides = next((pair for pair in _SIDES if known.issuperset(pair)), None)
+    if sides is None:
+        raise ParameterError(
+            "a frame of rules has columns 'antecedent' and 'consequent' (or, as mlxtend calls "
+            "them, 'antecedents' and 'consequents')"
+        )
+    left, right = (_as_list(given[name]) for name in sides)
+    rules = [Rule(_side(before), _side(after)) for before, after in zip(left, right)]
+    if not rules:
+        raise ParameterError("there are no rules to hide: the table of rules has no row")
+    return rules
+
+
+def _side(cell: Any) -> list[Any]:
+    """Return the items of a cell: a list, a set, or a text as it stands in a CSV file."""
+    if isinstance(cell, set | frozenset):
+        return sorted(cell, key=repr)
+    if not isinstance(cell, str):
+        return list(cell) if isinstance(cell, Iterable) else [cell]
+    frozen = _FROZEN.fullmatch(cell.strip())
+    if frozen is None:
+        return list(_split(cell))
+    try:
+        return sorted(ast.literal_eval(f"[{frozen[1]}]"), key=repr)
+    except (ValueError, SyntaxError):
+        raise ParameterError("a set of items in the table of rules cannot be read") from None
+
+
+def _is_table(text: str) -> bool:
+    """Return whether a text is a CSV file of rules, by its first line."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    names = {name.strip().strip('"') for name in re.split(r"[,;\t|]", line)}
+    return any(names.issuperset(pair) for pair in _SIDES)
+
+
+def _table(path: str | os.PathLike[str]) -> Any:
+    from tulle.io.read import read_table
+
+    return read_table(path)
 
 
 def _as_list(column: Any) -> list[Any]:
@@ -220,9 +265,9 @@ def _as_list(column: Any) -> list[Any]:
 
 
 def _sides(text: Any) -> tuple[list[str], list[str]]:
-    sides = _cut(text, "->") if isinstance(text, str) else []
+    sides = _cut(text, _ARROW) if isinstance(text, str) else []
     if len(sides) != 2:
-        raise ParameterError("a rule is written with one arrow: bread, milk -> beer")
+        raise ParameterError("a rule is written with one arrow: bread, milk -> beer (or =>)")
     return _split(sides[0]), _split(sides[1])
 
 
@@ -309,19 +354,29 @@ def support_count(owner: str, value: Any, n_baskets: int, margin: Fraction = Fra
     >>> support_count("mine", 0.1, 101), support_count("mine", 0.1, 101, Fraction(1, 20))
     (11, 10)
     """
-    name = "min_support"
-    if isinstance(value, str) and value.strip().isdecimal():
-        if len(value) > _MOST_DIGITS:
-            raise wrong(owner, name, _SUPPORT, f"a number of {len(value)} digits")
-        value = int(value)
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        if value < 1:
-            raise wrong(owner, name, _SUPPORT, value)
+    if is_count(value):
+        digits = value.strip() if isinstance(value, str) else ""
+        if len(digits) > _MOST_DIGITS:
+            raise wrong(owner, "min_support", _SUPPORT, f"a number of {len(digits)} digits")
+        if int(value) < 1:
+            raise wrong(owner, "min_support", _SUPPORT, value)
         return math.ceil(int(value) * (1 - margin))
-    share = exact_share(owner, name, value)
+    return math.ceil(support_share(owner, value) * n_baskets * (1 - margin))
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a support is a number of baskets rather than a share of them."""
+    if isinstance(value, str):
+        return value.strip().isdecimal()
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def support_share(owner: str, value: Any) -> Fraction:
+    """Return the minimum share of the baskets, as a fraction."""
+    share = exact_share(owner, "min_support", value)
     if share == 0:
-        raise wrong(owner, name, _SUPPORT, value)
-    return math.ceil(share * n_baskets * (1 - margin))
+        raise wrong(owner, "min_support", _SUPPORT, value)
+    return share
 
 
 def confidence_share(owner: str, value: Any) -> Fraction:

@@ -85,6 +85,7 @@ def _any_of(names: list[str]) -> str:
 
 _INTERVAL = re.compile(INTERVAL)
 _DAY = 24 * 60 * 60 * 1_000_000  # microseconds
+_MINUTE = 60 * 1_000_000
 _STRICT = {"<=": "<", ">": ">=", "≤": "<", "&le;": "<"}
 
 
@@ -190,6 +191,29 @@ def _pandas_end(column: Graded, code: float) -> Any:
     return pd.Timedelta(end.isoformat()) if isinstance(end, dt.time) else pd.Timestamp(end)
 
 
+def uncertainty(column: Graded, code: str) -> tuple[float, str] | None:
+    """Return how far off a decoded number may be because its code was printed short, and the unit.
+
+    None if that does not matter: less than half of a whole number, a day or a minute, or of a
+    decimal less than a thousandth of its range.
+    """
+    mantissa, _, exponent = code.lower().partition("e")
+    if "." not in mantissa or math.isinf(float(code)):
+        return None
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    low, high = (float(cut(float(code) + step, column.scale)[0]) for step in (-half, half))
+    off, unit, matters = (high - low) / 2, "", 0.5
+    if column.type is ValueType.DATE:
+        unit = " days"
+    elif column.type is ValueType.TIMESTAMP:
+        off, unit = off * column.tick / _DAY, " days"
+    elif column.type is ValueType.TIME:
+        off, unit = off * column.tick / _MINUTE, " minutes"
+    elif column.type is ValueType.DECIMAL:
+        matters = (column.high - column.low) / 1000
+    return (off, unit) if off > matters else None
+
+
 def _digits(column: Graded, code: str) -> int:
     """Return how many decimals of the number the decimals of its code can tell."""
     mantissa, _, exponent = code.lower().partition("e")
@@ -227,6 +251,7 @@ class ResultReader:
 
     def __init__(self, agreement: SiteAgreement, words: Vocabulary) -> None:
         self.unknown: set[str] = set()
+        self.rough: dict[str, tuple[float, str]] = {}  # thresholds printed too short, by column
         self._agreed = agreement.names
         self._names = {name for column in agreement.columns for name in column.sources}
         self._known = words.texts()
@@ -261,6 +286,11 @@ class ResultReader:
     def _decode_match(self, match: re.Match[str], decimals: int | None) -> str:
         part = match.groupdict()
         column = self._graded[part["name"]]
+        for code in (part["start"], part["end"], part["below"], part["number"]):
+            if code is not None:
+                off = uncertainty(column, code)
+                if off is not None:
+                    self.rough[column.name] = max(off, self.rough.get(column.name, off))
         if part["left"]:
             decoded = decode_interval(
                 column, part["left"], part["start"], part["end"], part["right"], decimals

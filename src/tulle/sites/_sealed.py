@@ -129,8 +129,8 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
         raise KeyMaterialError(f"{name} is not a sealed file of Tulle") from None
     if version != VERSION:
         raise KeyMaterialError(
-            f"{name} has version {version}: this version of Tulle reads version {VERSION}. Use "
-            "the version of Tulle that wrote it, or a newer one"
+            f"{name} was sealed in another version of the format: this version of Tulle reads "
+            f"version {VERSION}. Use the version of Tulle that wrote it, or a newer one"
         )
     try:
         header = _Header(
@@ -144,7 +144,7 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
     except (ValueError, KeyError, TypeError):
         raise KeyMaterialError(f"the first line of {name} is damaged") from None
     if header.content != content:
-        raise KeyMaterialError(f"{name} holds a {header.content}, not a {content}")
+        raise KeyMaterialError(f"{name} is a sealed file of Tulle, but not a {content}")
     if header.kdf not in (_SCRYPT, _KEY_FILE) or len(header.salt) != 16 or len(header.nonce) != 12:
         raise KeyMaterialError(f"{name} asks for a key derivation that Tulle does not use")
     return header

@@ -237,12 +237,15 @@ class SiteAgreement:
         KeyMaterialError
             If the lock does not open the file.
         """
-        plain = read_sealed(path, _CONTENT, lock)
+        return cls._from_json(read_sealed(path, _CONTENT, lock), str(path))
+
+    @classmethod
+    def _from_json(cls, plain: bytes, origin: str) -> SiteAgreement:
         try:
             entries = read_json(plain)
             if entries["format"] != FORMAT:
                 raise KeyMaterialError(
-                    f"{path} holds an agreement of format {entries['format']}: this version of "
+                    f"{origin} holds an agreement of format {entries['format']}: this version of "
                     f"Tulle reads format {FORMAT}"
                 )
             return cls(
@@ -255,7 +258,7 @@ class SiteAgreement:
             if isinstance(error, KeyMaterialError):
                 raise
             raise KeyMaterialError(
-                f"{path} does not contain an agreement that Tulle can read"
+                f"{origin} does not contain an agreement that Tulle can read"
             ) from None
 
     # -- new secrets --------------------------------------------------------------------------

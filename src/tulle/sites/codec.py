@@ -271,6 +271,9 @@ class SiteCodec:
     ----------
     unknown_count_ : int
         How many aliases the last decoding could not read.
+    rough_ : dict
+        The columns whose thresholds, in what was decoded last, were printed too short to lead back
+        to one value, with how far off they may be and the unit.
 
     What may leave
     --------------
@@ -315,6 +318,7 @@ class SiteCodec:
         self.unknown = check_choice("SiteCodec", "unknown", unknown, ("error", "keep"))
         self.random_state = random_state
         self.unknown_count_ = 0
+        self.rough_: dict[str, tuple[float, str]] = {}
         self._vocabulary = Vocabulary(agreement.columns, agreement._key)
         self._exit: Exit | None = None
         self._dtypes: dict[str, pl.DataType] = {}
@@ -531,6 +535,7 @@ class SiteCodec:
         reader = ResultReader(self.agreement, self._vocabulary)
         decoded = work(reader)
         self.unknown_count_ = len(reader.unknown)
+        self.rough_ = dict(reader.rough)
         return decoded
 
     # -- values -------------------------------------------------------------------------------

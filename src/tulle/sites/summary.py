@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from tulle._files import atomic_write
+from tulle._plurals import counted
 from tulle.errors import DataError
 from tulle.sites import _numbers as dates
 from tulle.sites._columns import ValueType
@@ -39,6 +40,8 @@ class ColumnSummary:
     low: float | str | None = None
     high: float | str | None = None
     role: str = str(Role.QUASI)
+    written: str = ""  # how most texts are: in lower, UPPER, Title or mixed case
+    alike: int = 0  # texts that differ from another one only in case or spacing
 
     def check(self) -> None:
         """Raise for anything that no summary holds: the file may have been edited."""
@@ -49,6 +52,8 @@ class ColumnSummary:
             right = all(is_number(end) and math.isfinite(end) for end in ends)  # type: ignore[arg-type]
         else:
             right = kind is Kind.DATETIME and all(isinstance(end, str) for end in ends)
+        if self.written not in ("", *_CASES) or type(self.alike) is not int or self.alike < 0:
+            raise ValueError
         if right and kind is Kind.DATETIME:
             dates.type_of_ends(self.name, ends)
         if not isinstance(self.name, str) or not (right or ends == (None, None)):
@@ -61,7 +66,8 @@ class SiteSummary:
 
     It holds names, kinds, roles and, for numbers and dates, a range: its ends lie beyond the
     extremes, on a grid of about a tenth of its width, so that those of single people do not
-    show. No category, no count.
+    show. Of categories it tells how they are written (in lower case, say), and how many differ from
+    another only in case or spacing, but no category.
 
     Parameters
     ----------
@@ -227,7 +233,61 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
     if kind is Kind.DATETIME and series.dtype.is_temporal():
         low_moment, high_moment = _rounded_moments(values)
         return replace(bare, low=low_moment, high=high_moment)
+    if series.dtype in (pl.String, pl.Categorical):
+        texts = values.cast(pl.String).unique()
+        return replace(bare, written=_case(texts), alike=_alike(texts))
     return bare
+
+
+# How texts are written. Sites that write the same value in two ways give it two codes, and nobody
+# can see it afterwards.
+
+_CASES = ("lower", "upper", "title", "mixed")
+
+
+def _case(texts: pl.Series) -> str:
+    """Return the case in which all texts with letters are written.
+
+    >>> _case(pl.Series(["m", "w"])), _case(pl.Series(["M", "3"])), _case(pl.Series(["a", "B"]))
+    ('lower', 'upper', 'mixed')
+    """
+    lettered = [text for text in texts.to_list() if text.lower() != text.upper()]
+    if not lettered:
+        return ""
+    forms = {"lower": str.lower, "upper": str.upper, "title": str.title}
+    found = (name for name, form in forms.items() if all(form(text) == text for text in lettered))
+    return next(found, "mixed")
+
+
+def _alike(texts: pl.Series) -> int:
+    """Count the texts that are another one but for case or spacing.
+
+    >>> _alike(pl.Series(["Bern", "bern ", "Chur"]))
+    1
+    """
+    return len(texts) - len({" ".join(text.split()).casefold() for text in texts.to_list()})
+
+
+def written_differently(summaries: Sequence[SiteSummary]) -> list[str]:
+    """Return warnings about columns that sites write in different ways, or one in several."""
+    warnings = []
+    columns = [column for summary in summaries for column in summary.columns]
+    for name in dict.fromkeys(column.name for column in columns):
+        told = [column for column in columns if column.name == name]
+        forms = sorted({column.written for column in told} - {"", "mixed"})
+        alike = sum(column.alike for column in told)
+        if len(forms) > 1:
+            warnings.append(
+                f"The column '{name}' is written in {' and in '.join(forms)} case at different "
+                "sites: the same value would get two codes. Write it alike everywhere, and "
+                "summarise again"
+            )
+        if alike:
+            warnings.append(
+                f"The column '{name}' has {counted(alike, 'value')} at a site that differ from "
+                "another only in case or spacing: each would get a code of its own"
+            )
+    return warnings
 
 
 def _kind(series: pl.Series) -> Kind | None:

@@ -16,7 +16,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from tulle._plurals import counted
 from tulle._types import FilePath
 from tulle.errors import DataError, nearest_name
 from tulle.transactions import Transactions, fimi_blocks, read_fimi
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # The plain tokeniser, and files of text. A document is lower-cased, and its terms are the runs of
 # two or more letters, digits and underscores: the regular expression ``\w\w+``, all Unicode
@@ -79,6 +82,33 @@ def documents(path: FilePath, field: str = "text") -> Iterator[str]:
         yield document
     if empty:
         raise DataError(f"{path} contains no document: the file is empty")
+
+
+def fields_beside(path: FilePath, names: Sequence[str]) -> pl.DataFrame:
+    """Return other fields of the documents of a file, such as a label: one row for each."""
+    import polars as pl
+
+    if _ends(path, _TABLES):
+        from tulle.io.read import read_table
+
+        return read_table(path, list(names))
+    if not _ends(path, _JSON):
+        raise DataError(f"{path} has no fields to keep: they need JSON lines (.jsonl) or a table")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for line in _lines(path):
+        if line.strip():
+            row = _parsed(line)
+            if not isinstance(row, dict):
+                raise DataError(f"{path}: a line is not a valid JSON object")
+            for name, values in columns.items():
+                values.append(row.get(name))
+    for name, values in columns.items():
+        if all(value is None for value in values):
+            raise DataError(f"no document has a field '{name}' to keep")
+        kinds = {type(value) for value in values if value is not None}
+        if not (kinds <= {str} or kinds <= {bool} or kinds <= {int} or kinds <= {int, float}):
+            raise DataError(f"the field '{name}' must be a text or a number to be kept")
+    return pl.DataFrame([pl.Series(n, values, strict=False) for n, values in columns.items()])
 
 
 def _ends(path: FilePath, kinds: tuple[str, ...]) -> bool:

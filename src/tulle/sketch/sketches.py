@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,11 @@ from tulle.errors import DataError, ParameterError, TulleError
 from tulle.keys import SigningKey
 from tulle.releases import Manifest, has_manifest, read_manifest, write_release
 
+if TYPE_CHECKING:
+    import polars as pl
+
 # Sketches in files: Parquet (a ragged list a record) or npz (zero-padded), with a manifest.
-# Parquet is written part by part, so that sketches of a stream need not be held together.
+# Both are written part by part, so that sketches of a stream need not be held together.
 
 _KINDS = (".parquet", ".npz")
 
@@ -37,15 +40,19 @@ def write_sketches(
     source: Mapping[str, Any] | None = None,
     verdict: Mapping[str, Any] | None = None,
     accepted_risk: str = "",
+    beside: pl.DataFrame | None = None,
     sources: tuple[FilePath, ...] = (),
     sign_key: SigningKey | None = None,
     force: bool = False,
 ) -> Manifest:
     """Write parts of sketches, made alike, as one release with its manifest, or nothing at all.
 
-    The number of records is added to what is said of the ``source``.
+    The number of records is added to what is said of the ``source``. Columns ``beside`` the
+    sketches, a row for each record, are blank where the record is suppressed.
     """
     check_kind(path)
+    if beside is not None and _kind(path) != ".parquet":
+        raise ParameterError("other columns can be kept in .parquet only, not in .npz")
     rest = iter(parts)
     first = next(rest)
     counts: dict[str, Any] = {}
@@ -58,7 +65,10 @@ def write_sketches(
             yield part
 
     def put(file: BinaryIO) -> None:
-        _put_npz(counted(), file) if _kind(path) == ".npz" else _put_parquet(counted(), file)
+        if _kind(path) == ".npz":
+            _put_npz(counted(), file)
+        else:
+            _put_parquet(counted(), beside, file)
         # the manifest is completed after the data are there
         counts.update(counts_of(np.concatenate(lengths)))
         described["records"] = counts["records"]
@@ -117,18 +127,70 @@ def _kind(path: FilePath) -> str:
 
 
 def _put_npz(parts: Iterable[Sketches], file: BinaryIO) -> None:
+    """Write the arrays that ``numpy.load`` reads, in memory that does not grow with the records.
 
-    whole = Sketches.stacked(list(parts))
-    np.savez_compressed(file, values=whole.values, lengths=whole.lengths)
+    How wide the array is, is known at its end: until then parts wait in a file without a name.
+    """
+    from tempfile import TemporaryFile
+    from zipfile import ZIP_DEFLATED, ZipFile
+
+    shapes: list[tuple[int, int]] = []
+    lengths: list[npt.NDArray[np.int64]] = []
+    with TemporaryFile() as waiting:
+        for part in parts:
+            waiting.write(np.ascontiguousarray(part.values).tobytes())
+            shapes.append(part.values.shape)
+            lengths.append(part.lengths)
+            dtype = part.values.dtype
+        waiting.seek(0)
+        whole = (sum(rows for rows, _ in shapes), max(width for _, width in shapes))
+        with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+            with archive.open("values.npy", "w", force_zip64=True) as member:
+                _put_header(member, whole, dtype)
+                for rows, width in shapes:
+                    read = waiting.read(rows * width * dtype.itemsize)
+                    values = np.zeros((rows, whole[1]), dtype)
+                    values[:, :width] = np.frombuffer(read, dtype).reshape(rows, width)
+                    member.write(values.tobytes())
+            with archive.open("lengths.npy", "w", force_zip64=True) as member:
+                found = np.concatenate(lengths)
+                _put_header(member, found.shape, found.dtype)
+                member.write(found.tobytes())
 
 
-def _put_parquet(parts: Iterable[Sketches], file: BinaryIO) -> None:
+def _put_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    described = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(member, described)
+
+
+def _put_parquet(parts: Iterable[Sketches], beside: pl.DataFrame | None, file: BinaryIO) -> None:
     from tulle.io.write import put_batches
 
-    put_batches(map(_frame, parts), file, "sketches.parquet")
+    put_batches(_frames(parts, beside), file, "sketches.parquet")
 
 
-def _frame(sketches: Sketches) -> Any:
+def _frames(parts: Iterable[Sketches], beside: pl.DataFrame | None) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    done = 0
+    for part in parts:
+        frame = sketch_frame(part)
+        if beside is not None:
+            others = beside[done : done + len(part)]
+            shown = pl.Series(~part.suppressed)
+            frame = frame.with_columns(
+                pl.when(shown).then(column).otherwise(None).alias(column.name) for column in others
+            )
+        done += len(part)
+        yield frame
+    if beside is not None and done != beside.height:
+        raise DataError(
+            f"{done} records were sketched, but the columns to keep have {beside.height} rows"
+        )
+
+
+def sketch_frame(sketches: Sketches) -> Any:
+    """Return sketches as a table, as they are written."""
     import polars as pl
 
     lengths = sketches.lengths.astype(np.int32)

@@ -63,8 +63,8 @@ def _opened(sealed: bytes) -> Any:
         content = _key().unseal(sealed, _PICKLE_USE, _PICKLE_BOUND)
     except KeyMaterialError:
         raise KeyMaterialError(
-            "the pickle of a stream holds waiting records, which only the process that made it "
-            "can open: use save(path, key=...) to keep a stream"
+            "the pickle of a stream holds waiting records or hashes of people, which only the "
+            "process that made it can open: use save(path, key=...) to keep a stream"
         ) from None
     return pickle.loads(content)  # our own: the tag says so
 
@@ -108,6 +108,11 @@ class Batch(Sealed):
     def part(self, start: int, stop: int) -> Batch:
         """Return some of the records."""
         rows = slice(start, stop)
+        classes = None if self.classes is None else (self.classes[0][rows], self.classes[1])
+        return Batch(self.frame[rows], self.border, classes, self.levels[rows])
+
+    def only(self, rows: Ints) -> Batch:
+        """Return the records of these rows."""
         classes = None if self.classes is None else (self.classes[0][rows], self.classes[1])
         return Batch(self.frame[rows], self.border, classes, self.levels[rows])
 
@@ -175,7 +180,7 @@ def _concatenated(parts: list[pl.Series]) -> pl.Series:
 # The records that no group may take yet. They are the one place where a stream keeps records as
 # they are; they are never released. The buffer stays small: as soon as s records of level s or
 # less wait, they form a group of their own, so fewer records wait than the largest level asks
-# for.
+# for (fewer people, where people have several records).
 
 
 @dataclass(frozen=True)
@@ -185,16 +190,21 @@ class Waiter:
     record: Floats
     level: int
     number: int
+    person: int  # a word for the person; the number, where each record is one
 
     def __repr__(self) -> str:
         return "Waiter(hidden)"
 
 
 class Waiting(Sealed):
-    """Waiting records in the order of their arrival, standardised."""
+    """Waiting records in the order of their arrival, standardised.
 
-    def __init__(self, waiters: list[Waiter] | None = None) -> None:
+    ``each``: 0 where people have several records, as for an engine.
+    """
+
+    def __init__(self, waiters: list[Waiter] | None = None, *, each: int = 1) -> None:
         self.waiters = list(waiters or [])
+        self.each = each
 
     def __len__(self) -> int:
         return len(self.waiters)
@@ -205,29 +215,32 @@ class Waiting(Sealed):
     @property
     def least_need(self) -> int | None:
         """Return the size a group needs before it can take the least demanding waiting record."""
-        return min(waiter.level for waiter in self.waiters) - 1 if self.waiters else None
+        least = min((waiter.level for waiter in self.waiters), default=None)
+        return None if least is None else least - self.each
 
-    def add(self, record: Floats, level: int, number: int) -> None:
+    def add(self, record: Floats, level: int, number: int, person: int | None = None) -> None:
         """Keep a copy of a record."""
-        self.waiters.append(Waiter(np.array(record), int(level), int(number)))
+        person = int(number if person is None else person)
+        self.waiters.append(Waiter(np.array(record), int(level), int(number), person))
 
     def pop_for(self, members: int) -> Waiter | None:
         """Remove and return the first arrival that a group of this size may take."""
         for place, waiter in enumerate(self.waiters):
-            if waiter.level - 1 <= members:
+            if waiter.level - self.each <= members:
                 return self.waiters.pop(place)
         return None
 
     def pop_group(self) -> list[Waiter]:
         """Remove and return the smallest set that is a valid group by itself, if any."""
-        levels = np.sort([waiter.level for waiter in self.waiters])
-        enough = np.flatnonzero(np.arange(1, len(levels) + 1) >= levels)
-        if not len(enough):
-            return []
-        largest = levels[enough[0]]
-        taken = [waiter for waiter in self.waiters if waiter.level <= largest]
-        self.waiters = [waiter for waiter in self.waiters if waiter.level > largest]
-        return taken
+        people: set[int] = set()
+        for waiter in sorted(self.waiters, key=lambda waiter: waiter.level):
+            people.add(waiter.person)
+            if len(people) >= waiter.level:
+                largest = waiter.level
+                taken = [waiter for waiter in self.waiters if waiter.level <= largest]
+                self.waiters = [waiter for waiter in self.waiters if waiter.level > largest]
+                return taken
+        return []
 
     def arrays(self, dimensions: int) -> tuple[Floats, Ints, Ints]:
         """Return records, levels and numbers, for merging."""
@@ -240,8 +253,9 @@ class Waiting(Sealed):
         """Return a copy in other dimensions, renumbered for a stream that came ``after`` others."""
         return Waiting(
             [
-                Waiter(waiter.record @ way.linear + way.shift, waiter.level, after + waiter.number)
+                Waiter(waiter.record @ way.linear + way.shift, waiter.level, number, number)
                 for waiter in self.waiters
+                for number in [after + waiter.number]
             ]
         )
 
@@ -258,16 +272,16 @@ class Aside(Sealed):
     def __repr__(self) -> str:
         return f"Aside({len(self)} hidden)"
 
-    def exchange(self, waiting: Sequence[int], matrix: Floats, first: int) -> Floats:
+    def exchange(self, waiting: Sequence[int], matrix: Floats, numbers: Ints) -> Floats:
         """Keep the records that wait now; the rest of ``matrix`` and of those kept have joined.
 
-        The rows of ``matrix`` have the numbers from ``first`` on.
+        The rows of ``matrix`` have these ``numbers`` in the stream.
         """
         still = set(waiting)
         late = [row for number, row in self.rows.items() if number not in still]
-        new = [number - first for number in waiting if number >= first]
+        new = np.flatnonzero(np.isin(numbers, waiting)).tolist() if still else []
         kept = {number: row for number, row in self.rows.items() if number in still}
-        self.rows = kept | {first + place: matrix[place].copy() for place in new}
+        self.rows = kept | {int(numbers[place]): matrix[place].copy() for place in new}
         joined = np.delete(matrix, new, axis=0) if new else matrix
         return np.vstack([joined, *late]) if late else joined
 

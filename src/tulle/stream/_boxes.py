@@ -27,7 +27,7 @@ def move(tree: Tree, groups: GroupArrays, group: int) -> None:
 
 @inlined
 def _write(tree: Tree, groups: GroupArrays, group: int, leaf: int, lane: int) -> None:
-    tree.sizes[leaf, lane] = groups.counts[group]
+    tree.sizes[leaf, lane] = groups.people[group]
     for k in range(groups.means.shape[1]):
         tree.points[leaf, k, lane] = np.float32(groups.means[group, k] - tree.origin[k])
 

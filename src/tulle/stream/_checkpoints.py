@@ -20,7 +20,7 @@ from typing import Any
 from tulle._files import atomic_write
 from tulle._plurals import counted
 from tulle._types import Ints
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError, KeyMaterialError, TulleError
 from tulle.keys import SecretKey
 from tulle.stream import StreamCondenser
 from tulle.stream._saved import read_state, state_from_bytes, state_to_bytes
@@ -73,6 +73,12 @@ class Checkpoint:
 
     def write(self, condenser: StreamCondenser, extra: dict[str, Any]) -> None:
         """Replace the checkpoint; only its owner can read it."""
+        persons = condenser._persons
+        if persons is not None and self.waiting == "omit":
+            raise KeyMaterialError(
+                f"this stream counts the people in column '{persons.column}', of whom the state "
+                "holds hashes: pass --key to seal them, or --plain-waiting to store them unsealed"
+            )
         content = state_to_bytes(condenser, waiting=self.waiting, key=self.key, extra=extra)
         with atomic_write(self.path, force=True, mode=0o600) as file:
             file.write(content)

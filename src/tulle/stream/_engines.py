@@ -29,13 +29,10 @@ SQUARINGS = 32  # enough for eigenvalues that differ by a billionth
 CONVERGED = 1.0 - 1e-8  # the other eigenvalues are below 1e-8 now, 1e-16 after this squaring
 
 
-def nearest(groups: Groups, record: Floats, level: int) -> int:
-    """Return the closest group that may take a record of this level, or -1.
-
-    A record of level p may join a group of at least p - 1 members: with it they are p.
-    """
+def nearest(groups: Groups, record: Floats, need: int) -> int:
+    """Return the closest group of at least ``need`` people, or -1."""
     used = groups.view()
-    admissible = np.flatnonzero(used.counts >= level - 1)
+    admissible = np.flatnonzero(used.people >= need)
     if not len(admissible):
         return -1
     distances = np.zeros(len(admissible))
@@ -47,10 +44,11 @@ def nearest(groups: Groups, record: Floats, level: int) -> int:
     return int(admissible[np.argmin(distances)])
 
 
-def add(groups: Groups, group: int, record: Floats, level: int) -> None:
-    """Update a group's statistics with one record (Welford)."""
+def add(groups: Groups, group: int, record: Floats, level: int, each: int) -> None:
+    """Update a group's statistics with one record (Welford), which is ``each`` people."""
     arrays = groups.arrays
     arrays.counts[group] += 1
+    arrays.people[group] += each
     count = float(arrays.counts[group])
     offset = record - arrays.means[group]
     arrays.means[group] += offset / count
@@ -61,10 +59,13 @@ def add(groups: Groups, group: int, record: Floats, level: int) -> None:
 
 
 def splits(arrays: GroupArrays, group: int, strict: bool) -> bool:
-    """Return whether a group is due: n >= 2 Ps / n; strict: and halves hold its largest level."""
-    count = int(arrays.counts[group])
-    due = count * count >= 2 * int(arrays.level_sums[group])
-    return due and (not strict or count // 2 >= int(arrays.levels[group]))
+    """Return whether a group is due: n >= 2 Ps / n; strict: and halves hold its largest level.
+
+    Where people have several records, n on the left is the number of people.
+    """
+    count, people = int(arrays.counts[group]), int(arrays.people[group])
+    due = people * count >= 2 * int(arrays.level_sums[group])
+    return due and (not strict or people // 2 >= int(arrays.levels[group]))
 
 
 def split(groups: Groups, group: int) -> int:
@@ -88,6 +89,8 @@ def split(groups: Groups, group: int) -> int:
     rest = 1.0 - fraction
     arrays.counts[new] = count - larger
     arrays.counts[group] = larger
+    arrays.people[new] = arrays.people[group] // 2
+    arrays.people[group] -= arrays.people[new]
     arrays.means[new] = arrays.means[group] + axis * (fraction * 0.5 * width)
     arrays.means[group] -= axis * (rest * 0.5 * width)
     arrays.scatters[new] = (covariance - outer * (1.0 - rest * rest)) * float(count - larger)
@@ -140,11 +143,17 @@ class Event(Enum):
 
     DONE = 0
     WAIT = 2  # no group may take the next record
-    WAKE = 3  # a group has as many members as a waiting record needs
+    WAKE = 3  # a group has as many people as a waiting record needs
 
 
 class Engine(Protocol):
-    """What the state machine asks of an engine."""
+    """What the state machine asks of an engine.
+
+    A record of level p may join a group of at least p - 1 people: with it they are p. Such a
+    record is one person of its own (``each`` = 1). Where people have several records, it may be
+    of somebody who is in the group already: then the group must hold p people, and the caller
+    counts who is new (``each`` = 0).
+    """
 
     def absorb(
         self, records: Floats, levels: Ints, start: int, wake: int
@@ -157,50 +166,52 @@ class Engine(Protocol):
     def settle(self, group: int) -> None:
         """Split a group if it is due."""
 
-    def append(self, moments: GroupMoments) -> None:
+    def append(self, moments: GroupMoments, people: Ints | None = None) -> None:
         """Add new groups."""
 
 
 class PlainEngine:
     """A linear search in NumPy: quick to start, slow with many groups."""
 
-    def __init__(self, groups: Groups, *, strict: bool) -> None:
+    def __init__(self, groups: Groups, *, strict: bool, each: int = 1) -> None:
         self.groups = groups
         self.strict = strict
+        self.each = each
 
     def absorb(
         self, records: Floats, levels: Ints, start: int, wake: int
     ) -> tuple[int, Event, int]:
         for row in range(start, len(records)):
-            group = nearest(self.groups, records[row], int(levels[row]))
+            group = nearest(self.groups, records[row], int(levels[row]) - self.each)
             if group < 0:
                 return row, Event.WAIT, -1
             self.add(group, records[row], int(levels[row]))
-            if self.groups.arrays.counts[group] >= wake:
+            if self.groups.arrays.people[group] >= wake:
                 return row + 1, Event.WAKE, group
             self.settle(group)
         return len(records), Event.DONE, -1
 
     def add(self, group: int, record: Floats, level: int) -> None:
-        add(self.groups, group, record, level)
+        add(self.groups, group, record, level, self.each)
 
     def settle(self, group: int) -> None:
         if splits(self.groups.arrays, group, self.strict):
             split(self.groups, group)
 
-    def append(self, moments: GroupMoments) -> None:
-        self.groups.append(moments)
+    def append(self, moments: GroupMoments, people: Ints | None = None) -> None:
+        self.groups.append(moments, people)
 
 
 class TreeEngine:
     """The kernels with their index."""
 
-    def __init__(self, groups: Groups, *, strict: bool) -> None:
+    def __init__(self, groups: Groups, *, strict: bool, each: int = 1) -> None:
         from tulle.stream import _index as tree
         from tulle.stream import _kernels
 
         self.groups = groups
         self.strict = strict
+        self.each = each
         self.tie = COINCIDENT * groups.dimensions
         self.kernels = _kernels
         self.index = tree
@@ -213,7 +224,7 @@ class TreeEngine:
         return self._absorb(records, levels, start, wake, unsettled=-1)
 
     def add(self, group: int, record: Floats, level: int) -> None:
-        add(self.groups, group, record, level)  # rare, and the same bits
+        add(self.groups, group, record, level, self.each)  # rare, and the same bits
 
     def settle(self, group: int) -> None:
         if self.groups.size == len(self.tree.home):
@@ -235,6 +246,7 @@ class TreeEngine:
                 self.groups.size,
                 unsettled,
                 wake,
+                self.each,
                 self.strict,
                 self.tie,
             )
@@ -246,8 +258,8 @@ class TreeEngine:
             else:
                 return start, Event(reason), concerned
 
-    def append(self, moments: GroupMoments) -> None:
-        self.groups.append(moments)
+    def append(self, moments: GroupMoments, people: Ints | None = None) -> None:
+        self.groups.append(moments, people)
         self.tree = self.index.build(self.groups)
 
     def _relieve(self, leaf: int) -> None:

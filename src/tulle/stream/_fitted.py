@@ -12,6 +12,8 @@ from tulle._types import Floats
 from tulle.condense._classes import LabelSchema
 from tulle.errors import DataError
 from tulle.stream._batches import Aside
+from tulle.stream._newcomers import Growth, Newcomers
+from tulle.stream._people import PersonHash
 from tulle.stream._ranges import Range, united_ranges
 from tulle.stream._state import StreamState
 from tulle.table._codecs import Affine
@@ -29,6 +31,7 @@ class Fitted:
     seen: int
     names: list[str]  # of the columns, a condensed target last
     level_column: str | None
+    persons: PersonHash | None  # where people have several records
     has_target: bool
     labels: LabelSchema | None  # of the classes, where they are condensed one by one
     border: Border
@@ -36,6 +39,7 @@ class Fitted:
     location: Floats  # the mean of the initial records
     states: dict[Any, StreamState]  # by class
     aside: Aside
+    newcomers: Newcomers  # who wait for a category
     seed: list[int]
     draws: int  # how many there were
     shown_draw: int  # that of the last snapshot
@@ -57,15 +61,32 @@ class Fitted:
         standard: Floats = (matrix - self.location) / self.encoder.scales_
         return standard
 
+    def grown(self, growth: Growth) -> Fitted:
+        """Return the state with one more category, which those who waited for it now have."""
+        encoder, way = self.newcomers.grow(self.encoder, growth)
+        if len(way.shift) == len(self.location):
+            return replace(self, encoder=encoder)
+        location = self.location @ way.linear + way.shift
+        standard = _standardised(way, self, encoder.scales_, location)
+        return replace(
+            self,
+            encoder=encoder,
+            location=location,
+            states={label: state.moved(standard, 0) for label, state in self.states.items()},
+            aside=self.aside.moved(way, 0),
+        )
+
     def give_back(self, waiting: Sequence[dict[str, Any]], matrix: Floats) -> None:
         """Put waiting records back where they were.
 
-        Each is ``{"state": place, "number": ..., "level": ...}`` with a row of the matrix.
+        Each is ``{"state": place, "number": ..., "level": ...}`` with a row of the matrix, and
+        ``"person"`` where people have several records.
         """
         states = list(self.states.values())
         standard = self.standardised(matrix)
         for waiter, row, record in zip(waiting, matrix, standard, strict=True):
-            states[waiter["state"]].waiting.add(record, waiter["level"], waiter["number"])
+            state = states[waiter["state"]]
+            state.waiting.add(record, waiter["level"], waiter["number"], waiter.get("person"))
             self.aside.rows[waiter["number"]] = np.array(row)
 
     def merged(self, other: Fitted) -> Fitted:
@@ -87,7 +108,13 @@ class Fitted:
         aside.rows |= other.aside.moved(theirs, self.seen).rows
         seen = self.seen + other.seen
         numbers = waiting_numbers(states)
-        encoder.widen(aside.exchange(numbers, np.zeros((0, len(location))), seen))
+        nobody = np.zeros((0, len(location)))
+        encoder.widen(aside.exchange(numbers, nobody, np.zeros(0, dtype=np.int64)))
+        newcomers = Newcomers()
+        for part, way, after in ((self, mine, 0), (other, theirs, self.seen)):
+            came = Newcomers(part.newcomers.people)
+            came.move(way, after)
+            newcomers.people += came.people
         ranges = united_ranges(self.encoder, self.shown_ranges, other.encoder, other.shown_ranges)
         return replace(
             self,
@@ -96,6 +123,7 @@ class Fitted:
             location=location,
             states=states,
             aside=aside,
+            newcomers=newcomers,
             seed=self._seed_of_both(other),
             draws=self.draws + 1,
             shown_draw=self.draws,
@@ -109,6 +137,11 @@ class Fitted:
             raise DataError("one stream has a target and the other has none")
         if self.strict != other.strict:
             raise DataError("one stream splits strictly and the other as in the paper")
+        if self.persons is not None or other.persons is not None:
+            raise DataError(
+                "streams that count people cannot be merged, since nobody can tell who is in both: "
+                "give the records of both to one stream"
+            )
 
     def _seed_of_both(self, other: Fitted) -> list[int]:
         """Derive a new seed: what one of them draws, the other must not draw again."""

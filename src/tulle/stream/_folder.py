@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tulle.errors import DataError
+from tulle.io._headers import separator_of
 from tulle.stream._sources import (
     BLOCK,
     NO_LINES,
@@ -69,17 +70,19 @@ class FolderSource:
         marks = zip(start["done"], start.get("marks", []))  # older states have none
         self.marks: dict[str, Mark] = {name: (mark[0], mark[1]) for name, mark in marks if mark}
         self.names: list[str] = []  # of files to read, the next one last
+        self.strange: dict[str, int] = {}  # files with other columns, and their sizes
+        self.order: list[int] | None = None  # of the columns in the current file
         self.current: FileSource | None = None
         arrived = self._arrived()
         if position is None and not follow and not arrived:
             raise DataError(f"{path} has no file to read: names must end in {self._endings()}")
         self.compared = False  # files that were read with their marks; sizes are, by now
-        if start["file"] is not None:
-            self._go_on_with(start["file"], start["within"], start.get("ended"))
         known = start.get("header")
         self._header = None if known is None else known.encode("latin-1")
         if known is None and start.get("first"):  # states before 0.2 named a file instead
             self._header = first_line(self.folder / start["first"])
+        if start["file"] is not None:
+            self._go_on_with(start["file"], start["within"], start.get("ended"))
 
     @property
     def position(self) -> Position:
@@ -120,7 +123,9 @@ class FolderSource:
                 self._finish(self.current)
             else:
                 name = self.current.name
-                parts.append(replace(lines, places=[[name, place] for place in lines.places]))
+                texts = _in_order(lines.texts, self.order, self._separator)
+                places = [[name, place] for place in lines.places]
+                parts.append(replace(lines, texts=texts, places=places))
                 most -= len(lines)
                 size += sum(len(text or b"") for text in lines.texts)
         if parts:
@@ -142,10 +147,7 @@ class FolderSource:
 
     def again(self, places: Sequence[Any]) -> list[bytes | None]:
         try:
-            return [
-                lines_at(self.folder / name, [place], quoted=self.has_header)[0]
-                for name, place in places
-            ]
+            return [self._again(name, place) for name, place in places]
         except FileNotFoundError as error:
             raise DataError(
                 f"{os.path.basename(error.filename)} was removed while records of it are "
@@ -153,8 +155,26 @@ class FolderSource:
                 "the state"
             ) from None
 
+    def _again(self, name: str, place: int) -> bytes | None:
+        path = self.folder / name
+        order = self._order(first_line(path) or b"") if self.has_header else None
+        return _in_order(lines_at(path, [place], quoted=self.has_header), order, self._separator)[0]
+
     def notes(self) -> list[str]:
-        """Count the files that are not read, so that none is missed silently."""
+        """Name or count the files that are not read, so that none is missed silently."""
+        return [*self._notes_of_strange(), *self._notes_of_others()]
+
+    def _notes_of_strange(self) -> list[str]:
+        if not self.strange:
+            return []
+        names = sorted(self.strange)
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        return [
+            f"Set aside, because their columns are not those of the first file: "
+            f"{', '.join(names[:5])}{more}. They are read once their columns are the same"
+        ]
+
+    def _notes_of_others(self) -> list[str]:
         others = [name for name in self._complete() if not name.endswith(self.endings)]
         left = sum(not self._is_own(name) for name in others)
         if not left:
@@ -170,18 +190,35 @@ class FolderSource:
 
     def _open_next(self) -> bool:
         self.names = self.names or self._arrived()[::-1]
-        if not self.names:
-            return False
-        coming = self._open(self.names[-1], None)
-        if coming.header() is not None and coming.header() != self.header():
+        while self.names:
+            coming = self._open(self.names.pop(), None)
+            header = coming.header()
+            self.order = None if header is None else self._order(header)
+            if header is None or self.order is not None:
+                self.current = coming
+                return True
+            self.strange[coming.name] = _size_of_open(coming)
             coming.close()
-            raise DataError(
-                f"{coming.name} has different columns from the files before it: remove it and "
-                "run the same command again; records already counted are kept"
-            )
-        self.names.pop()
-        self.current = coming
-        return True
+        return False
+
+    def _order(self, header: bytes) -> list[int] | None:
+        """Return where the columns of the first file are in one with this header.
+
+        Empty if they are in the same order, None if it has others.
+        """
+        known = self.header() or b""
+        if header == known:
+            return []
+        mark = self._separator
+        names = [_unquoted(field) for field in split_fields(known, mark)]
+        here = [_unquoted(field) for field in split_fields(header, mark)]
+        if sorted(names) != sorted(here) or len(set(here)) < len(here):
+            return None
+        return [here.index(name) for name in names]
+
+    @property
+    def _separator(self) -> str:
+        return separator_of((self.header() or b"").decode("latin-1"), None)
 
     def _open(self, name: str, position: Position | None) -> FileSource:
         path = str(self.folder / name)
@@ -193,6 +230,8 @@ class FolderSource:
         """Continue with the current file; ``ended`` is its mark if it was read to its end."""
         if (self.folder / name).exists():
             self.current = self._open(name, position)
+            header = self.current.header()
+            self.order = None if header is None else self._order(header)
             if ended and _size_of_open(self.current) != ended[0]:
                 self.close()
                 raise _another(name)
@@ -218,6 +257,11 @@ class FolderSource:
             if _size_of(there[name]) not in (None, self.marks[name][0]):
                 raise _another(name)
         unread = there.keys() - self.done - self.own
+        for name in self.strange.keys() & unread:
+            if _size_of(there[name]) == self.strange[name]:
+                unread -= {name}
+            else:
+                del self.strange[name]
         arrived = [name for name in unread if name.endswith(self.endings)]
         self.own |= {name for name in arrived if self._is_own(name)}
         return sorted(set(arrived) - self.own)
@@ -257,7 +301,8 @@ class FolderSource:
         self.compared = True
 
     def _mark_of(self, file: FileSource) -> Mark:
-        return self._mark(file.file.fileno(), file.lines.offset)
+        size = _size_of_open(file) if file.packed else file.lines.offset
+        return self._mark(file.file.fileno(), size)
 
     def _mark(self, descriptor: int, size: int) -> Mark:
         """Return a keyed mark, short so that guesses of a file tested against it gain little."""
@@ -267,8 +312,44 @@ class FolderSource:
         return size, blake2b(ends, key=self.salt, digest_size=4).hexdigest()
 
 
+def split_fields(text: bytes, separator: str) -> list[bytes]:
+    """Return the fields of a CSV record as they are written, quotes included."""
+    mark = separator.encode()
+    if b'"' not in text:
+        return text.split(mark)
+    fields, start, quoted = [], 0, False
+    for place in range(len(text)):
+        letter = text[place : place + 1]
+        if letter == b'"':
+            quoted = not quoted
+        elif letter == mark and not quoted:
+            fields.append(text[start:place])
+            start = place + 1
+    return [*fields, text[start:]]
+
+
+def _unquoted(field: bytes) -> bytes:
+    whole = len(field) > 1 and field[:1] == field[-1:] == b'"'
+    return field[1:-1].replace(b'""', b'"') if whole else field
+
+
+def _in_order(
+    texts: list[bytes | None], order: Sequence[int] | None, separator: str
+) -> list[bytes | None]:
+    """Return records with their fields in the order of the first file; odd ones stay."""
+    if not order:
+        return texts
+    mark = separator.encode()
+    moved: list[bytes | None] = []
+    for text in texts:
+        fields = [] if text is None else split_fields(text, separator)
+        whole = len(fields) == len(order)
+        moved.append(mark.join(fields[place] for place in order) if whole else text)
+    return moved
+
+
 def _is_at_end(file: FileSource) -> bool:
-    return file.lines.offset >= _size_of_open(file)
+    return not file.packed and file.lines.offset >= _size_of_open(file)
 
 
 def _size_of_open(file: FileSource) -> int:

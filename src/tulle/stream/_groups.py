@@ -23,6 +23,7 @@ class GroupArrays(NamedTuple):
     """The arrays themselves, as the kernels see them; rows beyond the size are spare."""
 
     counts: Ints  # (capacity,)
+    people: Ints  # (capacity,), different people at least; the counts, unless people have several
     means: Floats  # (capacity, d)
     scatters: Floats  # (capacity, d (d + 1) / 2), upper triangles
     levels: Ints  # (capacity,), the largest level that ever joined
@@ -55,11 +56,15 @@ class Groups:
             new[: self.size] = old[: self.size]
         self.arrays = larger
 
-    def append(self, moments: GroupMoments) -> None:
-        """Add finished groups, not yet part of any published snapshot."""
+    def append(self, moments: GroupMoments, people: Ints | None = None) -> None:
+        """Add finished groups, not yet part of any published snapshot.
+
+        ``people`` are fewer than the records where people have several.
+        """
         first, last = self.size, self.size + len(moments.counts)
         self.reserve(last)
         self.arrays.counts[first:last] = moments.counts
+        self.arrays.people[first:last] = moments.counts if people is None else people
         self.arrays.means[first:last] = moments.means
         self.arrays.scatters[first:last] = pack(moments.scatters)
         self.arrays.levels[first:last] = moments.levels
@@ -130,6 +135,7 @@ def triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def _empty(dimensions: int, capacity: int) -> GroupArrays:
     entries = dimensions * (dimensions + 1) // 2
     return GroupArrays(
+        np.zeros(capacity, dtype=np.int64),
         np.zeros(capacity, dtype=np.int64),
         np.zeros((capacity, dimensions)),
         np.zeros((capacity, entries)),

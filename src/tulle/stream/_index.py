@@ -37,14 +37,14 @@ def build(groups: Groups) -> Tree:
     nodes = 2 ** max(0, math.ceil(math.log2(leaves / NODE_FILL)))
     fill = math.ceil(leaves / nodes)
     order, edges = _halved(points, nodes * fill)
-    points, counts, starts = points[order], used.counts[order], edges[:-1]
+    points, people, starts = points[order], used.people[order], edges[:-1]
     tree = _empty(origin, groups.capacity)
-    _fill_leaves(tree, points, order, counts, edges)
+    _fill_leaves(tree, points, order, people, edges)
     _stack_nodes(
         tree,
         np.minimum.reduceat(points, starts),
         np.maximum.reduceat(points, starts),
-        np.maximum.reduceat(counts, starts),
+        np.maximum.reduceat(people, starts),
         np.minimum.reduceat(order, starts),
         fill,
     )

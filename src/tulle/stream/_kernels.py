@@ -25,6 +25,7 @@ def absorb(
     size: int,
     unsettled: int,
     wake: int,
+    each: int,
     strict: bool,
     tie: float,
 ) -> tuple[int, int, int, int]:
@@ -32,7 +33,7 @@ def absorb(
 
     Returns the next record, the number of groups, the reason and whom it concerns:
     FULL = the index has no room for one more group; WAIT = no group may take the next record;
-    WAKE = this group has reached ``wake`` members, which a waiting record needs, and is not
+    WAKE = this group has reached ``wake`` people, which a waiting record needs, and is not
     settled yet; CROWDED = this leaf of the index is full and must be split.
     """
     row = start
@@ -54,20 +55,21 @@ def absorb(
             return row, size, DONE, -1
         if size == len(tree.home):
             return row, size, FULL, -1
-        group = search(tree, groups, work, records[row], levels[row] - 1, tie)
+        group = search(tree, groups, work, records[row], levels[row] - each, tie)
         if group < 0:
             return row, size, WAIT, -1
-        add(groups, group, records[row], levels[row])
+        add(groups, group, records[row], levels[row], each)
         row += 1
-        if groups.counts[group] >= wake:
+        if groups.people[group] >= wake:
             return row, size, WAKE, group
 
 
 @inlined
-def add(groups: GroupArrays, group: int, record: Any, level: int) -> None:
-    """Update a group's statistics with one record (Welford)."""
+def add(groups: GroupArrays, group: int, record: Any, level: int, each: int) -> None:
+    """Update a group's statistics with one record (Welford), which is ``each`` people."""
     dimensions = len(record)
     groups.counts[group] += 1
+    groups.people[group] += each
     count = float(groups.counts[group])
     weight = (count - 1.0) / count
     mean = groups.means[group]
@@ -87,9 +89,9 @@ def add(groups: GroupArrays, group: int, record: Any, level: int) -> None:
 @inlined
 def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
     """Return whether a group must be split, as ``_engines.splits`` does."""
-    count = groups.counts[group]
-    due = count * count >= 2 * groups.level_sums[group]
-    return due and (not strict or count // 2 >= groups.levels[group])
+    people = groups.people[group]
+    due = people * groups.counts[group] >= 2 * groups.level_sums[group]
+    return due and (not strict or people // 2 >= groups.levels[group])
 
 
 @part
@@ -126,6 +128,8 @@ def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
             entry += 1
     groups.counts[new] = count - larger
     groups.counts[group] = larger
+    groups.people[new] = groups.people[group] // 2
+    groups.people[group] -= groups.people[new]
     groups.levels[new] = groups.levels[group]
     total = groups.level_sums[group]
     share = (2 * total * larger + count) // (2 * count)

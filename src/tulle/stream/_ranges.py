@@ -111,8 +111,8 @@ def _means_of_values(codec: NumberCodec, place: slice, means: Means) -> Floats:
     """Compute means over the records that have a value; NaN where there are too few."""
     block = means.means[:, place]
     absent = block[:, 1:].sum(axis=1)
-    values = np.rint(means.counts * (1 - absent))
-    enough = values >= np.minimum(means.levels, means.counts)
+    without = means.counts - np.rint(means.counts * (1 - absent))
+    enough = means.people - without >= np.minimum(means.levels, means.people)
     return np.where(enough, mean_present(block[:, 0], absent, codec.fill), np.nan)
 
 

@@ -35,6 +35,7 @@ class RecordReader:
         self.header = header or b""
         self.encoding = Encoding()
         self.types: dict[str, TextType | None] = {}
+        self.required: set[str] = set()  # keys that all initial records have
         self._csv: CsvReader | None = None
         self._json: JsonReader | None = None
         if kind == "csv" and header is None:
@@ -52,12 +53,13 @@ class RecordReader:
         types = {name: saved_type(found) for name, found in self.types.items()}
         separator = self._csv.separator if self._csv else None
         known = {"encoding": self.encoding.name, "separator": separator}
-        return {"kind": self.kind, "types": types, **known}
+        return {"kind": self.kind, "types": types, "required": sorted(self.required), **known}
 
     def restore(self, entries: dict[str, Any]) -> None:
         """Continue with what was settled before."""
         types = {name: restored_type(*saved) for name, saved in entries["types"].items()}
         self.encoding = Encoding(entries.get("encoding", "utf-8"))
+        self.required = set(entries.get("required", []))
         if self.kind == "csv":
             mark = entries.get("separator")  # states before 0.2 have none
             self._open_csv(None, mark or separator_of(self.header.decode("latin-1"), None))
@@ -110,7 +112,8 @@ class RecordReader:
             found = self._read(texts, dict(faults) | refused)
         if self._csv is not None:
             self._csv.refuse_wrong_header(found.frame)
-        return found
+        self.required = self.types.keys() - found.lacking.keys()
+        return found._replace(lacking={})
 
     def _begin_csv(self, texts: Texts, declared: Mapping[str, Kind | None]) -> None:
         reader = self._open_csv(_first(texts))
@@ -163,6 +166,9 @@ class RecordReader:
             assert self._json is not None
             places, chosen = _present(texts)
             found, refused = self._json.read(chosen), {}
+        if self.required:
+            lost = {n: count for n, count in found.lacking.items() if n in self.required}
+            found = found._replace(lacking=lost)
         if len(places) < len(texts):
             mapped = np.array(places, dtype=np.int64)
             refused = refused | {places[at]: reason for at, reason in found.refused.items()}

@@ -2,7 +2,8 @@
 
 ``numpy.load`` and any zip reader open it. ``header.json`` names the format and its version and
 holds the SHA-256 over everything else, so that a damaged file is refused. Statistics only: records
-that still wait are in it unencrypted, sealed by a key, or not at all, as the caller chooses.
+that still wait are in it unencrypted, sealed by a key, or not at all, as the caller chooses. So are
+hashes of people, where these have several records, except that they cannot be left out.
 
 Such a file may come from someone else. Members are stored, not compressed, so that no
 file unfolds into more than its own size; every value is checked before a condenser takes it; and
@@ -20,7 +21,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,8 @@ from tulle.keys import SecretKey
 from tulle.stream._batches import Aside, Batch
 from tulle.stream._fitted import Fitted
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, Groups
+from tulle.stream._newcomers import Newcomer, Newcomers
+from tulle.stream._people import People, PersonHash
 from tulle.stream._ranges import Range, confined, draw, seen_ranges
 from tulle.stream._snapshots import Published
 from tulle.stream._state import History, StreamState, check_reach
@@ -70,11 +73,16 @@ def state_to_bytes(
     """
     fitted = condenser._kept()
     header, arrays = fitted_to_parts(fitted)
-    records = _waiting_arrays(fitted)
-    if records and waiting == "plain":
-        arrays |= records
-    elif records and waiting == "seal" and key is not None:
-        arrays["sealed"] = _seal(records, key)
+    private = _waiting_arrays(fitted) | _people_arrays(fitted)
+    if private and waiting == "plain":
+        arrays |= private
+    elif private and waiting == "seal" and key is not None:
+        arrays["sealed"] = _seal(private, key)
+    elif fitted.persons is not None:
+        raise KeyMaterialError(
+            "the state of a stream that counts people holds hashes of them and the secret behind "
+            "these: pass a key to seal them, or waiting='plain' to write them unencrypted"
+        )
     header |= {
         "parameters": {name: plain(getattr(condenser, name)) for name in PARAMETERS},
         "columns": _columns_to_json(condenser.columns),
@@ -113,7 +121,19 @@ def resupply(condenser: StreamCondenser, owed: list[Entries], X: Any) -> None:
     """Put back waiting records that the saved state left out, read again by their owner."""
     fitted = condenser._kept()
     frame = Batch.of(X, None, classwise=False, names=fitted.names).frame
-    fitted.give_back(owed, fitted.encoder.encode(frame))
+    matrix, fresh = fitted.encoder.encode_arriving(frame)
+    unknown = [
+        {name: frame[name][row] for name, waits in fresh.items() if waits[row]}
+        for row in range(frame.height)
+    ]
+    waits = np.array(["newcomer" in waiter for waiter in owed], dtype=bool)
+    fitted.give_back([w for w in owed if "newcomer" not in w], matrix[~waits])
+    _let_wait(
+        fitted,
+        [w for w in owed if "newcomer" in w],
+        matrix[waits],
+        [unknown[row] for row in np.flatnonzero(waits)],
+    )
 
 
 def _try_out(fitted: Fitted) -> None:
@@ -139,6 +159,11 @@ def _with_waiting(
     records = arrays
     if "sealed" in arrays and key is not None:
         records = _unseal(arrays["sealed"], key)
+    if header["persons"] is not None:
+        _require("secret" in records or "sealed" in arrays)
+        if "secret" not in records:
+            raise KeyMaterialError("the people of the stream are sealed: pass the key")
+        fitted = _with_people(fitted, header["persons"], records, waiting)
     owed: list[Entries] = []
     for place, waiters in enumerate(waiting):
         if f"{place}.waiting" not in records:
@@ -148,7 +173,32 @@ def _with_waiting(
         _require(rows.shape == (len(waiters), len(fitted.location)))
         check_reach(fitted.standardised(rows))
         fitted.give_back(waiters, rows)
+    newcomers = [
+        _waiter(entry["state"], entry, fitted.seen) | {"newcomer": True}
+        for entry in header.get("newcomers", [])
+    ]
+    if "newcomers.waiting" not in records:
+        return fitted, owed + newcomers
+    rows = records["newcomers.waiting"]
+    _require(rows.shape == (len(newcomers), len(fitted.location)))
+    check_reach(fitted.standardised(rows))
+    _let_wait(fitted, newcomers, rows, _unknown_from_bytes(records["newcomers.unknown"], len(rows)))
     return fitted, owed
+
+
+def _let_wait(
+    fitted: Fitted, waiters: list[Entries], matrix: Floats, unknown: list[dict[str, Any]]
+) -> None:
+    """Put back the records that wait for a category."""
+    labels = list(fitted.states)
+    for waiter, row, values in zip(waiters, matrix, unknown, strict=True):
+        _require(0 <= waiter["state"] < len(labels) and values.keys() <= fitted.encoder.growing)
+        fitted.newcomers.people.append(
+            Newcomer(
+                np.array(row), waiter["level"], waiter["number"], labels[waiter["state"]], values
+            )
+        )
+    fitted.newcomers.due(fitted.encoder)  # counts them
 
 
 # What was fitted as JSON values and arrays, and back.
@@ -167,6 +217,7 @@ def fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
         "seen": fitted.seen,
         "names": fitted.names,
         "level_column": fitted.level_column,
+        "persons": None if fitted.persons is None else fitted.persons.to_json(),
         "has_target": fitted.has_target,
         "classes": None if labels is None else series_to_json(labels.of([*fitted.states]).domain),
         "border": fitted.border.to_json(),
@@ -177,6 +228,10 @@ def fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
         "shown_draw": fitted.shown_draw,
         "shown_ranges": fitted.shown_ranges,
         "states": [_state_to_json(state) for state in fitted.states.values()],
+        "newcomers": [
+            {"state": [*fitted.states].index(p.label), "number": p.number, "level": p.level}
+            for p in fitted.newcomers.people
+        ],
     }
     return header, arrays
 
@@ -196,7 +251,8 @@ def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[lis
         waiting.append([_waiter(place, waiter, seen) for waiter in entries["waiting"]])
         condensed = states[label].condensed + len(waiting[-1])
         _require(states[label].seen == condensed)
-    _require(sum(state.seen for state in states.values()) == seen)
+    newcomers = header.get("newcomers", [])
+    _require(sum(state.seen for state in states.values()) + len(newcomers) == seen)
     level_column = header["level_column"]
     _require(level_column is None or isinstance(level_column, str))
     _require(type(header["has_target"]) is bool)
@@ -204,6 +260,7 @@ def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[lis
         seen=seen,
         names=_texts(header["names"]),
         level_column=level_column,
+        persons=None,
         has_target=header["has_target"],
         labels=labels,
         border=Border.from_json(header["border"]),
@@ -211,6 +268,7 @@ def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[lis
         location=location,
         states=states,
         aside=Aside(),
+        newcomers=Newcomers(),
         seed=[_whole(word) for word in header["seed"]],
         draws=_whole(header["draws"]),
         shown_draw=_whole(header["shown_draw"]),
@@ -276,8 +334,9 @@ def _get(arrays: Arrays, prefix: str, wide: int, *, least: int = 1) -> Groups:
     used = groups.view()
     check_reach(used.means)
     _require(bool(np.isfinite(used.scatters).all()))
-    for whole in (used.counts, used.levels, used.level_sums):
+    for whole in (used.counts, used.people, used.levels, used.level_sums):
         _require(bool((whole >= least).all() and (whole <= MOST**2).all()))
+    _require(bool((used.people <= used.counts).all()))
     _require(bool((used.counts <= MOST).all() and (used.families >= UNPUBLISHED).all()))
     return groups
 
@@ -316,11 +375,67 @@ def _waiter(place: int, entries: Entries, seen: int) -> Entries:
 def _waiting_arrays(fitted: Fitted) -> Arrays:
     """Return the waiting records of each class, in natural units."""
     aside = fitted.aside.rows
-    return {
+    arrays = {
         f"{place}.waiting": np.array([aside[waiter.number] for waiter in state.waiting.waiters])
         for place, state in enumerate(fitted.states.values())
         if len(state.waiting)
     }
+    if fitted.newcomers:
+        arrays["newcomers.waiting"] = np.array([p.record for p in fitted.newcomers.people])
+        arrays["newcomers.unknown"] = _unknown_to_bytes(fitted.newcomers)
+    return arrays
+
+
+def _unknown_to_bytes(newcomers: Newcomers) -> NDArray[np.uint8]:
+    """Return the values that records wait for, column by column, as bytes of JSON."""
+    held: dict[str, list[tuple[int, Any]]] = {}
+    for row, person in enumerate(newcomers.people):
+        for name, value in person.unknown.items():
+            held.setdefault(name, []).append((row, value))
+    entries = {
+        name: {
+            "rows": [row for row, _ in pairs],
+            "values": series_to_json(pl.Series(name, [value for _, value in pairs])),
+        }
+        for name, pairs in held.items()
+    }
+    return np.frombuffer(json.dumps(entries).encode(), dtype=np.uint8)
+
+
+def _unknown_from_bytes(content: NDArray[Any], count: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [{} for _ in range(count)]
+    for name, entry in read_json(content.tobytes()).items():
+        for row, value in zip(entry["rows"], series_from_json(entry["values"]), strict=True):
+            found[_whole(row)][name] = value
+    return found
+
+
+def _people_arrays(fitted: Fitted) -> Arrays:
+    """Return who is in which group, as hashes, and the secret behind them."""
+    if fitted.persons is None:
+        return {}
+    arrays: Arrays = fitted.persons.to_arrays()
+    for place, state in enumerate(fitted.states.values()):
+        assert state.people is not None
+        words = [waiter.person for waiter in state.waiting.waiters]
+        parts = state.people.to_arrays() | {"waiting": np.array(words, dtype=np.int64)}
+        arrays |= {f"{place}.people.{name}": array for name, array in parts.items()}
+    return arrays
+
+
+def _with_people(
+    fitted: Fitted, entries: Entries, arrays: Arrays, waiting: list[list[Entries]]
+) -> Fitted:
+    """Return the fitted state with its people, and give each waiting record its person."""
+    _require(isinstance(entries["column"], str) and entries["number"] in (None, True, False))
+    for place, (state, waiters) in enumerate(zip(fitted.states.values(), waiting)):
+        parts = {name: arrays[f"{place}.people.{name}"] for name in (*People.PARTS, "waiting")}
+        _require(all(array.dtype == np.int64 for array in parts.values()))
+        _require(len(parts["lines"]) == len(state.groups) and len(parts["waiting"]) == len(waiters))
+        state.count_people(People.from_arrays(parts))
+        for waiter, word in zip(waiters, parts["waiting"].tolist()):
+            waiter["person"] = word
+    return replace(fitted, persons=PersonHash.from_parts(entries, arrays))
 
 
 def _columns_to_json(columns: ColumnsLike | None) -> Any:

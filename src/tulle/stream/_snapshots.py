@@ -2,9 +2,9 @@
 
 Anyone who has two snapshots can subtract them. If one record arrived in between and its group's
 new statistics are shown, the difference *is* that record. So a group that was shown keeps showing
-its old statistics until at least as many records have joined its family (it, and what has split off
-it) as the largest level in it requires. Then the difference of two snapshots is a sum over a valid
-group of newcomers.
+its old statistics until at least as many records (of different people) have joined its family (it,
+and what has split off it) as the largest level in it requires. Then the difference of two snapshots
+is a sum over a valid group of newcomers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tulle.condense._synthesis import count_degenerate
 from tulle.errors import PrivacyError
 from tulle.stream._engines import Engine
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, Groups
+from tulle.stream._people import People
 from tulle.table._codecs import Affine
 
 # What the snapshots of a stream have shown.
@@ -77,15 +78,23 @@ class Renewed:
     """Updated families; ``published.shown`` says for each group of which of them it is."""
 
     newcomers: GroupMoments  # of each family
+    people: Ints  # behind the newcomers
     published: Published
     rows: Ints  # the groups of the stream in these families
     places: Ints  # which group shown each of them is behind
 
 
 def renew(
-    groups: Groups, ripe: Published, owners: Ints, engine_of: Callable[[Groups], Engine]
+    groups: Groups,
+    ripe: Published,
+    owners: Ints,
+    engine_of: Callable[[Groups], Engine],
+    joined: Ints | None = None,
 ) -> Renewed:
-    """Show families again; ``owners`` holds the family number of each stream group, or -1."""
+    """Show families again; ``owners`` holds the family number of each stream group, or -1.
+
+    ``joined`` are the people behind the newcomers of each, where people have several records.
+    """
     rows = np.flatnonzero(owners >= 0)
     live, owners = groups.taken(rows), owners[rows]
     moments = live.moments()
@@ -93,11 +102,15 @@ def renew(
     newcomers = moments.merged(owners).without(ripe.behind.moments())
     sums = ripe.shown.moments().stacked(newcomers).merged(np.concatenate([number, number]))
     shown = Groups(groups.dimensions, capacity=max(1, len(rows)))
-    shown.append(sums)
+    # everybody counts once in the groups of a family, and all of them are in what is shown
+    counted = np.bincount(owners, live.view().people, len(ripe)).astype(np.int64)
+    shown.append(sums, None if joined is None else np.maximum(counted, joined))
     shown.view().families[:] = number
     _split_all(shown, engine_of(shown))
     places = _nearest(live, owners, shown)
-    return Renewed(newcomers, Published(shown, _behind(moments, places, len(shown))), rows, places)
+    published = Published(shown, _behind(moments, places, len(shown)))
+    people = newcomers.counts if joined is None else joined
+    return Renewed(newcomers, people, published, rows, places)
 
 
 def _split_all(groups: Groups, engine: Engine) -> None:
@@ -172,6 +185,7 @@ class Means(NamedTuple):
     means: Floats  # (m, d)
     counts: Ints  # (m,)
     levels: Ints  # (m,)
+    people: Ints  # (m,), at least so many
 
     def natural(self, scales: Floats, location: Floats) -> Means:
         """Return the same in the units of the encoded columns."""
@@ -191,14 +205,19 @@ class Arrivals(NamedTuple):
         return Arrivals(newcomers, groups, self.families)
 
 
-def arrivals(newcomers: GroupMoments, shown: Groups, first: Groups) -> Arrivals:
-    """Return whom a snapshot shows: families with their groups, groups never shown as one more."""
+def arrivals(renewed: Renewed, first: Groups, *, alone: bool) -> Arrivals:
+    """Return whom a snapshot shows: families with their groups, groups never shown as one more.
+
+    ``alone``: each record is a person of its own; else somebody may be in several groups.
+    """
+    newcomers, shown = renewed.newcomers, renewed.published.shown
     families = shown.view().families
-    parts = [Means(newcomers.means, newcomers.counts, newcomers.levels)]
+    parts = [Means(newcomers.means, newcomers.counts, newcomers.levels, renewed.people)]
     groups = [_means(shown)]
     if len(first):
         whole = first.moments().pooled()
-        parts.append(Means(whole.means, whole.counts, whole.levels))
+        people = whole.counts if alone else first.view().people.max(keepdims=True)
+        parts.append(Means(whole.means, whole.counts, whole.levels, people))
         groups.append(_means(first))
         families = np.concatenate([families, np.full(len(first), len(newcomers.counts))])
     return Arrivals(_stacked(parts), _stacked(groups), families)
@@ -206,7 +225,7 @@ def arrivals(newcomers: GroupMoments, shown: Groups, first: Groups) -> Arrivals:
 
 def _means(groups: Groups) -> Means:
     used = groups.view()
-    return Means(used.means, used.counts, used.levels)
+    return Means(used.means, used.counts, used.levels, used.people)
 
 
 def _stacked(parts: list[Means]) -> Means:
@@ -217,12 +236,12 @@ class Change(NamedTuple):
     """What a snapshot shows beyond the one before (the first shows everything), and in all."""
 
     changed: int  # published groups that are updated
-    fewest: int | None  # the fewest newcomers behind such a change
+    fewest: int | None  # the fewest newcomers (people) behind such a change
     held_back: int  # condensed records that are not shown yet
     fresh: int  # groups whose statistics were never shown before
-    smallest: int | None  # members of the smallest group shown
-    small: int  # groups shown with fewer members than a level in them: they were split
-    verbatim: int  # groups shown of one record, of level 1
+    smallest: int | None  # people in the smallest group shown
+    small: int  # groups shown with fewer people than a level in them: they were split
+    verbatim: int  # groups shown of one person, of level 1
     degenerate: int  # groups shown whose records are all alike
 
     @classmethod
@@ -241,7 +260,10 @@ class Change(NamedTuple):
 
 
 def publish(
-    groups: Groups, published: Published | None, engine_of: Callable[[Groups], Engine]
+    groups: Groups,
+    published: Published | None,
+    engine_of: Callable[[Groups], Engine],
+    people: People | None = None,
 ) -> tuple[Published, Arrivals, Change]:
     """Return what the next snapshot shows; ``groups`` remember the shown group each belongs to."""
     used = groups.view()
@@ -249,26 +271,30 @@ def publish(
         used.families[:] = UNPUBLISHED
         published = Published.nothing(groups.dimensions)
     newcomers, levels = _newcomers(used, published)
-    ripe = newcomers >= levels
+    joined = None if people is None else people.joined(len(published))
+    ripe = (newcomers if joined is None else joined) >= levels
     renewed = renew(
         groups,
         published.taken(np.flatnonzero(ripe)),
         _numbered(ripe)[used.families],
         engine_of,
+        None if joined is None else joined[ripe],
     )
     new = np.flatnonzero(used.families == UNPUBLISHED)
     kept = published.taken(np.flatnonzero(~ripe))
     used.families[:] = _numbered(~ripe)[used.families]
+    if people is not None:
+        people.show(_numbered(~ripe))
     used.families[renewed.rows] = len(kept) + renewed.places
     used.families[new] = len(kept) + len(renewed.published) + np.arange(len(new))
     first = groups.taken(new)
-    arrived = arrivals(renewed.newcomers, renewed.published.shown, first)
+    arrived = arrivals(renewed, first, alone=people is None)
     descent = [np.flatnonzero(~ripe), np.flatnonzero(ripe)[renewed.published.shown.view().families]]
     kept.extend(renewed.published)
     kept.extend(Published(first, first))
     kept.shown.view().families[:] = np.concatenate([*descent, np.full(len(new), UNPUBLISHED)])
     fresh = len(renewed.published) + len(new)
-    change = _change(renewed, newcomers[~ripe], fresh, kept.shown.moments())
+    change = _change(renewed, newcomers[~ripe], fresh, kept.shown)
     if used.counts.sum() - kept.shown.view().counts.sum() != change.held_back:
         raise PrivacyError("the snapshot does not add up to the groups: nothing is released")
     return kept, arrived, change
@@ -293,15 +319,15 @@ def _numbered(chosen: np.ndarray) -> Ints:
     return numbers
 
 
-def _change(renewed: Renewed, held_back: Ints, fresh: int, shown: GroupMoments) -> Change:
-    joined = renewed.newcomers.counts
+def _change(renewed: Renewed, held_back: Ints, fresh: int, shown: Groups) -> Change:
+    joined, used = renewed.people, shown.view()
     return Change(
         changed=len(joined),
         fewest=int(joined.min()) if len(joined) else None,
         held_back=int(held_back.sum()),
         fresh=fresh,
-        smallest=int(shown.counts.min()) if len(shown.counts) else None,
-        small=int((shown.counts < shown.levels).sum()),
-        verbatim=int((shown.counts == 1).sum()),
-        degenerate=count_degenerate(shown),
+        smallest=int(used.people.min()) if len(shown) else None,
+        small=int((used.people < used.levels).sum()),
+        verbatim=int((used.people == 1).sum()),
+        degenerate=count_degenerate(shown.moments()),
     )

@@ -8,6 +8,7 @@ condenser slows the source down and memory stays bounded.
 from __future__ import annotations
 
 import fcntl
+import gzip
 import io
 import os
 import select
@@ -16,8 +17,8 @@ import sys
 import time
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Protocol
 
@@ -268,18 +269,23 @@ class FileSource:
         self.complete = complete
         self.goes_back = True
         self.file = _opened(path)
+        self.packed = is_packed(path)
+        if self.packed and follow:
+            self.close()
+            raise TulleError(f"{path} is compressed and cannot grow: leave out --follow")
+        self.texts: Any = gzip.GzipFile(fileobj=self.file) if self.packed else self.file
         try:
             offset, number = self._start(position, continued=continued)
         except DataError:
             self.close()
             raise
-        self.file.seek(offset)
+        self._seek(offset)
         self.lines = LineReader(
             self._fetch,
             self.name,
             quoted=has_header,
             growing=follow,
-            partial=not complete,
+            partial=not complete and not self.packed,
             offset=offset,
             number=number,
         )
@@ -333,6 +339,8 @@ class FileSource:
 
     def _length_of_end(self, offset: int, number: int, *, continued: bool) -> int:
         """Return the length of the line end that a line did not have yet when it was read."""
+        if self.packed:
+            return 0  # it does not grow
         last = os.pread(self.file.fileno(), 1, offset - 1)
         more = os.pread(self.file.fileno(), 2, offset)
         if last == b"\n" or not more:
@@ -358,8 +366,9 @@ class FileSource:
         )
 
     def _fetch(self, size: int) -> bytes:
-        block = self.file.read(size)
-        if block or self.complete:
+        with _readable(self.path):
+            block: bytes = self.texts.read(size)
+        if block or self.complete or self.packed:
             return block
         if self.lines.growing:
             self._require_same_file()
@@ -385,7 +394,7 @@ class FileSource:
 
     def _is_at(self, position: Position) -> bool:
         offset, check = position["offset"], position.get("check")
-        if os.fstat(self.file.fileno()).st_size < offset:
+        if not self.packed and os.fstat(self.file.fileno()).st_size < offset:
             return False
         return check is None or check == self._check(offset)
 
@@ -394,13 +403,19 @@ class FileSource:
 
         It keeps no secret: the owner of the state can test guesses of these bytes.
         """
+        if self.packed:  # it does not grow: the file as a whole
+            offset = os.fstat(self.file.fileno()).st_size
         size = min(offset, _CHECKED)
         return zlib.crc32(os.pread(self.file.fileno(), size, offset - size))
+
+    def _seek(self, offset: int) -> None:
+        with _readable(self.path):
+            self.texts.seek(offset)
 
 
 def first_line(path: str | os.PathLike[str]) -> bytes | None:
     """Return the header of a CSV file, without the byte order mark that some programs write."""
-    with open(path, "rb") as file:
+    with _readable(path), _text_of(path) as file:
         return LineReader(lambda _: file.read(_LINE), "", quoted=True).first()
 
 
@@ -409,7 +424,7 @@ def lines_at(
 ) -> list[bytes | None]:
     """Return the records of a file that begin at the given offsets."""
     found = []
-    with open(path, "rb") as file:
+    with _readable(path), _text_of(path) as file:
         for place in places:
             file.seek(place)
             reader = LineReader(lambda _: file.read(_LINE), "", quoted=quoted, offset=place)
@@ -420,6 +435,28 @@ def lines_at(
                 )
             found.append(lines.texts[0])
     return found
+
+
+def is_packed(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is compressed, by its name."""
+    return str(path).endswith(".gz")
+
+
+def _text_of(path: str | os.PathLike[str]) -> Any:
+    """Open a file that may be compressed."""
+    return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")
+
+
+@contextmanager
+def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what a damaged compressed file raises into an error that says so."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DataError(
+            f"{path} is not a whole gzip file: restore it, or write it under another name first "
+            "and rename it when it is complete"
+        ) from None
 
 
 def _opened(path: str) -> BinaryIO:

@@ -20,6 +20,7 @@ from tulle.errors import PrivacyError
 from tulle.stream._batches import Waiting
 from tulle.stream._engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
 from tulle.stream._groups import Groups
+from tulle.stream._people import People
 from tulle.stream._snapshots import Arrivals, Change, Published, publish
 from tulle.table._codecs import Affine, Problem, refuse
 
@@ -114,10 +115,13 @@ def reach_problems(records: Floats) -> list[Problem]:
 class StreamState:
     """Groups, waiting records and history of one stream (or of one class of it)."""
 
-    def __init__(self, dimensions: int, *, strict: bool = False) -> None:
+    def __init__(
+        self, dimensions: int, *, strict: bool = False, people: People | None = None
+    ) -> None:
         self.strict = strict
+        self.people = people  # where people have several records
         self.groups = Groups(dimensions)
-        self.waiting = Waiting()
+        self.waiting = Waiting(each=self._each)
         self.history = History()
         self.published: Published | None = None
         self.seen = 0
@@ -131,15 +135,35 @@ class StreamState:
         """Return how many records are part of a group."""
         return int(self.groups.view().counts.sum())
 
-    def start(self, moments: GroupMoments) -> None:
-        """Begin with the groups of a static grouping."""
-        self.groups.append(moments)
+    def count_people(self, people: People) -> None:
+        """Count people from now on, of whom these are in the groups."""
+        self.people = people
+        self.waiting.each = self._each
+
+    @property
+    def _each(self) -> int:
+        return 1 if self.people is None else 0
+
+    def start(
+        self, moments: GroupMoments, groups: Ints | None = None, persons: Ints | None = None
+    ) -> None:
+        """Begin with the groups of a static grouping: of each record, and words for its people."""
+        people = None
+        if self.people is not None and groups is not None and persons is not None:
+            people = self.people.start(groups, persons)
+        self.groups.append(moments, people)
         self.seen += int(moments.counts.sum())
         self._engine = None
 
-    def absorb(self, records: Floats, levels: Ints, numbers: Ints) -> None:
-        """Condense standardised records; ``numbers`` are their numbers in the whole stream."""
+    def absorb(
+        self, records: Floats, levels: Ints, numbers: Ints, persons: Ints | None = None
+    ) -> None:
+        """Condense standardised records; ``numbers`` are their numbers in the whole stream.
+
+        ``persons`` are words for their people; each record is a person of its own by default.
+        """
         check_reach(records)
+        persons = numbers if persons is None else persons
         records = np.ascontiguousarray(records, dtype=np.float64)
         levels = np.ascontiguousarray(levels, dtype=np.int64)
         start = 0
@@ -147,7 +171,8 @@ class StreamState:
             # again and again: a class that is new has no group at first
             self._choose_engine(max(self.seen + len(records) - start, int(numbers[-1]) + 1))
             stop = min(len(records), start + self.history.until_next(self.seen))
-            self._run(records[start:stop], levels[start:stop], numbers[start:stop])
+            part = slice(start, stop)
+            self._run(records[part], levels[part], numbers[part], persons[part])
             self.seen += stop - start
             if self.seen % self.history.interval == 0:
                 used = self.groups.view()
@@ -171,12 +196,14 @@ class StreamState:
         self.waiting = Waiting()
         self._choose_engine(self.seen + other.seen)
         for waiting in ((records, levels, numbers), more):
-            self._run(*waiting)
+            self._run(*waiting, waiting[2])
         self.seen += other.seen
 
     def publish(self) -> tuple[Groups, Arrivals, Change]:
         """Return what the next snapshot shows, who comes with it, and what it changes."""
-        self.published, arrived, change = publish(self.groups, self.published, self._engine_for)
+        self.published, arrived, change = publish(
+            self.groups, self.published, self._engine_for, self.people
+        )
         return self.published.shown, arrived, change
 
     def moved(self, way: Affine, after: int) -> StreamState:
@@ -200,7 +227,7 @@ class StreamState:
                 f"and {len(self.waiting)} are waiting: the state is damaged and nothing is "
                 "released"
             )
-        small = int((used.counts < used.levels).sum())
+        small = int((used.people < used.levels).sum())
         if self.strict and small:
             raise PrivacyError(
                 f"{counted(small, 'group', 'is')} smaller than the level of a member: nothing is "
@@ -216,34 +243,47 @@ class StreamState:
     def _engine_for(self, groups: Groups, reached: int = 0) -> Engine:
         """Return the NumPy engine while the stream is small; the index needs a first group."""
         large = self._is_large(groups, max(self.seen, reached))
-        return (TreeEngine if large else PlainEngine)(groups, strict=self.strict)
+        return (TreeEngine if large else PlainEngine)(groups, strict=self.strict, each=self._each)
 
     def _is_large(self, groups: Groups, reached: int) -> bool:
         return len(groups) > 0 and reached * max(1.0, groups.dimensions / WIDE) ** 2 > SMALL
 
-    def _run(self, records: Floats, levels: Ints, numbers: Ints) -> None:
+    def _run(self, records: Floats, levels: Ints, numbers: Ints, persons: Ints) -> None:
         engine = self._engine
         assert engine is not None
         row = 0
         while row < len(records):
             need = self.waiting.least_need
             wake = NOBODY if need is None else need
+            if self.people is not None:
+                wake = 0  # after every record: whether it is of somebody new decides about a split
             row, event, group = engine.absorb(records, levels, row, wake)
             if event is Event.WAKE:
+                self._note(group, int(persons[row - 1]))
                 self._wake(engine, group)
             elif event is Event.WAIT:
-                self.waiting.add(records[row], int(levels[row]), int(numbers[row]))
+                self.waiting.add(records[row], int(levels[row]), int(numbers[row]), persons[row])
                 row += 1
                 self._gather(engine)
+
+    def _note(self, group: int, person: int) -> None:
+        """Count somebody who joined a group, where people have several records."""
+        if self.people is not None:
+            arrays = self.groups.arrays
+            arrays.people[group] += self.people.join(group, int(arrays.families[group]), person)
 
     def _wake(self, engine: Engine, group: int) -> None:
         """Let the records that wait for a group of this size join it, before it may split.
 
         Nobody waits whom another group could take, so this group is the nearest admissible one.
         """
-        while waiter := self.waiting.pop_for(int(self.groups.arrays.counts[group])):
+        while waiter := self.waiting.pop_for(int(self.groups.arrays.people[group])):
             engine.add(group, waiter.record, waiter.level)
+            self._note(group, waiter.person)
+        before = len(self.groups)
         engine.settle(group)
+        if self.people is not None and len(self.groups) > before:
+            self.people.split(group)
 
     def _gather(self, engine: Engine) -> None:
         """Form a group of waiting records once there are enough of them."""
@@ -251,5 +291,9 @@ class StreamState:
         if members:
             matrix = np.array([member.record for member in members])
             levels = np.array([member.level for member in members], dtype=np.int64)
-            engine.append(GroupMoments.of(matrix, np.zeros(len(members), dtype=np.int64), levels))
+            one = np.zeros(len(members), dtype=np.int64)
+            people = None
+            if self.people is not None:
+                people = self.people.start(one, np.array([member.person for member in members]))
+            engine.append(GroupMoments.of(matrix, one, levels), people)
             self._wake(engine, len(self.groups) - 1)

@@ -41,14 +41,14 @@ class Tree(NamedTuple):
     home: Any  # int32 (groups,), leaf * LANES + lane
     points: Any  # float32 (leaves, d, LANES)
     ids: Any  # int32 (leaves, LANES)
-    sizes: Any  # int32 (leaves, LANES), members of the group, -1 in an empty lane
+    sizes: Any  # int32 (leaves, LANES), people in the group, -1 in an empty lane
     used: Any  # int32 (leaves,)
     touched: Any  # int32 (leaves,), updates since the boxes were tight
     leaf_parent: Any  # int32 (leaves, 2): node, slot
     low: Any  # float32 (nodes, d, LANES)
     high: Any  # float32 (nodes, d, LANES)
     children: Any  # int32 (nodes, LANES), leaves as ~leaf
-    largest: Any  # int32 (nodes, LANES), members of the largest group below, -1 in an empty slot
+    largest: Any  # int32 (nodes, LANES), people in the largest group below, -1 in an empty slot
     oldest: Any  # int32 (nodes, LANES), smallest group number below
     fill: Any  # int32 (nodes,)
     node_parent: Any  # int32 (nodes, 2)
@@ -87,7 +87,7 @@ class Best(NamedTuple):
 def search(
     tree: Tree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
 ) -> int:
-    """Find the nearest group of at least ``need`` members, the oldest of coincident ones, or -1."""
+    """Find the nearest group of at least ``need`` people, the oldest of coincident ones, or -1."""
     rounding = _place(tree, work, record, tie)
     leaf, levels = _descend(tree, work, need, rounding.coincident)
     if levels == 0:
@@ -149,7 +149,7 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
 
     Returns the leaf and its depth; way and distances stay in the working memory (with 36 columns,
     measuring these boxes twice took a quarter of the time). With a group near by, the search
-    proper leaves out most of the tree. The depth is 0 if no group has enough members.
+    proper leaves out most of the tree. The depth is 0 if no group has enough people.
     """
     node = tree.marks[ROOT]
     level = 0

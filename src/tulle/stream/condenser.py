@@ -6,6 +6,7 @@ import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -21,13 +22,15 @@ from tulle._files import atomic_write
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
-from tulle._types import Floats, Ints
+from tulle._shape.model import weigh_people
+from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import refuse_quantity
 from tulle.condense._diversity import refuse_demands
 from tulle.condense._estimators import takes_any_table
+from tulle.condense._joining import join_groups
 from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
 from tulle.condense._notes import column_notes, privacy_notes
-from tulle.condense._people import refuse_people
+from tulle.condense._people import count_people, person_column, too_few_people
 from tulle.condense._synthesis import count_degenerate
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
@@ -35,6 +38,14 @@ from tulle.stream._batches import Aside, Batch, fix_scales
 from tulle.stream._exclusive import alone, changing, check_whole
 from tulle.stream._fitted import Fitted, waiting_numbers
 from tulle.stream._groups import Groups
+from tulle.stream._newcomers import (
+    Growth,
+    Newcomer,
+    Newcomers,
+    hide_few,
+    with_growing_domains,
+)
+from tulle.stream._people import People, PersonHash
 from tulle.stream._ranges import Range, confined, draw, next_ranges, stacked
 from tulle.stream._snapshots import Change
 from tulle.stream._state import StreamState, check_reach, reach_problems
@@ -46,6 +57,7 @@ from tulle.table._rare import Crowd
 from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema, natural_column
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
+_PART = 10_000  # records looked at together where some of them have a new category
 
 
 class StreamCondenser(BaseEstimator):
@@ -88,6 +100,9 @@ class StreamCondenser(BaseEstimator):
     ----------
     counts_, levels_ : ndarray (g,)
         Records in each group, and the largest level that ever joined it.
+    people_ : ndarray (g,)
+        Different people in each group, at least: its records, unless a column has the role
+        person. Then groups, splits and snapshots count people, who are kept as keyed hashes.
     means_, covariances_ : ndarray (g, d) and (g, d, d)
         In the units of the encoded columns.
     n_seen_, n_waiting_ : int
@@ -140,6 +155,7 @@ class StreamCondenser(BaseEstimator):
     _fresh_container = False  # loaded from a file: the kind of table is not known yet
     _cut_off = False  # a batch was interrupted while groups changed
     _level_column: str | None = None
+    _persons: PersonHash | None = None  # where people have several records
     _shown_ranges: list[Range] | None = None  # of the last snapshot
     _location: Floats  # the mean of the initial records
     _encoder: TableEncoder
@@ -203,7 +219,6 @@ class StreamCondenser(BaseEstimator):
         if first:
             schema = Schema.of(self.columns, batch.features, complete=False)
             plain = batch.border.table.plain
-            refuse_people(schema, "a stream")
             refuse_demands(schema, "a stream")
             levels, schema = locate_levels(batch.frame, levels, schema, plain=plain)
         else:
@@ -245,7 +260,7 @@ class StreamCondenser(BaseEstimator):
         reasons = first_reasons(problems)
         fine = np.setdiff1d(np.arange(frame.height), list(reasons))
         with np.errstate(over="ignore"):
-            standard = self._standardised(self._encoder.encode(frame[fine]))
+            standard = self._standardised(self._encoder.encode_arriving(frame[fine])[0])
         far = first_reasons(reach_problems(standard))
         return reasons | {int(fine[row]): reason for row, reason in far.items()}
 
@@ -358,6 +373,11 @@ class StreamCondenser(BaseEstimator):
             part._require_groups()
         merged = copy.deepcopy(self)
         merged._restore(self._kept().merged(other._kept()))
+        with changing(merged):
+            merged._newcomers.recognise(merged._encoder)
+            merged._join(merged._newcomers.pop_known())
+            while growth := merged._newcomers.due(merged._encoder):
+                merged._grow(growth)
         return merged
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
@@ -446,6 +466,10 @@ class StreamCondenser(BaseEstimator):
         return self._whole_numbers("counts")
 
     @property
+    def people_(self) -> Ints:
+        return self._whole_numbers("people")
+
+    @property
     def levels_(self) -> Ints:
         return self._whole_numbers("levels")
 
@@ -466,15 +490,16 @@ class StreamCondenser(BaseEstimator):
     def n_waiting_(self) -> int:
         self._require_seen()
         pending = 0 if self._pending is None else sum(len(batch) for batch in self._pending)
-        return pending + sum(len(state.waiting) for state in self._states.values())
+        waiting = sum(len(state.waiting) for state in self._states.values())
+        return pending + waiting + len(self._newcomers)
 
     @property
     def n_small_(self) -> int:
-        return int((self.counts_ < self.levels_).sum())
+        return int((self.people_ < self.levels_).sum())
 
     @property
     def n_verbatim_(self) -> int:
-        return int((self.counts_ == 1).sum())
+        return int((self.people_ == 1).sum())
 
     @property
     def n_degenerate_(self) -> int:
@@ -490,6 +515,11 @@ class StreamCondenser(BaseEstimator):
                 f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
                 "largest level among them, because their statistics were split; split='strict' "
                 "prevents this"
+            )
+        if self._newcomers:
+            notes.append(
+                f"{counted(len(self._newcomers), 'record', 'have')} a category that too few others "
+                "have so far"
             )
         if self.n_waiting_:
             notes.append(
@@ -523,7 +553,7 @@ class StreamCondenser(BaseEstimator):
         -------
         list of int
         """
-        return waiting_numbers(self._states)
+        return sorted([*waiting_numbers(self._states), *self._newcomers.numbers])
 
     def _kept(self) -> Fitted:
         """Return what a save, a merge or a resupply of waiting records needs."""
@@ -532,6 +562,7 @@ class StreamCondenser(BaseEstimator):
             seen=self.n_seen_,
             names=self._names,
             level_column=self._level_column,
+            persons=self._persons,
             has_target=self._has_target,
             labels=self._labels,
             border=self._border,
@@ -539,6 +570,7 @@ class StreamCondenser(BaseEstimator):
             location=self._location,
             states=self._states,
             aside=self._aside,
+            newcomers=self._newcomers,
             seed=self._seed,
             draws=self._draws,
             shown_draw=self._shown_draw,
@@ -553,6 +585,7 @@ class StreamCondenser(BaseEstimator):
         self.n_seen_ = fitted.seen
         self._names = fitted.names
         self._level_column = fitted.level_column
+        self._persons = fitted.persons
         self._has_target = fitted.has_target
         self._labels = fitted.labels
         self._border = fitted.border
@@ -560,6 +593,7 @@ class StreamCondenser(BaseEstimator):
         self._location = fitted.location
         self._states = fitted.states
         self._aside = fitted.aside
+        self._newcomers = fitted.newcomers
         self._seed = fitted.seed
         self._draws = fitted.draws
         self._shown_draw = fitted.shown_draw
@@ -592,6 +626,8 @@ class StreamCondenser(BaseEstimator):
     def _begin(self, batch: Batch, schema: Schema) -> None:
         self._names = batch.frame.columns
         self._level_column = next(iter(schema.named(Role.LEVEL)), None)
+        person = person_column(schema)
+        self._persons = None if person is None else PersonHash(person)
         self._has_target = self.classwise or batch.border.target is not None
         self._fixed = self.split, self.classwise
         self._labels = batch.labels(None).schema if self.classwise else None
@@ -599,6 +635,7 @@ class StreamCondenser(BaseEstimator):
         self._states = {}
         self._pending, self._example = [], []
         self._aside = Aside()
+        self._newcomers = Newcomers()
         self._shown_ranges = None
         self._seed = as_generator(self.random_state).integers(0, 2**63, size=4).tolist()
         self._draws = self._shown_draw = 0  # how many there were; that of the last snapshot
@@ -620,18 +657,20 @@ class StreamCondenser(BaseEstimator):
         collected = Batch.joined([*self._pending, batch])
         initial, rest = collected.part(0, wanted), collected.part(wanted, len(collected))
         encoder = self._fitted(initial, complete=True)
-        matrix, later = encoder.encode(initial.frame), encoder.encode(rest.frame)
+        matrix = encoder.encode(initial.frame)
+        later, fresh = encoder.encode_arriving(rest.frame)
         location = matrix.mean(axis=0)
         standards = [(part - location) / encoder.scales_ for part in (matrix, later)]
         for standard in standards:
             check_reach(standard)
         if self._labels is not None:
             refuse_quantity(len(self._by_class(initial)), len(initial))
+        people = self._people(initial), self._people(rest)
         with changing(self):
             self._encoder, self._location = encoder, location
             self._pending, self._example = None, []
-            self._start(initial, matrix, standards[0])
-            self._insert(rest, later, standards[1], wanted)
+            self._start(initial, matrix, standards[0], people[0])
+            self._take(rest, later, fresh, wanted, people[1])
             self.n_seen_ += len(batch)
 
     def _fitted(self, initial: Batch, *, complete: bool) -> TableEncoder:
@@ -647,6 +686,7 @@ class StreamCondenser(BaseEstimator):
         if border.target is not None:
             target = natural_column(frame.to_series(-1), Role.TARGET, complete=complete)
             schema = schema.with_column(target)
+        schema = with_growing_domains(schema, people=self._persons is not None)
         crowd = self._crowd(initial) if complete else None
         encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         fix_scales(encoder, self.scales, border.features(frame))
@@ -654,52 +694,72 @@ class StreamCondenser(BaseEstimator):
 
     def _crowd(self, initial: Batch) -> Crowd:
         """Return how many people must share what a release shows: as many as anybody asks for."""
-        asked = initial.levels[initial.levels <= len(initial)]
-        return Crowd(int(asked.max(initial=1)), np.ones(len(initial)))
+        people = self._people(initial)
+        number = len(initial) if people is None else len(np.unique(people))
+        asked = initial.levels[initial.levels <= number]
+        return Crowd(int(asked.max(initial=1)), weigh_people(people, len(initial)))
+
+    def _people(self, batch: Batch) -> Ints | None:
+        """Return a word for the person of each record, where people have several."""
+        return None if self._persons is None else self._persons.words(batch.frame)
 
     def _located(self, frame: pl.DataFrame, levels: Any) -> Any:
         """Return the levels of a later batch: as given, or from the column of levels."""
         levels = self._level_column if levels is None else levels
         return level_column(frame, levels, plain=False) if isinstance(levels, str) else levels
 
-    def _start(self, initial: Batch, matrix: Floats, standard: Floats) -> None:
+    def _start(self, initial: Batch, matrix: Floats, standard: Floats, people: Ints | None) -> None:
         """Group the initial records class by class; those that fit in no group are absorbed."""
         numbers = np.arange(len(initial))
         means = []
         for label, rows in self._by_class(initial):
             state = self._state_of(label)
-            grouped = _largest_feasible(initial.levels[rows])
+            own = None if people is None else people[rows]
+            grouped = _largest_feasible(initial.levels[rows], own)
             if grouped.any():
                 inside = rows[grouped]
-                moments = self._grouped(standard[inside], initial.levels[inside])
+                groups, moments = self._grouped(
+                    standard[inside], initial.levels[inside], None if own is None else own[grouped]
+                )
                 means.append(moments.means * self._encoder.scales_ + self._location)
-                state.start(moments)
+                state.start(moments, groups, None if people is None else people[inside])
             left = rows[~grouped]
-            state.absorb(standard[left], initial.levels[left], numbers[left])
-        joined = self._aside.exchange(self.waiting_numbers(), matrix, 0)
+            own = None if people is None else people[left]
+            state.absorb(standard[left], initial.levels[left], numbers[left], own)
+        waiting = waiting_numbers(self._states)
+        joined = self._aside.exchange(waiting, matrix, numbers)
+        if self._persons is not None and people is not None:
+            people = np.delete(people, waiting)
+            self._persons.first_seen(people)
         if len(joined) < len(matrix):
-            self._encoder.confine(joined)
+            self._encoder.confine(joined, weigh_people(people, len(joined)))
         for part in means:
             self._encoder.reach(part)
 
-    def _grouped(self, matrix: Floats, levels: Ints) -> GroupMoments:
+    def _grouped(
+        self, matrix: Floats, levels: Ints, people: Ints | None
+    ) -> tuple[Ints, GroupMoments]:
         from tulle.condense.groupings import group_records
 
         groups = group_records(matrix, levels, self._generator(_GROUPING), method=self.grouping)
+        if people is not None:
+            people = np.unique(people, return_inverse=True)[1]
+            short = partial(too_few_people, demands=levels, people=people)
+            groups = join_groups(matrix, groups, short)
         moments = GroupMoments.of(matrix, groups, levels)
-        if (moments.counts < moments.levels).any():
+        if (count_people(groups, people) < moments.levels).any():
             raise PrivacyError("the initial grouping is not valid: nothing is kept")
-        return moments
+        return groups, moments
 
     def _absorb(self, batch: Batch) -> None:
         """Condense a batch that comes after the initial records."""
-        matrix = self._encoder.encode(batch.frame)
-        standard = self._standardised(matrix)
-        check_reach(standard)
+        matrix, fresh = self._encoder.encode_arriving(batch.frame)
+        check_reach(self._standardised(matrix))
+        people = self._people(batch)
         with changing(self):
             if self._fresh_container:
                 self._adopt_container(batch)
-            self._insert(batch, matrix, standard, self.n_seen_)
+            self._take(batch, matrix, fresh, self.n_seen_, people)
             self.n_seen_ += len(batch)
 
     def _adopt_container(self, batch: Batch) -> None:
@@ -711,16 +771,88 @@ class StreamCondenser(BaseEstimator):
         self._border = batch.border
         self._fresh_container = False
 
-    def _insert(self, batch: Batch, matrix: Floats, standard: Floats, number: int) -> None:
-        """Let checked records join the groups."""
-        numbers = number + np.arange(len(batch))
-        for label, rows in self._by_class(batch):
-            self._state_of(label).absorb(standard[rows], batch.levels[rows], numbers[rows])
-        self._note_joined(matrix, number)
+    def _take(
+        self,
+        batch: Batch,
+        matrix: Floats,
+        fresh: Mapping[str, Flags],
+        number: int,
+        people: Ints | None,
+    ) -> None:
+        """Let checked records join the groups; those with a new category wait for others.
 
-    def _note_joined(self, matrix: Floats, number: int) -> None:
+        Where people have several records, new categories are refused, and nobody waits so.
+        """
+        numbers = number + np.arange(len(batch))
+        if not fresh:
+            self._insert(batch, matrix, numbers, people)
+            return
+        for start in range(0, len(batch), _PART):
+            stop = min(len(batch), start + _PART)
+            self._take_part(batch.part(start, stop), numbers[start:stop])
+
+    def _take_part(self, batch: Batch, numbers: Ints) -> None:
+        """Take records in their order: a domain grows with the record that makes it due."""
+        while len(batch):
+            matrix, fresh = self._encoder.encode_arriving(batch.frame)
+            waits = np.any([*fresh.values(), np.zeros(len(batch), dtype=bool)], axis=0)
+            stop, growth = len(batch), None
+            for row in np.flatnonzero(waits).tolist():
+                growth = self._newcomers.add(
+                    Newcomer(
+                        matrix[row].copy(),
+                        int(batch.levels[row]),
+                        int(numbers[row]),
+                        self._by_class(batch.part(row, row + 1))[0][0],
+                        {name: batch.frame[name][row] for name, rows in fresh.items() if rows[row]},
+                    ),
+                    self._encoder,
+                )
+                if growth is not None:
+                    stop = row + 1
+                    break
+            known = np.flatnonzero(~waits[:stop])
+            self._insert(batch.only(known), matrix[known], numbers[known], None)
+            batch, numbers = batch.part(stop, len(batch)), numbers[stop:]
+            if growth is not None:
+                self._grow(growth)
+
+    def _grow(self, growth: Growth) -> None:
+        """Add a category to a domain; who waited for it alone joins the groups."""
+        for waiting in self._newcomers.people:
+            self._state_of(waiting.label)
+        before, self._cut_off = self._cut_off, False
+        self._restore(self._kept().grown(growth))
+        self._cut_off = before
+        self._join(self._newcomers.pop_known())
+
+    def _join(self, people: Sequence[Newcomer]) -> None:
+        """Let records that waited for a category join the groups."""
+        for person in people:
+            matrix, number = person.record[None, :], np.array([person.number])
+            standard = self._standardised(matrix)
+            level = np.array([person.level])
+            self._state_of(person.label).absorb(standard, level, number)
+            waiting = waiting_numbers(self._states)
+            self._encoder.widen(self._aside.exchange(waiting, matrix, number))
+
+    def _insert(self, batch: Batch, matrix: Floats, numbers: Ints, people: Ints | None) -> None:
+        """Let checked records join the groups."""
+        standard = self._standardised(matrix)
+        for label, rows in self._by_class(batch):
+            own = None if people is None else people[rows]
+            self._state_of(label).absorb(standard[rows], batch.levels[rows], numbers[rows], own)
+        self._note_joined(matrix, numbers, people)
+
+    def _note_joined(self, matrix: Floats, numbers: Ints, people: Ints | None) -> None:
         """Extend the ranges of numbers by the records that have joined groups."""
-        self._encoder.widen(self._aside.exchange(self.waiting_numbers(), matrix, number))
+        waiting = waiting_numbers(self._states)
+        joined = self._aside.exchange(waiting, matrix, numbers)
+        if self._persons is not None and people is not None:
+            # by one record of each person, and not by those that came late: nobody counts twice
+            there = ~np.isin(numbers, waiting)
+            joined = matrix[there][self._persons.first_seen(people[there])]
+        self._encoder.widen(joined)
 
     def _standardised(self, matrix: Floats) -> Floats:
         """Return records as the groups see them."""
@@ -742,7 +874,9 @@ class StreamCondenser(BaseEstimator):
     def _state_of(self, label: Any) -> StreamState:
         if label not in self._states:
             dimensions = len(self._encoder.scales_)
-            self._states[label] = StreamState(dimensions, strict=self.split == "strict")
+            people = None if self._persons is None else People()
+            strict = self.split == "strict"
+            self._states[label] = StreamState(dimensions, strict=strict, people=people)
         return self._states[label]
 
     @property
@@ -783,7 +917,7 @@ class StreamCondenser(BaseEstimator):
             distribution=self.synthesis,
             n_samples=n_samples,
         )
-        table = self._border.leave(frame)
+        table = self._border.leave(hide_few(frame, encoder, shown, self._location))
         if self._labels is None:
             return table
         return table, self._labels.of(list(self._states)).leave(owners)
@@ -808,10 +942,15 @@ class StreamCondenser(BaseEstimator):
         return takes_any_table(super().__sklearn_tags__())
 
 
-def _largest_feasible(levels: Ints) -> Any:
+def _largest_feasible(levels: Ints, people: Ints | None = None) -> Any:
     """Return which records a valid grouping can hold; the most demanding ones are left out."""
     order = np.argsort(-levels, kind="stable")
-    enough = levels[order] <= len(levels) - np.arange(len(levels))
+    left = len(levels) - np.arange(len(levels))
+    if people is not None:  # how many different people are left
+        last = np.zeros(len(levels), dtype=np.int64)
+        last[len(levels) - 1 - np.unique(people[order][::-1], return_index=True)[1]] = 1
+        left = last[::-1].cumsum()[::-1]
+    enough = levels[order] <= left
     kept = np.zeros(len(levels), dtype=bool)
     if enough.any():
         kept[order[np.argmax(enough) :]] = True

@@ -24,7 +24,7 @@ from tulle.table._codecs import (
 )
 from tulle.table._drawing import Grouped, among_present, choose_states
 from tulle.table._frames import filled, free_name, is_missing, with_nulls
-from tulle.table._rare import Crowd, Hierarchy, merge_categories
+from tulle.table._rare import Crowd, Hierarchy, merge_categories, nearest_codes
 from tulle.table.schema import Column, Kind
 
 _UNKNOWN = -2  # the place of a value that nothing takes in
@@ -38,7 +38,7 @@ class CategoryCodec:
     ``max_width``, one code for all others (0.5 to 1.5, commoner ones first; 0 for records of the
     first kind); an indicator for missing where that occurred. The domain is kept, in order of
     frequency: it is part of the schema and of the release. Values that too few people hold are not
-    in it: they go to more general ones, to a rest, or are missing.
+    in it: they go to more general ones, to the nearest code, to a rest, or are missing.
     """
 
     name: str
@@ -56,6 +56,9 @@ class CategoryCodec:
     too_few: tuple[int, int] = (0, 0)  # values that too few people hold, and their records
     few_missing: bool = False  # whether too few people miss the value
     keep_rare: bool = False
+    on_new: str = ""  # what a stream does with values that are not in the domain
+    listed: tuple[Any, ...] = ()  # values that are expected, whether they occurred or not
+    late: tuple[int, ...] = ()  # places of the values that a stream added to the domain
 
     @classmethod
     def fit(
@@ -65,7 +68,9 @@ class CategoryCodec:
         domain, counts = _counted(series)
         codec = cls(series.name, series.dtype, domain, counts, 0, False, weight=column.weight)
         codec.hierarchy, codec.keep_rare = column.hierarchy, column.keep_rare
+        codec.on_new, codec.listed = column.on_new, column.categories
         codec.missing = bool(series.null_count())
+        refuse(unlisted(series, column))
         if crowd is not None and not column.keep_rare:
             codec._merge_rare(series, crowd)
         codec.top = len(codec.domain) if len(codec.domain) <= max_width else max_width - 1
@@ -127,8 +132,86 @@ class CategoryCodec:
         return len(self.domain) == 1 and not self.missing
 
     def problems(self, series: pl.Series) -> list[Problem]:
-        """Return the rows that are missing or hold a category where that did not occur before."""
-        return self._read(series)[2]
+        """Return the rows that are missing or hold a category where that did not occur before.
+
+        New categories that a stream waits for are not a problem.
+        """
+        problems = self._read(series)[2]
+        fresh = self.newcomers(series) if problems else None
+        if fresh is None or not fresh.any():
+            return problems
+        return [problem._replace(rows=problem.rows & ~fresh) for problem in problems]
+
+    def newcomers(self, series: pl.Series) -> NDArray[np.bool_]:
+        """Return the rows with a category that has to wait for others like it in a stream."""
+        nobody = np.zeros(len(series), dtype=bool)
+        if self.on_new not in ("wait", "other", "reject") or isinstance(self.dtype, pl.Enum):
+            return nobody
+        if self.on_new == "reject" and not self.listed:
+            return nobody
+        if self.on_new == "other" and self.rest is not None:
+            return nobody
+        try:
+            typed = series if series.dtype == self.dtype else series.cast(self.dtype, strict=False)
+            fresh = is_missing(self._places(typed)) & ~is_missing(typed)
+        except pl.exceptions.PolarsError:
+            return nobody
+        if not fresh.any():
+            return nobody
+        values = typed.filter(pl.Series(fresh))
+        waits = {value: self._waits(value) for value in values.unique().to_list()}
+        fresh[fresh] = [waits[value] for value in values.to_list()]
+        return fresh
+
+    def _waits(self, value: Any) -> bool:
+        """Return whether a value that is not in the domain waits until enough people hold it."""
+        if self._rejects(value):
+            return False
+        known = set(self.domain.to_list())
+        return not any(up in known for up in Hierarchy.of(self.hierarchy).above(value))
+
+    def _rejects(self, value: Any) -> bool:
+        """Return whether somebody chose that such a value is not taken in."""
+        return self.on_new == "reject" and str(value) not in map(str, self.listed)
+
+    def grown(self, value: Any, holders: int, max_width: int) -> tuple[Self, Affine]:
+        """Return the code with one more category, and the way of old dimensions into the new."""
+        domain = pl.concat([self.domain, pl.Series(self.name, [value]).cast(self.dtype)])
+        wider = replace(
+            self,
+            domain=domain,
+            counts=np.append(self.counts, holders),
+            top=self.top if self.tail or self.top >= max_width else self.top + 1,
+            late=(*self.late, len(self.domain)),
+        )
+        wider.scales = np.full(wider.width, self.scales[0])
+        return wider, self._way_wider(wider)
+
+    def with_rest(self, holders: int, max_width: int) -> tuple[Self, Affine]:
+        """Return the code with a place for all other values: a word, or missing without one."""
+        if self.dtype in (pl.String, pl.Categorical):
+            word = free_name("other", self.domain.cast(pl.String).to_list())
+            wider, way = self.grown(word, holders, max_width)
+            return replace(wider, rest=len(self.domain), named_rest=True), way
+        wider = replace(self, rest=-1, missing=True)
+        wider.scales = np.full(wider.width, self.scales[0])
+        return wider, self._way_wider(wider)
+
+    def _way_wider(self, wider: CategoryCodec) -> Affine:
+        """Return the way into a code with the same categories and more after them."""
+        linear = np.zeros((self.width, wider.width))
+        shift = np.zeros(wider.width)
+        places = np.arange(self.top)
+        linear[places, places] = 1.0
+        if self.missing:
+            linear[-1, -1] = 1.0
+        if self.tail:  # the codes of the rarer ones move together: 0.5 + (rank + 0.5) / tail
+            kept = self.tail / wider.tail
+            elsewhere = [*places, *([self.width - 1] if self.missing else [])]
+            linear[elsewhere, wider.top] = -0.5 * (1 - kept)
+            linear[self.top, wider.top] = kept
+            shift[wider.top] = 0.5 * (1 - kept)
+        return Affine(linear, shift)
 
     def encode(self, series: pl.Series, out: Floats) -> None:
         """Write the dimensions of a column into ``out``, (n, width)."""
@@ -175,7 +258,8 @@ class CategoryCodec:
         refuse(problems)
         codes = np.where(absent, -1, codes)
         other = self.rest if self.named_rest else None
-        return CategoryColumn(self.name, codes, len(self.domain), other, self.keep_rare)
+        moved = is_missing(self._places(series)) & (codes >= 0) if self.too_few[0] else None
+        return CategoryColumn(self.name, codes, len(self.domain), other, self.keep_rare, moved)
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of values that may be shown from codes, -1 where missing."""
@@ -196,7 +280,7 @@ class CategoryCodec:
         problems = []
         unknown = is_missing(codes) & ~absent
         places = filled(codes, 0)
-        if unknown.any() and self.too_few[0]:
+        if unknown.any() and (self.too_few[0] or self.rest is not None):
             places = np.array(places, dtype=np.int64)
             places[unknown] = self._merged(series.filter(pl.Series(unknown)))
             absent, unknown = absent | (places == -1), places == _UNKNOWN
@@ -219,10 +303,15 @@ class CategoryCodec:
         """Return where values go that are not in the domain: -1 for missing, or ``_UNKNOWN``."""
         parents = Hierarchy.of(self.hierarchy)
         places = {value: place for place, value in enumerate(self.domain.to_list())}
-        found = {}
-        for value in values.unique().to_list():
-            ups = (places.get(up) for up in parents.above(value))
-            rest = _UNKNOWN if self.rest is None else self.rest
+        different, found = values.unique().to_list(), {}
+        rest = _UNKNOWN if self.rest is None else self.rest
+        nearest = dict(zip(different, [] if parents else nearest_codes([*places], different)))
+        for value in different:
+            if self._rejects(value):
+                found[value] = _UNKNOWN
+                continue
+            ups = [places.get(up) for up in parents.above(value)]
+            ups.append(nearest[value] if nearest.get(value, -1) >= 0 else None)
             found[value] = next((place for place in ups if place is not None), rest)
         return np.array([found[value] for value in values.to_list()], dtype=np.int64)
 
@@ -292,6 +381,15 @@ class CategoryCodec:
             too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
             few_missing=self.few_missing or other.few_missing,
         )
+        added = [other.domain[place] for place in other.late]
+        joined.late = (
+            *self.late,
+            *(
+                place
+                for place, value in enumerate(domain.to_list())
+                if place >= len(self.domain) and value in added
+            ),
+        )
         joined.scales = np.full(joined.width, self.scales[0])
         first = next((codec for codec in (self, other) if codec.rest is not None), self)
         joined.rest, joined.named_rest = first.rest, first.named_rest
@@ -326,6 +424,20 @@ class CategoryCodec:
     def from_json(cls, entries: dict[str, Any]) -> Self:
         """Return the code that :meth:`to_json` wrote."""
         return cls(**fields_from_json(entries))
+
+
+def unlisted(series: pl.Series, column: Column) -> list[Problem]:
+    """Return the rows that hold none of the categories listed, if these are all there are."""
+    if not column.categories or column.on_new not in ("", "reject"):
+        return []
+    known = [str(value) for value in column.categories]
+    return [
+        Problem(
+            filled(~series.cast(pl.String).is_in(known), False).astype(bool),
+            f"column '{series.name}' holds a category that is not among those listed for it",
+            "correct it, add it to 'categories', or set 'on_new' to 'wait' or 'other'",
+        )
+    ]
 
 
 def _counted(series: pl.Series) -> tuple[pl.Series, Ints]:

@@ -20,9 +20,9 @@ from tulle._checks import check_int
 from tulle._random import as_generator
 from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._shape.model import weigh_people
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError, nearest_name
-from tulle.table._categories import BooleanCodec, CategoryCodec
+from tulle.table._categories import BooleanCodec, CategoryCodec, unlisted
 from tulle.table._codecs import Affine, Codec, Problem, side_by_side
 from tulle.table._drawing import Grouped
 from tulle.table._frames import frame_of
@@ -147,6 +147,11 @@ class TableEncoder:
         """The code of each column that is encoded, by name."""
         return {codec.name: codec for codec in self._codecs}
 
+    @property
+    def growing(self) -> set[str]:
+        """The columns whose domains a stream may extend."""
+        return {c.name for c in self._codecs if isinstance(c, CategoryCodec) and c.on_new}
+
     def problems(self, frame: pl.DataFrame) -> list[Problem]:
         """Return the rows that :meth:`encode` refuses, and why, column by column."""
         return [problem for codec in self._codecs for problem in codec.problems(frame[codec.name])]
@@ -183,6 +188,38 @@ class TableEncoder:
                 raise DataError(f"column '{codec.name}' is not in the table: {hint}") from None
             codec.encode(series, matrix[:, place])
         return matrix
+
+    def encode_arriving(self, frame: pl.DataFrame) -> tuple[Floats, dict[str, Flags]]:
+        """Return the matrix of later records of a stream, and who waits for a new category.
+
+        Where a category is new, the row holds the commonest one instead.
+        """
+        fresh = {
+            codec.name: rows
+            for codec in self._codecs
+            if isinstance(codec, CategoryCodec) and codec.name in frame.columns
+            for rows in [codec.newcomers(frame[codec.name])]
+            if rows.any()
+        }
+        for codec in self._codecs:
+            if codec.name in fresh and isinstance(codec, CategoryCodec):
+                commonest = codec.domain[0] if len(codec.domain) else None
+                known = pl.Series([commonest], dtype=codec.dtype)
+                typed = frame[codec.name].cast(codec.dtype, strict=False)
+                typed = typed.zip_with(~pl.Series(fresh[codec.name]), known)
+                frame = frame.with_columns(typed.alias(codec.name))
+        return self.encode(frame), fresh
+
+    def grown(self, name: str, codec: CategoryCodec, way: Affine) -> tuple[TableEncoder, Affine]:
+        """Return an encoder with a wider code of one column, and the way into its dimensions."""
+        wider = copy.copy(self)
+        wider._codecs = [codec if known.name == name else known for known in self._codecs]
+        wider._collect()
+        ways = [
+            way if known.name == name else Affine(np.eye(known.width), np.zeros(known.width))
+            for known in self._codecs
+        ]
+        return wider, side_by_side(ways)
 
     def decode(
         self,
@@ -254,10 +291,13 @@ class TableEncoder:
         for codec, place in self._numbers():
             codec.widen(matrix[:, place])
 
-    def confine(self, matrix: Floats) -> None:
-        """Take the observed ranges of numbers from these encoded records alone."""
+    def confine(self, matrix: Floats, weights: Floats) -> None:
+        """Take the observed ranges of numbers from these encoded records alone.
+
+        A weight is 1 over the records of the person.
+        """
         for codec, place in self._numbers():
-            codec.confine(matrix[:, place])
+            codec.confine(matrix[:, place], weights)
 
     def reach(self, means: Floats) -> None:
         """Let the ranges of numbers reach the means of groups, (g, d), in natural units."""
@@ -370,13 +410,15 @@ def longer(series: pl.Series, more: Mapping[str, pl.Series]) -> pl.Series:
 
 
 def unfit_values(frame: pl.DataFrame, schema: Schema) -> list[Problem]:
-    """Return the rows that hold numbers no encoder could be fitted on, and why."""
-    return [
-        problem
-        for name in schema.released
-        if schema[name].kind in _NUMBERS and frame[name].dtype.is_numeric()
-        for problem in NumberCodec.unfit(frame[name], schema[name])
-    ]
+    """Return the rows that hold values no encoder could be fitted on, and why."""
+    problems: list[Problem] = []
+    for name in schema.released:
+        series, column = frame[name], schema[name]
+        if column.kind in _NUMBERS and series.dtype.is_numeric():
+            problems += NumberCodec.unfit(series, column)
+        if column.kind is Kind.CATEGORY:
+            problems += unlisted(series, column)
+    return problems
 
 
 def _fitted(

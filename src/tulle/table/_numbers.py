@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tulle._shape.columns import NumberColumn, looks_coded
 from tulle._shape.quantiles import count_exceptions, draw_threshold
-from tulle._types import Floats
+from tulle._types import Flags, Floats
 from tulle.errors import DataError
 from tulle.table._codecs import (
     Affine,
@@ -129,9 +129,9 @@ def only_two(present: Floats) -> tuple[float, float] | None:
     return low, high
 
 
-def present_of(block: Floats) -> Floats:
-    """Return the values of the records that have one, from the dimensions of a column."""
-    return block[block[:, 1:].sum(axis=1) == 0, 0] if block.shape[1] > 1 else block[:, 0]
+def is_present(block: Floats) -> Flags:
+    """Return which records have a value, from the dimensions of a column."""
+    return np.asarray(block[:, 1:].sum(axis=1) == 0)
 
 
 _ROUNDING = 1e-9
@@ -327,16 +327,17 @@ class NumberCodec:
         """The one state that a synthesis takes for missing."""
         return NAN if NAN in self.extra and NULL not in self.extra else NULL
 
-    def confine(self, block: Floats) -> None:
+    def confine(self, block: Floats, weights: Floats) -> None:
         """Take the range from these records alone, given by their dimensions."""
-        present = present_of(block)
+        inside = is_present(block)
+        present = block[inside, 0]
         self.observed = len(present)
         self.pair = only_two(present) if self.public is None else None
         if self.public is None and len(present):
             self.low, self.high = float(present.min()), float(present.max())
             self.tails = None
             if self.least > 1:
-                crowd = Crowd(self.least, np.ones(len(present)))
+                crowd = Crowd(self.least, weights[inside])
                 self._fit_bounds(present, crowd, np.ones(len(present), dtype=bool))
 
     def widen(self, block: Floats) -> None:
@@ -344,7 +345,7 @@ class NumberCodec:
 
         It grows to where at least ``least`` of them lie beyond it.
         """
-        present = present_of(block)
+        present = block[is_present(block), 0]
         if self.public is None and len(present):
             if self.least == 1 or not self.observed:
                 known = (self.low, self.high) if self.observed else (np.inf, -np.inf)

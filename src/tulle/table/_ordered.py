@@ -62,9 +62,9 @@ class OrderedCodec:
     def fit(cls, series: pl.Series, column: Column, *, crowd: Crowd | None = None) -> OrderedCodec:
         """Learn the values in their order, and the scale; ``crowd`` shares every value."""
         words = {plain_text(value) for value in column.special}
-        values = _sorted(series.drop_nulls().unique()).alias(series.name)
+        values = series.drop_nulls().unique().alias(series.name)
         is_special = pl.Series([plain_text(v) in words for v in values.to_list()], dtype=pl.Boolean)
-        domain, special = values.filter(~is_special), values.filter(is_special)
+        domain, special = _sorted(values.filter(~is_special)), _sorted(values.filter(is_special))
         codec = cls(
             series.name, series.dtype, domain, special, series.null_count() > 0, np.zeros(0), 0
         )
@@ -244,10 +244,10 @@ class OrderedCodec:
         """Return the code of the values of both, and the way of each part into it."""
         refuse_other_type(self.name, [self.dtype, other.dtype])
         special = pl.concat([self.special, other.special]).unique(maintain_order=True)
-        domain = _sorted(pl.concat([self.domain, other.domain]).unique()).alias(self.name)
+        domain = pl.concat([self.domain, other.domain]).unique().alias(self.name)
         joined = replace(
             self,
-            domain=domain.filter(~domain.is_in(special.implode())),
+            domain=_sorted(domain.filter(~domain.is_in(special.implode()))),
             special=special,
             missing=self.missing or other.missing,
             observed=self.observed + other.observed,

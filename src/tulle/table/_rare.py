@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from tulle._shape.model import weigh_people
 from tulle._shape.quantiles import draw_threshold
@@ -20,6 +21,7 @@ from tulle._types import Flags, Floats, Ints
 _SLACK = 1e-9  # people are sums of fractions
 _STRETCHES, _FINENESS = 240, 4  # beyond bounds: four stretches to each doubling of the distance
 _LEFT = -2  # the code of a category that nothing takes in
+_SYSTEM = 10  # so many common codes that are numbers are a system, in which near ones are alike
 _PARTS = 50  # of the middle half of the values: how coarse bounds are
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -81,9 +83,10 @@ def merge_categories(
 ) -> tuple[Merging, Ints]:
     """Merge the categories that few people hold, and return the new code of each row.
 
-    They go up the hierarchy until enough people share a value. What is left becomes the rest. If
-    the rest has too few people itself, or is ``nameless`` because the type of the column has no
-    room for a new word, it is missing where enough people are, else the commonest category.
+    They go up the hierarchy until enough people share a value. Without one, a code that is a number
+    becomes the nearest common code, if there are many. What is left becomes the rest. If the rest
+    has too few people itself, or is ``nameless`` because the type of the column has no room for a
+    new word, it is missing where enough people are, else the commonest category.
     """
     enough = crowd.enough()
     size = len(domain)
@@ -96,6 +99,9 @@ def merge_categories(
     if not rare.any():
         return Merging(kept, [], None), new[codes]
     names = _taken_in(held, domain, parents, kept, enough, new)
+    if not parents:
+        nearest = nearest_codes([domain[code] for code in kept.tolist()], domain)
+        new[:-1] = np.where((new[:-1] == _LEFT) & (nearest >= 0), nearest, new[:-1])
     merged, rows = int(rare.sum()), int(np.isin(codes, np.flatnonzero(rare)).sum())
     merging = Merging(kept, names, None, merged, rows)
     left = np.flatnonzero(new[:-1] == _LEFT)
@@ -132,6 +138,32 @@ def _taken_in(
         if not few:
             return [value for value, place in places.items() if place >= len(kept)]
         too_few |= few
+
+
+def nearest_codes(known: Sequence[Any], asked: Sequence[Any]) -> Ints:
+    """Return which of some known codes is nearest to each of others, by number.
+
+    -1 for what is not a number, and for all if the known ones are too few to be a system of codes:
+    the classes 3 and 4 of a short list need have nothing in common.
+
+    >>> nearest_codes([*range(100, 200, 10), "N"], [118, "132", "N"]).tolist()
+    [2, 3, -1]
+    """
+    numbers = _numbers(known)
+    places = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
+    if len(places) < _SYSTEM:
+        return np.full(len(asked), -1, dtype=np.int64)
+    line, wanted = numbers[places], _numbers(asked)
+    after = np.clip(np.searchsorted(line, wanted), 1, len(line) - 1)
+    lower = wanted - line[after - 1] <= line[after] - wanted
+    return np.where(np.isfinite(wanted), places[np.where(lower, after - 1, after)], -1)
+
+
+def _numbers(values: Sequence[Any]) -> Floats:
+    """Return values as numbers, NaN for what is none."""
+    texts = pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+    numbers = texts.cast(pl.Float64, strict=False).to_numpy()
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _rest(
@@ -204,6 +236,10 @@ class Hierarchy:
         if given is None or isinstance(given, Mapping):
             return cls(dict(given or {}))
         return cls({}, tuple(given))
+
+    def __bool__(self) -> bool:
+        """Return whether anything is more general than another."""
+        return bool(self.parents or self.lengths)
 
     def above(self, value: Any) -> list[str]:
         """Return the more general values of one, the nearest first."""

@@ -64,6 +64,8 @@ COLUMN_OPTIONS = (  # of a column in a policy
     "hierarchy",
     "diversity",
     "closeness",
+    "categories",
+    "on_new",
     "reason",
 )
 _LONGEST = 4 << 20  # characters: 10,000 columns take half of it
@@ -312,13 +314,15 @@ def _column(name: str, entry: Any) -> Column:
         float(weight),
         _bounds(name, entry.get("bounds")),
         _text(name, entry, "reason"),
-        missing=_special(name, entry.get("missing", [])),
+        missing=_special(name, "missing", entry.get("missing", [])),
         codes=_texts(name, "codes", entry.get("codes", {})),
         format=_text(name, entry, "format"),
         keep_rare=_flag(name, entry, "keep_rare"),
         hierarchy=_hierarchy(name, entry.get("hierarchy")),
         diversity=entry.get("diversity"),
         closeness=entry.get("closeness"),
+        categories=_special(name, "categories", entry.get("categories", [])),
+        on_new=_text(name, entry, "on_new"),
     )
     wrong = contradiction(column)
     if wrong:
@@ -346,11 +350,11 @@ def _bounds(name: str, value: Any) -> tuple[float, float] | None:
     return float(value[0]), float(value[1])
 
 
-def _special(name: str, values: Any) -> tuple[str | float, ...]:
+def _special(name: str, option: str, values: Any) -> tuple[str | float, ...]:
     listed = isinstance(values, list) and all(isinstance(v, str) or _is_number(v) for v in values)
     if not listed:
         raise PolicyError(
-            f"'missing' of column '{name}' must be a list of numbers and texts, such as "
+            f"'{option}' of column '{name}' must be a list of numbers and texts, such as "
             '[9999, "N"]'
         )
     return tuple(values)
@@ -437,6 +441,9 @@ _HEAD = """\
 # keep_rare = true             release values held by fewer than k people as they are
 # hierarchy = [3, 1]           rare codes are merged into their first 3 letters, then 1; or
 #                              {{Chur = "Graubünden"}}: into a more general value
+# categories = ["A", "B"]      the categories that are expected; others are refused, or treated as
+#                              on_new says in a stream: "wait" (until k people hold it), "other",
+#                              "reject"
 # diversity = 3                of a sensitive column: different values that each group must hold
 # closeness = 0.2              of a sensitive column: how far a group's values may lie from all
 # weight = 2                   the column counts twice when records are compared

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from tulle._checks import check_real
+from tulle._choices import ON_NEW
 from tulle.errors import DataError, ParameterError, nearest_name
 
 if TYPE_CHECKING:
@@ -117,6 +118,14 @@ class Column:
     closeness : float, optional
         How far the distribution of a sensitive column in a group may lie from the table's, from 0
         (equal) to 1: the earth mover's distance of t-closeness.
+    categories : sequence of str and float
+        The categories that are expected, whether or not a table or the beginning of a stream holds
+        them. By default, any other value is then refused.
+    on_new : {"", "wait", "reject", "other"}
+        What a stream does with a category that its initial records do not hold, or fewer than k of
+        them: ``"wait"``, its records wait until as many people hold it as the largest level among
+        them; ``"other"``, it counts as the category "other"; ``"reject"``, its records are
+        refused. By default ``"reject"`` if there are ``categories``, otherwise ``"wait"``.
 
     Examples
     --------
@@ -140,6 +149,8 @@ class Column:
     hierarchy: Mapping[str, str] | tuple[int, ...] | None = field(default=None, hash=False)
     diversity: int | None = None
     closeness: float | None = None
+    categories: tuple[str | float, ...] = ()
+    on_new: str = ""
 
     @property
     def special(self) -> tuple[str | float, ...]:
@@ -171,7 +182,7 @@ class Column:
         bounds, hierarchy = entries.get("bounds"), entries.get("hierarchy")
         words = {"kind": Kind(entries["kind"]), "role": Role(entries["role"])}
         limits = None if bounds is None else (bounds[0], bounds[1])
-        lists = {"missing": tuple(entries.get("missing", ()))}
+        lists = {name: tuple(entries.get(name, ())) for name in ("missing", "categories")}
         if isinstance(hierarchy, list):
             hierarchy = tuple(hierarchy)
         return cls(**{**entries, **words, **lists, "bounds": limits, "hierarchy": hierarchy})
@@ -415,6 +426,11 @@ def contradiction(column: Column) -> str:
         return f"has a format, but its kind is {kind}, neither a number nor a date"
     if column.hierarchy is not None and kind is not Kind.CATEGORY:
         return f"has a hierarchy, but its kind is {kind}, not a category"
+    if (column.categories or column.on_new) and kind is not Kind.CATEGORY:
+        option = "'categories'" if column.categories else "'on_new'"
+        return f"has {option}, but its kind is {kind}, not a category"
+    if column.on_new and column.on_new not in ON_NEW:
+        return f"has an unknown 'on_new': {nearest_name(str(column.on_new), ON_NEW)}"
     return _wrong_demand(column)
 
 

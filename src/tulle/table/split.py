@@ -18,6 +18,7 @@ from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table._frames import enter
+from tulle.table._person import person_names
 from tulle.table.inference import is_class
 
 SHARE = 0.1
@@ -103,14 +104,14 @@ def split_rows(
             raise DataError(f"there is no column '{name}' for the {option}: {hint}")
     units = _units(frame, person)
     strata = np.zeros(frame.height, np.int64) if target is None else _strata(frame[target])
-    return _drawn(units, strata, part, as_generator(random_state))
+    return draw_people(units, strata, part, as_generator(random_state))
 
 
 def _units(frame: pl.DataFrame, person: str | None) -> Ints:
     """Return the person of each row as a number; -1 where nobody is named."""
     if person is None:
         return np.arange(frame.height)
-    ranks = frame[person].cast(pl.String).rank("dense").cast(pl.Int64)
+    ranks = person_names(frame[person]).rank("dense").cast(pl.Int64)
     return (ranks.fill_null(0) - 1).to_numpy()
 
 
@@ -126,7 +127,7 @@ def _strata(target: pl.Series) -> Ints:
     return np.argsort(np.argsort(-counts, kind="stable"))[codes.ravel()].astype(np.int64)
 
 
-def _drawn(units: Ints, strata: Ints, share: float, rng: np.random.Generator) -> Rows:
+def draw_people(units: Ints, strata: Ints, share: float, rng: np.random.Generator) -> Rows:
     """Draw people at even steps through the strata, from a random start.
 
     A stratum of n people then gives n times the share, rounded down or up. Rows of nobody stay with

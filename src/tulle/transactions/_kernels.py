@@ -8,6 +8,8 @@ import numpy as np
 
 from tulle._jit import kernel
 
+SHORT = 64  # codes: longer rows are sorted before they are inserted
+
 
 @kernel
 def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
@@ -74,3 +76,31 @@ def format_numbers(indptr: Any, items: Any, names: Any, out: Any) -> int:
             out[place] = 10
             place += 1
     return place
+
+
+@kernel
+def sort_rows(indptr: Any, items: Any) -> Any:
+    """Sort the codes of each row and leave out repeated ones, in place; return where rows end.
+
+    Rows are short, mostly, and in some order already: insertion is the fastest way then.
+    """
+    n_rows = len(indptr) - 1
+    ends = np.zeros(n_rows + 1, dtype=np.int64)
+    filled = 0
+    for row in range(n_rows):
+        begin = filled
+        if indptr[row + 1] - indptr[row] > SHORT:
+            items[indptr[row] : indptr[row + 1]] = np.sort(items[indptr[row] : indptr[row + 1]])
+        for cell in range(indptr[row], indptr[row + 1]):
+            code = items[cell]
+            place = filled
+            while place > begin and items[place - 1] > code:
+                place -= 1
+            if place > begin and items[place - 1] == code:
+                continue
+            for moved in range(filled, place, -1):
+                items[moved] = items[moved - 1]
+            items[place] = code
+            filled += 1
+        ends[row + 1] = filled
+    return ends

@@ -6,10 +6,12 @@ Names appear only at the edges (reading, errors about the user's own rules, resu
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from tulle._types import Codes, Flags
 from tulle.errors import DataError
 
 Rows = npt.NDArray[np.int64]
+_MANY = 100_000  # items; fewer are not worth the start of a compiler or of polars
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,27 +71,19 @@ class Transactions:
         -------
         Transactions
         """
-        codes: dict[Hashable, int] = {}
-        flat: list[int] = []
-        ends = [0]
-        for basket in baskets:
-            if isinstance(basket, str | bytes):
-                raise DataError("a basket must be a list of items, not a text: split it first")
-            if isinstance(basket, set | frozenset):  # their order differs from run to run
-                basket = sorted(basket, key=repr)
-            try:
-                flat.extend(sorted({codes.setdefault(item, len(codes)) for item in basket}))
-            except TypeError:
-                raise DataError(
-                    "a basket must be a list of items, and an item a number, a text or another "
-                    f"value that can be a key. Got a basket of type {type(basket).__name__}."
-                ) from None
-            ends.append(len(flat))
-        if any(map(_is_missing, codes)):
+        rows = [_as_row(basket) for basket in baskets]
+        ends = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=ends[1:])
+        try:
+            items, names = _coded(rows)
+        except TypeError:
+            raise DataError(
+                "a basket must be a list of items, and an item a number, a text or another value "
+                "that can be a key"
+            ) from None
+        if any(map(_is_missing, names.tolist())):
             raise DataError("there are missing values among the items: leave them out of baskets")
-        names = np.empty(len(codes), dtype=object)
-        names[:] = list(codes)
-        return cls(np.array(ends, dtype=np.int64), np.array(flat, dtype=np.int32), names)
+        return cls.from_rows(ends, items, names)
 
     @classmethod
     def from_rows(
@@ -315,6 +310,71 @@ class Transactions:
         return Transactions(indptr, self.items[np.arange(indptr[-1]) + shift], self.names, unknown)
 
 
+def _as_row(basket: Any) -> Any:
+    """Return a basket with a length and an order."""
+    if isinstance(basket, list | tuple):
+        return basket
+    if isinstance(basket, str | bytes):
+        raise DataError("a basket must be a list of items, not a text: split it first")
+    if isinstance(basket, set | frozenset):  # their order differs from run to run
+        return sorted(basket, key=repr)
+    try:
+        return list(basket)
+    except TypeError:
+        raise DataError(
+            f"a basket must be a list of items. Got a basket of type {type(basket).__name__}."
+        ) from None
+
+
+# Opening lists costs more than mining them, unless numbers and texts go another way than the rest:
+# numbers are read in one pass and coded by their place in a range, texts by polars.
+
+
+def _coded(rows: Sequence[Any]) -> tuple[Codes, npt.NDArray[Any]]:
+    """Return the codes of all items in order of first appearance, and the name of each code."""
+    first = next((item for row in rows for item in row[:1]), None)
+    if type(first) is int:
+        with suppress(TypeError, OverflowError):  # other things are among them
+            numbers = np.frombuffer(array("q", chain.from_iterable(rows)), dtype=np.int64)
+            if int(numbers.max()) - int(numbers.min()) <= 4 * len(numbers) + 1000:
+                codes, first_ones = _by_appearance(numbers)
+                return codes, _as_names(numbers[first_ones].tolist())
+    flat = list(chain.from_iterable(rows))
+    if type(first) is str and len(flat) > _MANY:
+        import polars as pl
+
+        with suppress(TypeError, pl.exceptions.PolarsError):
+            return _coded_texts(pl.Series(flat, dtype=pl.String, strict=True))
+    known = {name: code for code, name in enumerate(dict.fromkeys(flat))}
+    return np.fromiter(map(known.__getitem__, flat), np.int32, len(flat)), _as_names([*known])
+
+
+def _coded_texts(texts: Any) -> tuple[Codes, npt.NDArray[Any]]:
+    import polars as pl
+
+    numbers = texts.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    codes, first = _by_appearance(numbers)
+    return codes, _as_names(texts.gather(first).to_list())
+
+
+def _by_appearance(numbers: Rows) -> tuple[Codes, Rows]:
+    """Return codes in order of first appearance, and where each appears first."""
+    places = numbers - numbers.min()
+    first = np.full(int(places.max()) + 1, -1, dtype=np.int64)
+    first[places[::-1]] = np.arange(len(places) - 1, -1, -1)
+    present = np.flatnonzero(first >= 0)
+    known = present[np.argsort(first[present])]
+    code = np.empty(len(first), dtype=np.int32)
+    code[known] = np.arange(len(known))
+    return code[places], first[known]
+
+
+def _as_names(values: list[Any]) -> npt.NDArray[Any]:
+    names = np.empty(len(values), dtype=object)
+    names[:] = values
+    return names
+
+
 def _is_missing(item: Hashable) -> bool:
     try:
         return item is None or bool(item != item)
@@ -328,6 +388,12 @@ def _rise_inside_rows(indptr: Rows, items: Codes) -> bool:
 
 
 def _sorted_sets(indptr: Rows, items: Codes, width: int) -> tuple[Rows, Codes]:
+    if len(items) > _MANY:
+        from tulle.transactions._kernels import sort_rows
+
+        items = items.copy()
+        ends = sort_rows(indptr, items)
+        return ends, items[: ends[-1]].copy()
     n_rows = len(indptr) - 1
     rows = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(indptr))
     keys = np.sort(rows * width + items)

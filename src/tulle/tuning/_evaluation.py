@@ -24,12 +24,14 @@ from tulle._types import Floats, Ints
 from tulle.condense._classes import read_labels
 from tulle.condense._levels import check_levels
 from tulle.condense._pairs import fit_paired
+from tulle.condense._people import count_people, locate_people
 from tulle.condense._statistics import refuse_beyond_floats
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Exit, enter, enter_column
 from tulle.table.inference import is_class
 from tulle.table.schema import Schema
+from tulle.table.split import draw_people
 
 # Records to train on and records held out, parted before anything is fitted. Scales come from the
 # training records alone; which categories there are, from all.
@@ -50,6 +52,7 @@ class Split:
     encoder: TableEncoder
     matrix: Floats
     labels: NDArray[Any]  # the classes; empty for a regression
+    people: Ints | None = None  # the person of each record, where people have several
 
     @classmethod
     def of(
@@ -65,9 +68,10 @@ class Split:
         seed: int,
         small: bool = False,
     ) -> Split:
-        """Split the records; ``small``: a part may lack classes of one record."""
-        from sklearn.model_selection import train_test_split
+        """Split the records; ``small``: a part may lack classes of one record.
 
+        The records of a person are never separated.
+        """
         # a miner takes what a release holds, within public bounds or not
         unbounded = Schema(replace(column, bounds=None) for column in schema)
         encoder = TableEncoder(unbounded).fit(frame, frame.columns if exit.plain else ())
@@ -77,13 +81,12 @@ class Split:
         strata = _strata(y, len(matrix), small) if classes else None
         _check_can_be_split(len(target), len(matrix), strata, test_size)
         asked = None if levels is None else check_levels(levels, len(matrix))
-        train, test = train_test_split(
-            np.arange(len(matrix)), test_size=test_size, random_state=seed, stratify=strata
-        )
+        people = locate_people(frame, schema)
+        train, test = _parted(len(matrix), strata, people, test_size, seed, small=small)
         labels = np.unique(target) if classes else np.array([])
         encoder.rescale(matrix[train].var(axis=0))
         rows = np.sort(train), np.sort(test)
-        return cls(frame, exit, target, asked, *rows, encoder, matrix, labels)
+        return cls(frame, exit, target, asked, *rows, encoder, matrix, labels, people)
 
     def training(self, k: int) -> tuple[Any, NDArray[Any], Ints | None]:
         """Return the training records, their target, and their levels where groups have at least
@@ -95,6 +98,21 @@ class Split:
             self.target[self.train],
             None if levels is None else levels[self.train],
         )
+
+    def class_sizes(self) -> list[int]:
+        """Return how many people each class has in training; all of them, without classes."""
+        target, people = self.target[self.train], self.people
+        codes = np.zeros(len(target), dtype=np.int64)
+        if len(self.labels):
+            codes = np.unique(target, return_inverse=True)[1]
+        own = None if people is None else people[self.train]
+        return [int(count) for count in count_people(codes, own)]
+
+    def records(self, matrix: Floats, rows: Ints | None = None) -> Records:
+        """Return encoded records for an attack; of the table, if their ``rows`` are given."""
+        people = None if self.people is None or rows is None else self.people[rows]
+        scaled = matrix / self.encoder.scales_
+        return Records.of_numbers(scaled, self.encoder.feature_names_, people)
 
     def demands(self, k: int) -> Ints | None:
         """Return the levels, of which none is below k; None where there are none."""
@@ -138,6 +156,36 @@ def _strata(y: Any, records: int, small: bool) -> Ints:
             "trained on or held out but not both: leave out or pool the small classes"
         )
     return np.where(alone[codes], counts.argmax(), codes) if len(counts) else codes
+
+
+def _parted(
+    count: int,
+    strata: Ints | None,
+    people: Ints | None,
+    test_size: float,
+    seed: int,
+    *,
+    small: bool,
+) -> tuple[Ints, Ints]:
+    """Return the rows to train on and those held out."""
+    from sklearn.model_selection import train_test_split
+
+    if people is None:
+        parts = train_test_split(
+            np.arange(count), test_size=test_size, random_state=seed, stratify=strata
+        )
+        return parts[0], parts[1]
+    classes = np.zeros(count, dtype=np.int64) if strata is None else strata
+    rarest = np.argsort(np.argsort(-np.bincount(classes), kind="stable"))[classes]
+    units = np.unique(people, return_inverse=True)[1]
+    rows = draw_people(units, rarest, test_size, np.random.default_rng(seed))
+    lacking = len(set(classes.tolist()) - set(classes[rows.members].tolist()))
+    if lacking and not small:
+        raise DataError(
+            f"{lacking} of {len(np.unique(classes))} classes have too few people to train on and "
+            "hold out: leave out or pool the small classes"
+        )
+    return rows.members, rows.control
 
 
 def _check_can_be_split(values: int, records: int, strata: Ints | None, test_size: float) -> None:
@@ -223,25 +271,18 @@ def _beside_nearest(
 
     That is at most as far away as one of their own group, so that privacy is not overstated.
     """
-    scales = split.encoder.scales_
-    originals = Records.of_numbers(split.matrix[split.train] / scales, split.encoder.feature_names_)
-    others = Records.of_numbers(released / scales, split.encoder.feature_names_)
+    originals, others = split.records(split.matrix[split.train]), split.records(released)
     found = nearest(originals, others).rows[:, 0]
-    return split.matrix[split.train] / scales, released[found] / scales
+    return originals.numbers, others.numbers[found]
 
 
 def _risk(split: Split, released: NDArray[np.float64], rng: np.random.Generator) -> float:
     """Return how many more of the people in the data a linkage attack finds than of strangers."""
-    scales = split.encoder.scales_
-
-    def records(matrix: NDArray[np.float64]) -> Records:
-        return Records.of_numbers(matrix / scales, split.encoder.feature_names_)
-
     result = linkage(
-        records(split.matrix[split.train]),
-        records(released),
+        split.records(split.matrix[split.train], split.train),
+        split.records(released),
         rng,
-        control=records(split.matrix[split.test]),
+        control=split.records(split.matrix[split.test], split.test),
         attempts=ATTEMPTS,
     )
     return float(result.risk)

@@ -19,7 +19,6 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle.condense._classes import approximate_gcd
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import locate_levels
-from tulle.condense._people import refuse_people
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
@@ -487,7 +486,6 @@ class GroupSizeSearch(BaseEstimator):
         seed = int(rng.integers(2**31))
         frame, exit = enter(X)
         schema = Schema.of(columns_of(template), frame)
-        refuse_people(schema, "tuning")
         named = isinstance(levels, str)
         levels, schema = locate_levels(frame, levels, schema, plain=exit.plain)
         if named:
@@ -601,12 +599,11 @@ class GroupSizeSearch(BaseEstimator):
             )
 
     def _range(self, split: Split, template: Any, classes: bool) -> tuple[int, int, list[int]]:
-        """Return the smallest and largest size, and the class sizes, of the training records.
+        """Return the smallest and largest size, and the class sizes, of the people trained on.
 
         Classes that the condenser withholds or pools because they are small have no say.
         """
-        target = split.target[split.train]
-        counts = np.unique(target, return_counts=True)[1].tolist() if classes else [len(target)]
+        counts = split.class_sizes()
         least = max(self.min_group or 0, getattr(template, "min_group", None) or 0)
         if getattr(template, "small_classes", "error") != "error":
             counts = [count for count in counts if count >= (least or _LEAST)] or counts
@@ -617,7 +614,7 @@ class GroupSizeSearch(BaseEstimator):
         if low > smallest or low > top:
             what = "the smallest class" if classes else "the table"
             raise DataError(
-                f"{what} has {smallest} training records, too few for groups of {low} or more: "
+                f"{what} has {smallest} people to train on, too few for groups of {low} or more: "
                 "lower min_group, or leave out or pool the small classes"
             )
         return low, min(top, smallest), counts

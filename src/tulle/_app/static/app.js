@@ -2,34 +2,34 @@
 (function () {
   "use strict";
 
-  // a chart is drawn when somebody sees it: a page of one release has dozens
+  // a chart is asked for and drawn when somebody sees it: a page of one release has dozens
   const seen = new IntersectionObserver(function (entries) {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
       seen.unobserve(entry.target);
-      embed(entry.target, waiting.get(entry.target));
+      embed(entry.target);
     }
   }, { rootMargin: "200px" });
-  const waiting = new WeakMap();
+  const waiting = new WeakSet();
 
-  function embed(place, spec) {
+  function embed(place) {
+    const charts = document.querySelector("[data-charts]").dataset.charts;
     // ast: no eval, which the content policy forbids; no styles of its own for the same reason
-    vegaEmbed(place, spec, {
-      ast: true, actions: false, renderer: "svg", defaultStyle: false,
-      tooltip: { disableDefaultStyle: true },
+    fetch(charts + place.id).then(function (answer) { return answer.json(); }).then(function (spec) {
+      return vegaEmbed(place, spec, {
+        ast: true, actions: false, renderer: "svg", defaultStyle: false,
+        tooltip: { disableDefaultStyle: true },
+      });
     }).then(function () { place.dataset.drawn = "yes"; })
       .catch(function () { place.textContent = "This chart could not be drawn; its table is below."; });
   }
 
   function draw(root) {
     if (typeof vegaEmbed === "undefined") return;
-    for (const part of root.querySelectorAll(".specs")) {
-      for (const [id, spec] of Object.entries(JSON.parse(part.dataset.specs))) {
-        const place = document.getElementById(id);
-        if (!place || waiting.has(place)) continue;
-        waiting.set(place, spec);
-        seen.observe(place);
-      }
+    for (const place of root.querySelectorAll(".chart")) {
+      if (waiting.has(place)) continue;
+      waiting.add(place);
+      seen.observe(place);
     }
   }
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from tulle._choices import GROUPINGS, ON_INFEASIBLE, SMALL_CLASSES, SYNTHESES
+from tulle._choices import ENGINES, GROUPINGS, ON_INFEASIBLE, SMALL_CLASSES, SYNTHESES
 from tulle.cli import _options as options
 from tulle.cli import _output as output
+from tulle.errors import ParameterError
+
+if TYPE_CHECKING:
+    from tulle._commands.condense import Condensed
 
 
 @click.command()
@@ -47,6 +53,12 @@ from tulle.cli import _output as output
     "--exact-moments", is_flag=True, default=None, help="Reproduce each group's moments exactly."
 )
 @click.option(
+    "--exact-totals",
+    is_flag=True,
+    default=None,
+    help="Keep the table's totals instead of drawing them: closer, and less private.",
+)
+@click.option(
     "--small-classes",
     type=click.Choice(SMALL_CLASSES),
     help="What to do with classes smaller than a group.",
@@ -68,15 +80,30 @@ from tulle.cli import _output as output
     help="Memory to use, such as 500MB or 2GB: a larger table is condensed in parts, into the "
     "folder OUTPUT.  [half of the machine's]",
 )
-def command(as_json: bool, source: str, **arguments: Any) -> None:
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default=ENGINES[0],
+    show_default=True,
+    help="Where the work is done; spark takes the session of spark-submit or opens one.",
+)
+@click.option("--master", metavar="URL", help="The cluster of --engine spark, such as local[2].")
+def command(as_json: bool, source: str, engine: str, master: str | None, **arguments: Any) -> None:
     """Make a look-alike table from groups of at least k records.
 
     Identifiers are dropped. Every other column keeps its type, range and domain. The release is
     attacked before it is written, with a manifest next to it: where the verdict on privacy is bad,
     nothing is written and the exit code is 1. --report writes the whole audit.
     """
-    from tulle._commands.condense import condense
+    if engine == "spark":
+        from tulle.spark._command import condense_source
 
+        condense: Callable[..., Condensed] = partial(condense_source, master=master)
+    else:
+        from tulle._commands.condense import condense
+
+        if master is not None:
+            raise ParameterError("--master is the cluster of --engine spark: pass that as well")
     with output.working(as_json):
         made = condense(source, command=output.command_line(), **arguments)
     output.show(

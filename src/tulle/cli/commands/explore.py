@@ -86,6 +86,7 @@ def command(source: str, as_json: bool, **arguments: Any) -> None:
 
     with output.working(as_json):
         found = explore_file(source, command=output.command_line(), **arguments)
+    sampled = found.command.removeprefix(output.command_line()).removeprefix(". ")
     if as_json:
         output.show(found.to_dict(), title="Explored", as_json=True)
     else:
@@ -96,6 +97,7 @@ def command(source: str, as_json: bool, **arguments: Any) -> None:
             notes=[
                 found.choice.reason,
                 found.choice.next,
+                *([sampled] if sampled else []),
                 f"page  {arguments['output']}/explore.html",
             ],
         )

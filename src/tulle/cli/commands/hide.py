@@ -12,7 +12,7 @@ from tulle.cli import _output as output
 
 
 @click.command()
-@options.releasing
+@options.previewing
 @click.option(
     "--rules", required=True, metavar="FILE", help="Rules to hide, one per line: a, b -> c"
 )
@@ -44,8 +44,20 @@ from tulle.cli import _output as output
 @click.option("--stream", is_flag=True, help="Use swa in bounded memory, for very large files.")
 @click.option("--basket", metavar="COLUMN", help="For tables: the column of basket numbers.")
 @click.option("--item", metavar="COLUMN", help="For tables: the column of items.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="For tables: another column to release (price, date), or all; give it once for each.",
+)
+@click.option(
+    "--preview",
+    is_flag=True,
+    help="Show what hiding each rule would cost, for the owner, and write nothing.",
+)
 @click.option("--shuffle", is_flag=True, default=None, help="Release baskets in random order.")
-def command(as_json: bool, source: str, **arguments: Any) -> None:
+@click.pass_context
+def command(context: Any, /, as_json: bool, preview: bool, source: str, **arguments: Any) -> None:
     """Hide association rules in baskets.
 
     Mining the release with --min-support and --min-confidence does not find the rules of --rules;
@@ -54,6 +66,11 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     away.
     INPUT as for tulle mine.
     """
+    arguments["keep"] = arguments["keep"] or None
+    if preview:
+        _preview(source, arguments, as_json=as_json)
+        return
+    options.require(context, "output")
     from tulle._commands.hide import hide
 
     with output.working(as_json):
@@ -65,4 +82,20 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
         tables={"rules": made.rules},
         verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
+    )
+
+
+def _preview(source: str, arguments: dict[str, Any], *, as_json: bool) -> None:
+    from tulle._commands.hide import preview
+
+    written = ("output", "report", "sign_key", "accept_risk", "force", "stream")
+    asked = {name: value for name, value in arguments.items() if name not in written}
+    with output.working(as_json):
+        rows = preview(source, **asked)
+    output.show(
+        {"rules": len(rows) - 1},
+        title="Preview",
+        as_json=as_json,
+        tables={"costs": rows},
+        notes=["each rule hidden alone; nothing was written. For the owner: it names the rules"],
     )

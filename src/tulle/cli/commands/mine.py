@@ -29,6 +29,11 @@ from tulle.cli import _output as output
 @click.option("--basket", metavar="COLUMN", help="For tables: the column of basket numbers.")
 @click.option("--item", metavar="COLUMN", help="For tables: the column of items.")
 @click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Memory to use, such as 500MB: larger files are mined in blocks.  [half of the machine's]",
+)
+@click.option(
     "-o", "--output", "output_", metavar="OUTPUT", help="Write all results (.csv, .parquet, ...)."
 )
 @options.force
@@ -37,8 +42,8 @@ def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -
     """Mine association rules.
 
     INPUT is a FIMI file (.dat, .dat.gz: one basket per line), a table with one item per row (name
-    the columns with --basket and --item) or a wide table of 0 and 1. The rules are for the owner
-    of the data only: nothing is hidden.
+    the columns with --basket and --item), a Parquet column of lists or a wide table of 0 and 1.
+    The rules are for the owner of the data only: nothing is hidden.
     """
     from tulle._commands.mine import mine
 

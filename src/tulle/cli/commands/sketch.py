@@ -29,6 +29,18 @@ from tulle.cli import _output as output
     type=float,
     help="Minimum variance of an estimated attribute.  [0.5; k-variance: none]",
 )
+@click.option(
+    "--target-risk",
+    type=options.Share(),
+    metavar="SHARE",
+    help="Look for the smallest delta at which no attack succeeds more often than this.",
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="FIELD",
+    help="Another field to release next to the sketches, such as a label (.parquet).",
+)
 @click.option("--k", "-k", type=int, help="Number of neighbours for k-variance.  [10]")
 @click.option(
     "--criterion",
@@ -69,13 +81,15 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     """
     from tulle._commands.sketch import sketch
 
+    arguments["keep"] = arguments["keep"] or None
+
     with output.working(as_json):
         made = sketch(source, command=output.command_line(), **arguments)
     output.show(
         made.summary,
         title="Sketches",
         as_json=as_json,
-        tables={"components": made.components},
+        tables={"components": made.components} | ({"tried": made.tried} if made.tried else {}),
         verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

@@ -6,21 +6,23 @@ from typing import Any
 
 import rich_click as click
 
-from tulle._choices import RESTARTS, SNAPSHOTS, SPLITS, STREAM_FORMATS
+from tulle._choices import RESTARTS, SNAPSHOT_FORMATS, SNAPSHOTS, SPLITS, STREAM_FORMATS
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 
 
 @click.command()
-@options.source
-@click.option(
-    "-o", "--output", required=True, metavar="FOLDER", help="Where to write the snapshot releases."
-)
+@click.argument("source", type=options.FILE, metavar="INPUT", required=False)
+@click.option("-o", "--output", metavar="FOLDER", help="Where to write the snapshot releases.")
 @click.option(
     "--state",
-    required=True,
     metavar="FILE",
     help="State of the stream, for its owner only. If it exists, the stream resumes from it.",
+)
+@click.option(
+    "--status",
+    metavar="STATE",
+    help="Show the counts of a stream from its state, running or not, and exit.",
 )
 @click.option(
     "--format",
@@ -63,6 +65,28 @@ from tulle.cli import _output as output
     "bounded]",
 )
 @click.option(
+    "--snapshot-format",
+    type=click.Choice(SNAPSHOT_FORMATS),
+    help="Format of the snapshots.  [default: parquet]",
+)
+@click.option(
+    "--max-rejects",
+    type=options.Share(),
+    metavar="SHARE",
+    help="Stop when more than this share of the last 1,000 lines or more was refused.",
+)
+@click.option(
+    "--strict-keys/--no-strict-keys",
+    default=None,
+    help="Stop when JSON lines lack a key that all initial ones have; otherwise, warn.",
+)
+@click.option(
+    "--metrics",
+    type=options.FILE,
+    metavar="FILE",
+    help="Write counts with every save, as a text file for Prometheus.",
+)
+@click.option(
     "--checkpoint", type=click.FloatRange(min=0), help="Seconds between saves.  [default: 5]"
 )
 @click.option(
@@ -87,19 +111,28 @@ from tulle.cli import _output as output
 @options.sign_key
 @options.force
 @options.as_json
-def command(source: str, key: str | None, as_json: bool, **given: Any) -> None:
-    """Condense a stream: standard input (-), a file, a folder of files, or NATS JetStream.
+@click.pass_context
+def command(
+    context: Any, /, status: str | None, key: str | None, as_json: bool, **given: Any
+) -> None:
+    """Condense a stream: standard input (-), a file, a folder of files, NATS JetStream or Kafka.
 
     Reads CSV or NDJSON; nats://HOST:PORT/STREAM reads a broker, one JSON object per message. The
     command can be killed at any moment and run again: every record is counted exactly once.
     Malformed records are skipped and listed in FILE.rejects.ndjson (line and reason, no values).
     """
+    if status is not None:
+        from tulle._commands._stream_status import status as status_of
+
+        output.show(status_of(status), title="Stream", as_json=as_json)
+        return
+    options.require(context, "source", "output", "state")
     from tulle._commands.stream import stream
     from tulle.keys import SecretKey
 
     opened = None if key is None else SecretKey.load(key)
     with output.working(as_json):
-        done = stream(source, key=opened, command=output.command_line(), **given)
+        done = stream(key=opened, command=output.command_line(), **given)
     output.show(
         done.summary,
         title="Stream",

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._threads import cores, in_order
 from tulle._types import Floats, Ints
+from tulle.condense._cuts import grow_cuts
 from tulle.condense.groupings._cell_kernels import Cells
 from tulle.condense.groupings._repair import set_aside, squared, squared_error
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 SMALL = 3_000  # records up to which NumPy alone is used
 MEDIUM = 30_000  # records up to which groups then look wider and longer
+LARGE = 200_000  # records beyond which space is cut into cells, each grouped on its own
+CELL = 100_000
 WIDE, _WIDE_GAIN = 20, 0.01
 WEIGHTS = (0.5, 2.0)  # of the column of levels that keeps demanding records together
 SAMPLE = 64
@@ -40,7 +44,36 @@ def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     matrix = np.ascontiguousarray(matrix, dtype=np.float64)
     groups, number = set_aside(matrix, levels)
     rows = np.flatnonzero(groups < 0)
-    groups[rows] = number + search_open(matrix[rows], levels[rows], rng)
+    groups[rows] = number + _in_cells(matrix[rows], levels[rows], rng)
+    return groups
+
+
+def _in_cells(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
+    """Group many records cell by cell of space, on all cores: borders cost next to nothing.
+
+    Each cell has a seed of its own, so that the number of threads changes nothing.
+    """
+    if len(matrix) <= LARGE:
+        return search_open(matrix, levels, rng)
+    drawn = matrix[np.sort(rng.choice(len(matrix), LARGE, replace=False))]
+    cuts = grow_cuts(drawn, len(matrix), CELL, 4 * int(levels.max()))
+    leaves = cuts.locate(matrix)
+    highest = np.zeros(cuts.leaves, dtype=np.int64)
+    np.maximum.at(highest, leaves, levels)
+    cells = cuts.joined(np.bincount(leaves, minlength=cuts.leaves), highest)[leaves]
+    order = np.argsort(cells, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
+    seeds = rng.integers(2**63, size=len(members))
+
+    def work(place: int) -> Ints:
+        rows = members[place]
+        own = np.random.default_rng(seeds[place])
+        return search_open(np.ascontiguousarray(matrix[rows]), levels[rows], own)
+
+    groups, number = np.empty(len(matrix), dtype=np.int64), 0
+    for rows, found in zip(members, in_order(work, range(len(members)), cores())):
+        groups[rows] = number + found
+        number += int(found.max()) + 1
     return groups
 
 

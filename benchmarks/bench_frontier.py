@@ -1,0 +1,346 @@
+"""Risk against utility: Tulle at several k next to its peers, judged by tools that are not ours.
+
+``TULLE_DATA=folder python -m benchmarks.bench_frontier [--quick] [--only adult,german]``
+
+Every peer and the judge run in environments of their own, which this benchmark makes with uv
+under ``TULLE_PEERS`` (default: ``tulle-peers`` in the folder for temporary files). Releases and
+judgements are kept there, so that an interrupted run goes on where it stopped. A peer that cannot
+be installed, fails or takes more than ``PATIENCE`` seconds is listed as such.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import altair as alt
+import polars as pl
+
+from benchmarks.frontier_peers import ENVIRONMENTS
+from benchmarks.results import data_folder, save_chart, write_table
+
+HERE = Path(__file__).parent
+PATIENCE = 1200
+SIZES = (3, 5, 10, 20, 50)
+SUBSAMPLES = (1, 5, 10, 40)
+FEWEST = 50  # records that the judge can say something about
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}  # spins less
+SEEDS = (0, 1, 2)  # of the releases at k = 20, on which the targets are
+
+
+class Table(NamedTuple):
+    """Members, strangers, the target column, and the column within which marginals are taken."""
+
+    name: str
+    members: pl.DataFrame
+    strangers: pl.DataFrame
+    target: str | None
+    within: str | None = None
+
+
+def tables(quick: bool) -> Iterator[Table]:
+    """Yield the tables; members and strangers are drawn from the same people."""
+    folder = data_folder()
+
+    def halves(name: str, members: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+        table = read(folder / "tables" / f"{name}.csv.gz").sample(fraction=1, shuffle=True, seed=0)
+        return table[:members], table[members:]
+
+    yield Table("german", *halves("german_symbolic", 600), "class")
+    if quick:
+        return
+    yield Table("magic", *halves("magic", 10_000), "class")
+    adult = [read(folder / "tables" / f"adult_{part}.csv.gz") for part in ("train", "test")]
+    yield Table("adult", *adult, "class")
+    nist = [read(folder / "nist" / f"national{year}.csv.gz") for year in (2019, 2018)]
+    yield Table("national2019", *nist, None, "PUMA")
+
+
+def read(path: Path) -> pl.DataFrame:
+    return pl.read_csv(path, infer_schema_length=None)
+
+
+# -- releases ------------------------------------------------------------------------------------
+
+
+def tulle(table: Table, k: int, seed: int, *more: str) -> pl.DataFrame:
+    """Return what ``tulle condense`` makes of the members: by class where there is a target."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, release = Path(folder) / "members.csv", Path(folder) / "release.csv"
+        table.members.write_csv(source)
+        command = ["condense", source, "-o", release, "-k", k, "--seed", seed, "--no-audit", *more]
+        if table.target:
+            command += ["--target", table.target]
+        command = [sys.executable, "-m", "tulle", *map(str, command)]
+        subprocess.run(command, check=True, capture_output=True, env=ONE_THREAD)
+        return read(release)
+
+
+def ours(table: Table) -> Iterator[tuple[str, Callable[[], pl.DataFrame]]]:
+    for k in SIZES:
+        for seed in SEEDS if k == 20 else SEEDS[:1]:
+            name = f"Tulle k={k}" + (f" seed {seed}" if seed else "")
+            yield name, lambda k=k, seed=seed: tulle(table, k, seed)
+    yield "Tulle k=20, exact totals", lambda: tulle(table, 20, 0, "--exact-totals")
+    yield "Tulle k=20, papers' draws", lambda: tulle(table, 20, 0, "--synthesis", "uniform")
+    for share in SUBSAMPLES:
+        if share * table.members.height < 100 * FEWEST:
+            continue
+        yield (
+            f"subsample {share} %",
+            lambda share=share: table.members.sample(fraction=share / 100, seed=0),
+        )
+    yield "strangers", lambda: table.strangers
+    yield "members themselves", lambda: table.members
+
+
+class Kitchen:
+    """The folder of environments, releases and judgements of this benchmark."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def python(self, name: str) -> Path | None:
+        """Return the interpreter of an environment, made if need be; None if it cannot be."""
+        place = self.folder / name
+        if not (place / "bin" / "python").exists():
+            run = subprocess.run(["uv", "venv", "-q", "--python", sys.executable, place])
+            wanted = ENVIRONMENTS[name][0]
+            command = ["uv", "pip", "install", "-q", "--python", place / "bin" / "python", *wanted]
+            run = subprocess.run(command)
+            if run.returncode:
+                return None
+        return place / "bin" / "python"
+
+    def table(self, table: Table) -> Path:
+        place = self.folder / "work" / table.name
+        place.mkdir(parents=True, exist_ok=True)
+        for name, frame in (("members", table.members), ("strangers", table.strangers)):
+            if not (place / f"{name}.csv").exists():
+                frame.write_csv(place / f"{name}.csv")
+        return place
+
+    def make(self, table: Table, name: str, work: Callable[[], pl.DataFrame]) -> str | None:
+        """Make a release of our own; None if it is there, else why not."""
+        place = self.table(table) / f"{name}.csv"
+        if place.exists():
+            return None
+        start = _cpu()
+        made = work()
+        self._cost(place, _cpu() - start)
+        made.write_csv(place)
+        return None
+
+    def ask(self, table: Table, peer: str, environment: str) -> str | None:
+        """Let a peer make a release; None if it is there, else why not."""
+        place = self.table(table) / f"{peer}.csv"
+        failed = place.with_suffix(".failed")
+        if place.exists():
+            return None
+        if failed.exists():
+            return failed.read_text()
+        python = self.python(environment)
+        if python is None:
+            return "cannot be installed"
+        command = [python, HERE / "frontier_peers.py", peer, place.with_name("members.csv"), place]
+        if table.target:
+            command += ["--target", table.target]
+        start = _cpu()
+        try:
+            subprocess.run(
+                command, timeout=PATIENCE, capture_output=True, check=True, env=ONE_THREAD
+            )
+        except subprocess.TimeoutExpired:
+            failed.write_text(f"not done after {PATIENCE} s")
+            return failed.read_text()
+        except subprocess.CalledProcessError as error:
+            reason = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+            failed.write_text("failed: " + reason[-1].split(":")[0][:60])
+            return failed.read_text()
+        self._cost(place, _cpu() - start)
+        return None
+
+    def judge(self, table: Table, name: str, attacks: int) -> dict[str, Any]:
+        """Return the judgement of a release, from the file of an earlier run if there is one."""
+        place = self.table(table)
+        result = place / f"{name}.json"
+        if not result.exists():
+            files = [place / f"{part}.csv" for part in ("members", name, "strangers")]
+            command = [self.python("judge"), HERE / "frontier_judge.py", *files, result]
+            command += ["--attacks", str(attacks)]
+            if table.target:
+                command += ["--target", table.target]
+            if table.within:
+                command += ["--within", table.within]
+            subprocess.run(command, check=True, env=ONE_THREAD)
+        costs = result.with_suffix(".cost")
+        cost = float(costs.read_text()) if costs.exists() else None
+        return {"method": name, "CPU s": cost, **json.loads(result.read_text())}
+
+    @staticmethod
+    def _cost(place: Path, seconds: float) -> None:
+        place.with_suffix(".cost").write_text(f"{seconds:.2f}")
+
+
+def _cpu() -> float:
+    """Return the CPU seconds of the commands that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def nist_peers(table: Table, kitchen: Kitchen) -> Iterator[str]:
+    """Copy the releases that other teams sent to NIST into the working folder."""
+    for path in sorted((data_folder() / "nist" / "peers").glob("*.csv.gz")):
+        name = f"NIST: {path.name.removesuffix('.csv.gz')}"
+        place = kitchen.table(table) / f"{name}.csv"
+        if not place.exists():
+            read(path).write_csv(place)
+        yield name
+
+
+# -- table and picture -----------------------------------------------------------------------------
+
+COLUMNS = (
+    "method",
+    "AUC against strangers",
+    "pMSE",
+    "TV3",
+    "k-marginal",
+    "train on release",
+    "broken dependencies",
+    "membership",
+    "membership of outliers",
+    "membership by exact values",
+    "caught at 1 % false alarms",
+    "unique matches",
+    "singling out",
+    "linkability",
+    "inference",
+    "SDMetrics shapes",
+    "SDMetrics pairs",
+    "CPU s",
+)
+
+
+def measure(table: Table, kitchen: Kitchen, quick: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    attacks = 100
+    names, failures = [], []
+    for name, work in ours(table):
+        kitchen.make(table, name, work)
+        names.append(name)
+    if table.name == "national2019":
+        names += nist_peers(table, kitchen)
+    for environment, (_, peers) in ENVIRONMENTS.items():
+        for peer in peers if not quick or environment == "judge" else ():
+            problem = kitchen.ask(table, peer, environment)
+            if problem:
+                failures.append(f"{peer}: {problem}")
+            else:
+                names.append(peer)
+    return [kitchen.judge(table, name, attacks) for name in names], failures
+
+
+def mean_of_seeds(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the mean of the releases at k = 20, each of its own seed."""
+    seeds = [row for row in found if row["method"].split(" seed")[0] == "Tulle k=20"]
+    mean = {"method": f"Tulle k=20, mean of {len(seeds)}"}
+    for column in COLUMNS[1:]:
+        values = [row.get(column) for row in seeds]
+        if all(isinstance(value, int | float) for value in values):
+            mean[column] = sum(values) / len(values)
+    return mean
+
+
+def write(table: Table, found: list[dict[str, Any]], failures: list[str], quick: bool) -> None:
+    shown = [row for row in found if " seed " not in row["method"]]
+    shown.insert(len(SIZES), mean_of_seeds(found))
+    used = [c for c in COLUMNS if any(row.get(c) is not None for row in shown)]
+    rows = [[shorten(row.get(column)) for column in used] for row in shown]
+    gone = f" Not in the table: {'; '.join(failures)}." if failures else ""
+    write_table(
+        f"frontier_{table.name}",
+        f"{table.name}: releases of {table.members.height:,} records, risk and utility",
+        used,
+        rows,
+        notes="AUC of a classifier that tells released rows from strangers (0.5: it cannot); TV3: "
+        "total variation over 100 triples of columns; train on release: ROC AUC on strangers. "
+        "Membership: AUC of the best of ten distance attacks (0.5: guessing); singling out, "
+        "linkability and inference: anonymeter's risk over the control. Strangers and subsamples "
+        "give the scale. Each release by its method's defaults, seed 0." + gone,
+        packages=("numpy", "scikit-learn", "polars"),
+        seed=0,
+        quick=quick,
+    )
+    save_chart(f"frontier_{table.name}", frontier_chart(table, shown), quick=quick)
+
+
+def shorten(value: Any) -> Any:
+    if value is None:
+        return "-"
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def frontier_chart(table: Table, found: list[dict[str, Any]]) -> alt.Chart:
+    """Draw membership against two measures of utility: Tulle's curve, each peer a point."""
+    utility = ("k-marginal",) if table.target is None else ("TV3", "train on release")
+    frame = pl.DataFrame(
+        [
+            {
+                "method": row["method"],
+                "family": family(row["method"]),
+                "risk": max(row["membership"], row["membership by exact values"]),
+                **{name: row[name] for name in utility},
+            }
+            for row in found
+            if row["method"] != "members themselves" and "mean of" not in row["method"]
+        ]
+    )
+    colours = alt.Color(
+        "family:N",
+        scale=alt.Scale(domain=["Tulle", "peer", "scale"], range=["#e8871e", "#4c78a8", "#9a9a9a"]),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    charts = []
+    for name in utility:
+        best_first = alt.Scale(zero=False, reverse=name == "TV3")
+        base = alt.Chart(alt.Data(values=frame.to_dicts())).encode(
+            x=alt.X(
+                "risk:Q", title="risk: best membership attack (AUC)", scale=alt.Scale(zero=False)
+            ),
+            y=alt.Y(f"{name}:Q", title=f"utility: {name}", scale=best_first),
+        )
+        curve = base.transform_filter(
+            "datum.family == 'Tulle' && indexof(datum.method, ',') < 0"
+        ).mark_line(color="#e8871e")
+        points = base.mark_point(filled=True, size=60).encode(color=colours)
+        labels = base.mark_text(align="left", dx=6, fontSize=9).encode(text="method:N")
+        charts.append((curve + points + labels).properties(width=520, height=380))
+    title = f"{table.name}: risk against utility (upper left is best)"
+    return alt.hconcat(*charts).properties(title=title)
+
+
+def family(method: str) -> str:
+    if method.startswith("Tulle"):
+        return "Tulle"
+    return "scale" if method.startswith(("subsample", "strangers")) else "peer"
+
+
+def main(quick: bool = False, only: tuple[str, ...] = ()) -> None:
+    folder = os.environ.get("TULLE_PEERS", os.path.join(tempfile.gettempdir(), "tulle-peers"))
+    kitchen = Kitchen(Path(folder))
+    for table in tables(quick):
+        if not only or table.name in only:
+            write(table, *measure(table, kitchen, quick), quick)
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
+    main("--quick" in sys.argv, tuple(filter(None, chosen.split(","))))

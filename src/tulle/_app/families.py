@@ -1,0 +1,437 @@
+"""Pages of the other families: baskets, texts, sites and streams.
+
+A step is a form, the command that it runs, and what the command wrote. Baskets are mined, then
+rules are picked and hidden; texts are sketched; sites agree, encode, join and decode; the state of
+a stream is watched.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from time import gmtime, strftime
+from typing import Any, NamedTuple
+
+from tulle._app.jobs import Job, is_held
+from tulle._app.study import SITES, Study, files, is_table_name, keep
+from tulle.errors import DataError, ParameterError
+
+Form = dict[str, str]
+_MOST_RULES = 200  # to pick from; the file has them all
+_MEANINGS = {
+    "baskets": "baskets in the file",
+    "items": "different items in them",
+    "rules": "rules at these thresholds: for you only, nothing is hidden yet",
+    "rules_hidden": "picked rules that mining the release does not find any more",
+    "baskets_touched": "baskets that lost an item",
+    "hiding_failure": "share of the picked rules that can still be mined",
+    "misses_cost": "share of the other rules that were lost",
+    "artifactual_patterns": "share of the rules in the release that are not true of your baskets",
+    "dif": "share of all items in baskets that were removed",
+    "records": "records",
+    "suppressed": "records that are left out because no sketch of them would be safe",
+    "components": "numbers in a sketch, at most",
+    "columns": "columns that the other sites learn the names and rounded ranges of",
+    "fingerprint": "compare it with the other sites by phone: equal means the same agreement",
+    "generation": "how often the key was renewed",
+    "unknown_aliases": "aliases whose value no file here knows; they stay aliases",
+}
+
+
+class Field(NamedTuple):
+    """A field of a form: ``kind`` is text, choice, check or checks."""
+
+    name: str
+    label: str
+    kind: str = "text"
+    value: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    meaning: str = ""
+
+
+class Step(NamedTuple):
+    """What a page asks, which command it runs, and which files that leaves."""
+
+    title: str
+    lead: str
+    button: str
+    fields: Callable[[Study], list[Field]]
+    command: Callable[[Study, Form], list[str]]
+    files: Callable[[Study], dict[str, tuple[Path, str]]]
+
+
+def flow_of(step: str) -> dict[str, str]:
+    """Return the steps that a page belongs to, with their names."""
+    return next(flow for flow in FLOWS if step in flow)
+
+
+def task(study: Study, step: str) -> dict[str, Any]:
+    """Return what the page of a step shows: its form, and what its command found."""
+    asked, job = STEPS[step], study.job(step)
+    found = job.result()
+    return {
+        "asked": asked,
+        "fields": asked.fields(study),
+        "job": job,
+        "verdict": found.get("verdict"),
+        "figures": [(name, found[name], meaning) for name, meaning in _MEANINGS.items()
+                    if isinstance(found.get(name), int | float | str)],
+        "tables": list(_tables(found)),
+        "files": {} if job.state == "running" else _written(asked.files(study)),
+        "strip": strip(study, job),
+        "steps": flow_of(step),
+    }  # fmt: skip
+
+
+def start(study: Study, step: str, form: Form) -> None:
+    """Run the command of a step on what was filled in."""
+    study.place.mkdir(mode=0o700, exist_ok=True)
+    study.job(step).start(study.root, [[*STEPS[step].command(study, form), "--json"]])
+
+
+def strip(study: Study, job: Job) -> list[tuple[str, str, str]]:
+    """Return what is always on top of these pages."""
+    verdict = job.result().get("verdict")
+    level = verdict["privacy"]["level"] if verdict else "none yet"
+    name = "this folder" if study.name == SITES else study.name
+    return [
+        ("file", name, "what is protected"),
+        ("verdict", level, "what attacks on the last result found"),
+    ]
+
+
+def _tables(found: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[Any]]]]:
+    """Yield the tables that a command printed: title, header and rows."""
+    for name, rows in found.items():
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
+            header = list(rows[0])
+            yield name.replace("_", " "), header, [[row.get(c) for c in header] for row in rows]
+
+
+def _written(named: dict[str, tuple[Path, str]]) -> dict[str, tuple[Path, str]]:
+    return {word: pair for word, pair in named.items() if pair[0].is_file()}
+
+
+def _option(form: Form, name: str) -> list[str]:
+    """Return an option of the command line in one word, so that no value can be another option."""
+    value = form.get(name, "")
+    return [f"--{name.replace('_', '-')}={value}"] if value else []
+
+
+def _accepting(study: Study, step: str) -> list[Field]:
+    """Ask who takes the risk, where the verdict was bad."""
+    verdict = study.job(step).result().get("verdict") or {}
+    if verdict.get("privacy", {}).get("level") != "bad":
+        return []
+    label = "The verdict is bad. Whoever takes the risk writes why (it goes into the manifest)"
+    return [Field("accept_risk", label)]
+
+
+def _columns(study: Study) -> tuple[tuple[str, str], ...]:
+    from tulle.io.read import read_schema
+
+    return tuple((name, name) for name in read_schema(study.address))
+
+
+# -- baskets ----------------------------------------------------------------------------------
+
+
+def _thresholds(study: Study) -> list[Field]:
+    told = study.answers.get("baskets", {})
+    fields = [
+        Field("min_support", "Minimum support", value=told.get("min_support", "1%"),
+              meaning="the share of baskets that hold all items of a rule, or their number"),
+        Field("min_confidence", "Minimum confidence", value=told.get("min_confidence", "60%"),
+              meaning="how often the rule is right where it applies"),
+    ]  # fmt: skip
+    if is_table_name(study.name) or "#" in study.name:
+        columns = _columns(study)
+        fields += [
+            Field("basket", "Column of baskets", "choice", told.get("basket", ""), columns,
+                  "whose rows with the same value are one basket"),
+            Field("item", "Column of items", "choice", told.get("item", ""), columns,
+                  "what is in the basket"),
+        ]  # fmt: skip
+    return fields
+
+
+def _mine(study: Study, form: Form) -> list[str]:
+    given = {
+        name: form.get(name, "") for name in ("min_support", "min_confidence", "basket", "item")
+    }
+    study.answer(baskets={name: value for name, value in given.items() if value})
+    output = study.within(study.place / "rules.csv")
+    return ["mine", study.word, *_baskets_as_told(study), "-o", output, "--force"]
+
+
+def _baskets_as_told(study: Study) -> list[str]:
+    told = study.answers.get("baskets", {})
+    return [word for name in told for word in _option(told, name)]
+
+
+def _mined(study: Study) -> list[dict[str, str]]:
+    """Return the strongest rules, as far as a person reads them."""
+    try:
+        with (study.place / "rules.csv").open(newline="") as file:
+            return list(islice(csv.DictReader(file), _MOST_RULES))
+    except OSError:
+        return []
+
+
+def _rules_to_pick(study: Study) -> list[Field]:
+    rules = _mined(study)
+    options = tuple(
+        (str(place), f"{rule['antecedent']} -> {rule['consequent']} "
+         f"(support {float(rule['support']):.2%}, confidence {float(rule['confidence']):.0%})")
+        for place, rule in enumerate(rules)
+    )  # fmt: skip
+    count = study.job("mine").result().get("rules", 0)
+    label = f"Rules that nobody may find ({len(options)} of {count}, the strongest first)"
+    return [Field("rule", label, "checks", options=options), *_accepting(study, "hide")]
+
+
+def _hide(study: Study, form: Form) -> list[str]:
+    rules = _mined(study)
+    picked = [place for place in _checked(form, "rule") if int(place) < len(rules)]
+    if not picked:
+        raise ParameterError("pick at least one rule to hide: mine the baskets first")
+    lines = [f"{rules[int(p)]['antecedent']} -> {rules[int(p)]['consequent']}" for p in picked]
+    keep(study.place / "secret-rules.txt", "\n".join(lines) + "\n")
+    words = ["hide", study.word, "-o", study.within(_shared(study)), *_baskets_as_told(study)]
+    words += ["--rules", study.within(study.place / "secret-rules.txt"), "--force"]
+    words += ["--report", study.within(study.place / "hide-report.html")]
+    return words + _option(form, "accept_risk")
+
+
+def _checked(form: Form, name: str) -> list[str]:
+    """Return which boxes of a list were ticked: each is a field of its own."""
+    found = [key.partition("-")[2] for key in form if key.startswith(f"{name}-")]
+    return [place for place in found if place.isalnum()]
+
+
+def _shared(study: Study) -> Path:
+    suffix = ".parquet" if "#" in study.name else "".join(Path(study.name).suffixes) or ".dat"
+    return study.place / f"shared{suffix}"
+
+
+def _hidden_files(study: Study) -> dict[str, tuple[Path, str]]:
+    return {
+        "data": (_shared(study), "the baskets to share"),
+        "manifest": (
+            Path(f"{_shared(study)}.manifest.json"),
+            "what was verified, without rules",
+        ),
+        "report": (study.place / "hide-report.html", "owner's report, with the rules: keep it"),
+        "rules": (study.place / "secret-rules.txt", "the rules that you picked: keep them secret"),
+    }
+
+
+# -- texts ------------------------------------------------------------------------------------
+
+
+def _sketching(study: Study) -> list[Field]:
+    models = (("delta", "each word stays uncertain"), ("k-variance", "people stay alike"))
+    fields = [
+        Field("model", "Guarantee", "choice", "delta", models,
+              "what the number below limits"),
+        Field("delta", "delta", value="0.5", meaning="least variance of a guessed word: larger is "
+              "safer (for the first guarantee)"),
+        Field("k", "k", value="10", meaning="records whose sketches are alike (for the second)"),
+    ]  # fmt: skip
+    if study.name.endswith((".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")):
+        fields.insert(0, Field("text", "Column of texts", "choice", "", _columns(study)))
+    return fields + _accepting(study, "sketch")
+
+
+def _sketch(study: Study, form: Form) -> list[str]:
+    model = form.get("model", "delta")
+    number = "k" if model == "k-variance" else "delta"
+    words = ["sketch", study.word, "-o", study.within(study.place / "sketches.parquet"), "--force"]
+    words += ["--key-file", study.within(study.place / "owner.key")]
+    words += ["--report", study.within(study.place / "sketch-report.html"), f"--model={model}"]
+    return [*words, *_option(form, number), *_option(form, "text"), *_option(form, "accept_risk")]
+
+
+def _sketch_files(study: Study) -> dict[str, tuple[Path, str]]:
+    made = study.place / "sketches.parquet"
+    return {
+        "data": (made, "the sketches: the miner needs no key"),
+        "manifest": (Path(f"{made}.manifest.json"), "how they were made"),
+        "report": (study.place / "sketch-report.html", "owner's report"),
+    }
+
+
+# -- sites ------------------------------------------------------------------------------------
+
+
+def _choices(study: Study, *ends: str) -> tuple[tuple[str, str], ...]:
+    """Return files of the folder whose name ends so; without an end, the tables."""
+    found = [f for f in files(study.root) if f.name.endswith(ends) or not ends]
+    return tuple((f.id, f.name) for f in found if ends or is_table_name(f.name))
+
+
+def _named(study: Study, identity: str, what: str) -> str:
+    for found in files(study.root):
+        if found.id == identity:
+            return found.name
+    raise DataError(f"choose {what}: a file of this folder")
+
+
+def _stem(name: str) -> str:
+    return name.partition(".")[0]
+
+
+_AGREEMENT = ("-a", "sites.agreement", "--key-file", "sites.key")
+
+
+def _summarise(study: Study, form: Form) -> list[str]:
+    table = _named(study, form.get("table", ""), "your table")
+    return ["sites", "summary", table, "-o", f"{_stem(table)}.summary.json", "--force"]
+
+
+def _agree(study: Study, form: Form) -> list[str]:
+    told = [_named(study, place, "the summaries") for place in _checked(form, "summary")]
+    if not told:
+        raise ParameterError("choose the summaries of the sites, yours among them")
+    return ["sites", "agree", *told, "-o", "sites.agreement", "--key-file", "sites.key", "--force"]
+
+
+def _encode(study: Study, form: Form) -> list[str]:
+    table = _named(study, form.get("table", ""), "your table")
+    output = f"{_stem(table)}.codes.parquet"
+    return ["sites", "encode", table, "-o", output, *_AGREEMENT, "--force"]
+
+
+def _join(study: Study, form: Form) -> list[str]:
+    codes = [_named(study, place, "the codes") for place in _checked(form, "codes")]
+    if len(codes) < 2:
+        raise ParameterError("choose the codes of at least two sites")
+    return ["sites", "join", *codes, "-o", "sites.union.parquet", "--force"]
+
+
+def _decode(study: Study, form: Form) -> list[str]:
+    result = _named(study, form.get("result", ""), "what the miner found")
+    values = _named(study, form.get("values", ""), "your table")
+    output = f"{_stem(result)}.plain{Path(result).suffix}"
+    words = ["sites", "decode", result, "-o", output, *_AGREEMENT, "--values", values, "--force"]
+    return [*words, "--keep-unknown", *_option(form, "kind")]
+
+
+def _table_field(study: Study) -> Field:
+    return Field("table", "Your table", "choice", options=_choices(study))
+
+
+def _decoding(study: Study) -> list[Field]:
+    kinds = ("table", "rules", "centers", "json", "text")
+    results = _choices(study, ".parquet", ".csv", ".json", ".txt")
+    return [
+        Field("result", "What the miner found", "choice", options=results),
+        Field("kind", "It is", "choice", "table", tuple((k, k) for k in kinds),
+              "text is the text of a decision tree"),
+        Field("values", "Your table", "choice", options=_choices(study),
+              meaning="its values are recognised; those of other sites stay aliases"),
+    ]  # fmt: skip
+
+
+def _ending(*ends: str) -> Callable[[Study], dict[str, tuple[Path, str]]]:
+    def found(study: Study) -> dict[str, tuple[Path, str]]:
+        there = [f for f in files(study.root) if f.name.endswith(ends)]
+        return {f"file{place}": (f.source, f.name) for place, f in enumerate(there)}
+
+    return found
+
+
+def _no_files(study: Study) -> dict[str, tuple[Path, str]]:
+    return {}
+
+
+STEPS = {
+    "mine": Step("Which rules are in the baskets?", "Rules that hold often enough are mined. They "
+        "are for you only.", "Mine", _thresholds, _mine,
+        lambda s: {"rules": (s.place / "rules.csv", "all rules, for you only")}),
+    "hide": Step("Which rules may nobody find?", "Tick the rules. A few items are removed from a "
+        "few baskets, until mining the release at the same thresholds does not find the rules; "
+        "that is verified before anything is written. It hides what groups do, not who is in "
+        "them.", "Hide them", _rules_to_pick, _hide, _hidden_files),
+    "sketch": Step("Sketches of the texts", "Each text becomes a few numbers under random signs of "
+        "a secret key. A miner can compare texts, but not read them. The sketches are attacked "
+        "before they are written.", "Make sketches", _sketching, _sketch, _sketch_files),
+    "summary": Step("What the other sites may know of your table", "Names and kinds of columns "
+        "and rounded ranges: no category, no count. Send the file to the site that agrees.",
+        "Summarise", lambda s: [_table_field(s)], _summarise, _ending(".summary.json")),
+    "agree": Step("The agreement", "One site does this, once, with the summaries of all. The "
+        "agreement is sealed by the key file sites.key: send the two by different ways, and "
+        "compare the fingerprint by phone.", "Agree",
+        lambda s: [Field("summary", "Summaries", "checks",
+                         options=_choices(s, ".summary.json"))],
+        _agree, _ending(".agreement")),
+    "encode": Step("Encode your table", "Each site does this with the same agreement. The codes go "
+        "to the miner; they are pseudonymised data, not a release to the public.", "Encode",
+        lambda s: [_table_field(s)], _encode, _ending(".codes.parquet")),
+    "join": Step("Join the codes", "The miner does this; no key is needed.", "Join",
+        lambda s: [Field("codes", "Codes", "checks", options=_choices(s, ".codes.parquet"))],
+        _join, _ending(".union.parquet")),
+    "decode": Step("Decode what the miner found", "Tables, rules, trees and centres become "
+        "readable, for the sites only.", "Decode", _decoding, _decode,
+        _ending(".plain.parquet", ".plain.csv", ".plain.json", ".plain.txt")),
+}  # fmt: skip
+FLOWS = (
+    {"mine": "Mine", "hide": "Hide"},
+    {"sketch": "Sketch"},
+    {"summary": "Summary", "agree": "Agree", "encode": "Encode", "join": "Join",
+     "decode": "Decode"},
+    {"stream": "Stream"},
+)  # fmt: skip
+
+
+# -- streams ----------------------------------------------------------------------------------
+
+
+def stream(study: Study) -> dict[str, Any]:
+    """Return what the state of a stream says, whether or not it is running."""
+    from tulle.stream.condenser import StreamCondenser
+
+    found = StreamCondenser.load(study.source)
+    sizes, history = found.counts_, found.history_
+    return {
+        "figures": [
+            ("records seen", found.n_seen_, "what the stream has taken so far"),
+            ("waiting", found.n_waiting_, "records that no group may take yet: not released"),
+            ("groups", len(sizes), "groups of the stream; the records themselves are forgotten"),
+            ("smallest group", int(min(sizes, default=0)), "records in the smallest group"),
+            ("k", found.k, "least records in a group, where records have no level of their own"),
+        ],
+        "saved": strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(study.source.stat().st_mtime)),
+        "running": is_running(study),
+        "columns": list(history[0]) if history else [],
+        "history": [list(row.values()) for row in history],
+        "strip": [
+            ("file", study.name, "the state of a stream"),
+            ("records", f"{found.n_seen_:,}", "seen so far"),
+            ("groups", f"{len(sizes):,}", "of the stream"),
+        ],
+        "steps": flow_of("stream"),
+    }
+
+
+def stream_chart(study: Study) -> dict[str, Any] | None:
+    """Return the picture of a stream's history."""
+    from tulle._charts import spec as chart
+    from tulle._json import plain
+    from tulle.stream.condenser import StreamCondenser
+
+    measures = {"groups": "groups", "waiting": "records that wait", "drift": "how far means moved"}
+    rows = [
+        {"curve": str(row.get("class", "all")), "k": row["seen"], "measure": words,
+         "value": row[name]}
+        for row in StreamCondenser.load(study.source).history_
+        for name, words in measures.items()
+    ]  # fmt: skip
+    return chart("over_k", plain(rows)) if rows else None
+
+
+def is_running(study: Study) -> bool:
+    """Return whether a process works on the state of a stream: it holds the lock next to it."""
+    return is_held(study.source.with_name(f".{study.source.name}.lock"))

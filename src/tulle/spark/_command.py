@@ -1,0 +1,73 @@
+"""``tulle condense --engine spark``: a table that Spark reads, on the session that is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tulle._commands._large import refuse_in_parts
+from tulle._commands._options import resolve
+from tulle._commands._sources import check_files
+from tulle._commands.condense import Condensed, Condensing
+from tulle._types import FilePath
+from tulle.errors import DataError, ParameterError
+from tulle.spark._condense import condense_table
+from tulle.spark._jobs import reported, require_spark
+from tulle.spark._session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def condense_source(
+    source: str,
+    output: FilePath,
+    *,
+    master: str | None = None,
+    policy: FilePath | None = None,
+    levels: str | None = None,
+    target: str | None = None,
+    report: FilePath | None = None,
+    control: FilePath | None = None,
+    sign_key: FilePath | None = None,
+    accept_risk: str | None = None,
+    command: str = "",
+    force: bool = False,
+    **given: Any,
+) -> Condensed:
+    """Condense a table that Spark reads: Parquet, or a table of its catalogue."""
+    require_spark()
+    options = resolve("condense", Condensing(), policy, given)
+    refuse_in_parts(options, report=report, control=control, policy=policy)
+    reads = {"--policy": policy, "--sign-key": sign_key}
+    if _is_local(source):
+        reads |= {"INPUT": source}
+    check_files(reads, release=output, force=force)
+    with options.naming():
+        return condense_table(
+            _read(open_session(master), source), output, options,
+            levels=levels, target=target, columns=None, policy=policy, accept_risk=accept_risk,
+            sign_key=sign_key, command=command, source=os.path.basename(source), force=force,
+        )[0]  # fmt: skip
+
+
+def _is_local(source: str) -> bool:
+    return "://" not in source and os.path.isfile(source)
+
+
+def _read(session: SparkSession, source: str) -> DataFrame:
+    """Return the table of a name: a path of Parquet files, else a table of the catalogue."""
+    with reported():
+        if source.lower().rstrip("/").endswith(".parquet"):
+            if "://" not in source:
+                if not Path(source).exists():
+                    raise DataError(f"{source} does not exist")
+                source = Path(source).absolute().as_uri()
+            return session.read.parquet(source)
+        if "." in source and not session.catalog.tableExists(source):
+            raise ParameterError(
+                f"the engine 'spark' reads Parquet and the tables of its catalogue: {source} is "
+                "neither. Write it as Parquet first"
+            )
+        return session.table(source)

@@ -1,0 +1,19 @@
+"""What tests of the app leave behind: nothing, also where they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tulle._app.jobs import Job, reap
+
+
+@pytest.fixture(autouse=True)
+def no_worker_outlives_its_test(tmp_path: Path) -> Iterator[None]:
+    """Workers have sessions of their own, so that the end of a server does not end them."""
+    yield
+    for path in tmp_path.rglob("pid.json"):
+        Job(path.parent).cancel()
+    reap()

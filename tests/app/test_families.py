@@ -1,0 +1,149 @@
+"""The pages of the other families: each button runs a command, each result is a file."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.app.asking import Answer, Asked
+from tests.app.test_jobs import ended
+from tests.app.test_pages import posted
+from tulle import StreamCondenser, load_policy
+from tulle._app.study import SITES, Study, studies
+
+BASKETS = ["bread milk beer"] * 30 + ["bread milk"] * 10 + ["milk eggs"] * 40 + ["beer tea"] * 20
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    return Asked(tmp_path).enter()
+
+
+def run(asked: Asked, study: Study, step: str, **form: Any) -> Answer:
+    """Post a form, wait for its command, and return the page."""
+    answer = posted(asked, f"/t/{study.id}/{step}", **form)
+    assert (answer.status, answer.headers.get("location")) == (303, f"/t/{study.id}/{step}")
+    job = ended(study.job(step))
+    assert job.state == "done", job.complaints
+    return asked.ask("GET", f"/t/{study.id}/{step}")
+
+
+def test_rules_are_mined_picked_and_hidden(asked: Asked, tmp_path: Path) -> None:
+    (tmp_path / "shop.dat").write_text("\n".join(BASKETS) + "\n")
+    study = Study(tmp_path, "shop.dat")
+    assert f"/t/{study.id}/mine" in asked.ask("GET", "/").text
+    thresholds = {"min_support": "10%", "min_confidence": "50%"}
+    assert "milk" in run(asked, study, "mine", **thresholds).text
+    assert posted(asked, f"/t/{study.id}/hide").status == 400  # nothing was ticked
+    page = asked.ask("GET", f"/t/{study.id}/hide").text
+    assert "bread, beer -&gt; milk" in page or "beer, bread -&gt; milk" in page
+    page = run(asked, study, "hide", **{"rule-0": "on"}).text
+    found = study.job("hide").result()
+    assert found["hiding_failure"] == 0
+    assert (study.place / "shared.dat").read_text() != (tmp_path / "shop.dat").read_text()
+    assert f"/t/{study.id}/files/hide/data" in page
+    for word, status in (("data", 200), ("report-shown", 200), ("..", 404), ("rules-shown", 200)):
+        assert asked.ask("GET", f"/t/{study.id}/files/hide/{word}").status == status
+
+
+def test_values_of_a_form_are_never_options(asked: Asked, tmp_path: Path) -> None:
+    (tmp_path / "shop.dat").write_text("\n".join(BASKETS) + "\n")
+    study = Study(tmp_path, "shop.dat")
+    form = {"min_support": "10%", "min_confidence": "--output=/tmp/x.csv"}
+    posted(asked, f"/t/{study.id}/mine", **form)
+    job = ended(study.job("mine"))
+    assert job.state == "failed"
+    assert "--min-confidence" in " ".join(job.complaints)
+    assert job.description["commands"][0].count("-o") == 1
+
+
+def test_a_table_of_baskets_names_its_columns(asked: Asked, tmp_path: Path) -> None:
+    rows = [(till, item) for till, line in enumerate(BASKETS) for item in line.split()]
+    pl.DataFrame(rows, schema=["till", "product"], orient="row").write_csv(tmp_path / "shop.csv")
+    study = Study(tmp_path, "shop.csv")
+    form = {"min_support": "10%", "min_confidence": "50%", "basket": "till", "item": "product"}
+    run(asked, study, "mine", **form)
+    assert study.job("mine").result()["baskets"] == len(BASKETS)
+
+
+def test_a_bad_verdict_on_sketches_asks_who_takes_the_risk(asked: Asked, tmp_path: Path) -> None:
+    words, drawn = [f"word{i}" for i in range(40)], random.Random(0)
+    lines = [" ".join(drawn.choices(words, k=12)) for _ in range(120)]
+    (tmp_path / "notes.txt").write_text("\n".join(lines) + "\n")
+    study = Study(tmp_path, "notes.txt")
+    posted(asked, f"/t/{study.id}/sketch", model="delta", delta="0.5")
+    assert ended(study.job("sketch")).state == "failed"
+    page = asked.ask("GET", f"/t/{study.id}/sketch").text
+    assert 'name="accept_risk"' in page
+    assert not (study.place / "sketches.parquet").exists()
+    form = {"model": "delta", "delta": "0.5", "accept_risk": "a trial"}
+    assert f"/t/{study.id}/files/sketch/data" in run(asked, study, "sketch", **form).text
+
+
+def test_sites_agree_encode_join_and_decode(asked: Asked, tmp_path: Path) -> None:
+    drawn = random.Random(0)
+    sites = {}
+    for name in ("berlin.csv", "oslo.csv"):
+        rows = [(drawn.randint(18, 90), drawn.choice(["Flu", "Mumps"])) for _ in range(60)]
+        table = pl.DataFrame(rows, schema=["age", "illness"], orient="row")
+        table.write_csv(tmp_path / name)
+        sites[name] = Study(tmp_path, name).id
+    study = Study(tmp_path, SITES)
+    assert posted(asked, f"/t/{study.id}/agree").status == 400
+    for site in sites.values():
+        run(asked, study, "summary", table=site)
+    told = [Study(tmp_path, f"{name}.summary.json").id for name in ("berlin", "oslo")]
+    page = run(asked, study, "agree", **{f"summary-{one}": "on" for one in told})
+    assert study.job("agree").result()["fingerprint"] in page.text
+    for site in sites.values():
+        run(asked, study, "encode", table=site)
+    codes = [Study(tmp_path, f"{name}.codes.parquet").id for name in ("berlin", "oslo")]
+    run(asked, study, "join", **{f"codes-{one}": "on" for one in codes})
+    union = Study(tmp_path, "sites.union.parquet").id
+    run(asked, study, "decode", result=union, values=sites["berlin.csv"], kind="table")
+    plain = pl.read_parquet(tmp_path / "sites.plain.parquet")
+    assert plain.height == 120
+    assert set(plain["illness"]) == {"Flu", "Mumps"}
+    assert (tmp_path / "sites.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_state_of_a_stream_is_watched(asked: Asked, tmp_path: Path) -> None:
+    drawn = random.Random(0)
+    stream = StreamCondenser(k=5, random_state=0)
+    for _ in range(12):
+        stream.partial_fit([[drawn.random(), drawn.random()] for _ in range(100)])
+    stream.save(tmp_path / "visits.state", waiting="plain")
+    study = Study(tmp_path, "visits.state")
+    assert f"/t/{study.id}/stream" in asked.ask("GET", "/").text
+    before = sorted(tmp_path.rglob("*"))
+    page = asked.ask("GET", f"/t/{study.id}/stream").text
+    assert "1,200" in page
+    assert sorted(tmp_path.rglob("*")) == before  # not even a lock
+    (tmp_path / "wrong.state").write_text("nothing")
+    assert asked.ask("GET", f"/t/{Study(tmp_path, 'wrong.state').id}/stream").status == 400
+
+
+def test_tables_of_a_database_are_offered_and_read(asked: Asked, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "clinic.db")) as connection:
+        for name in ("visits", "odd name", "x'; DROP"):
+            connection.execute(f'CREATE TABLE "{name}" (age INTEGER, town TEXT)')
+        rows = [(20 + i % 40, f"t{i % 5}") for i in range(80)]
+        connection.executemany("INSERT INTO visits VALUES (?, ?)", rows)
+        connection.commit()
+    (tmp_path / "broken.sqlite").write_text("no database")
+    assert [study.name for study in studies(tmp_path)] == ["clinic.db#visits"]
+    study = studies(tmp_path)[0]
+    assert "town" in asked.ask("GET", f"/t/{study.id}/data").text
+    assert posted(asked, f"/t/{study.id}/inspect").status == 303
+    assert ended(study.job("inspect")).state == "done"
+    assert posted(asked, f"/t/{study.id}/unit", unit="row").status == 303
+    assert [c.name for c in load_policy(study.policy_file).columns] == ["age", "town"]
+    assert posted(asked, f"/t/{study.id}/control", how="split", share="20%").status == 303
+    assert ended(study.split_job).state == "done", study.split_job.complaints
+    assert asked.ask("GET", f"/t/{study.id}/explore").status == 200

@@ -1,0 +1,82 @@
+"""Two hospitals and a miner: summaries, agreement, codes, union, a tree, and what goes wrong."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from tulle.cli import tulle
+
+
+def run(*arguments: object) -> dict:
+    done = CliRunner().invoke(tulle, ["sites", *map(str, arguments), "--json"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return json.loads(done.stdout)
+
+
+def patients(seed: int, sexes: str) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    born = [
+        datetime.date(1930, 1, 1) + datetime.timedelta(int(d)) for d in rng.integers(0, 30_000, 120)
+    ]
+    old = [day < datetime.date(1965, 3, 7) for day in born]
+    return pl.DataFrame(
+        {
+            "born": born,
+            "sex": rng.choice(list(sexes), 120),
+            "illness": rng.choice(["Flu", "Mumps", "Gastritis"], 120),
+            "stroke": ["yes" if sick else "no" for sick in old],
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    patients(0, "mw").write_csv("north.csv")
+    patients(1, "MW").write_csv("south.csv")
+    return tmp_path
+
+
+def test_from_summaries_to_a_tree_in_their_own_words(folder: Path) -> None:
+    from sklearn.tree import DecisionTreeClassifier, export_text
+
+    for site in ("north", "south"):
+        run("summary", f"{site}.csv", "-o", f"{site}.json")
+        assert "Flu" not in Path(f"{site}.json").read_text()
+    agreed = run("agree", "north.json", "south.json", "-o", "agreed", "--key-file", "key")
+    assert [note for note in agreed["notes"] if "'sex'" in note and "two codes" in note]
+    assert not [note for note in agreed["notes"] if "'illness'" in note]
+    key = ("--agreement", "agreed", "--key-file", "key")
+    for site in ("north", "south"):
+        run("encode", f"{site}.csv", "-o", f"{site}.parquet", *key)
+    joined = run("join", "north.parquet", "south.parquet", "-o", "union.parquet")
+    rows = {row["column"]: row for row in joined["aliases"]}
+    assert (rows["sex"]["aliases"], rows["sex"]["at_one_site_only"]) == (4, 4)
+    assert rows["sex"]["records_with_these"] == 240
+    assert rows["illness"]["at_one_site_only"] == 0
+    assert [note for note in joined["notes"] if "'sex'" in note]
+
+    union = pl.read_parquet("union.parquet")
+    tree = DecisionTreeClassifier(max_depth=1, random_state=0)
+    tree.fit(union.select("born").to_numpy(), union["stroke"].to_numpy())
+    for decimals, rough in ((2, True), (10, False)):
+        Path("tree.txt").write_text(export_text(tree, feature_names=["born"], decimals=decimals))
+        done = run("decode", "tree.txt", "-o", f"tree{decimals}.txt", *key, "--values", "north.csv")
+        assert any("'born'" in note and "days" in note for note in done["notes"]) == rough
+    assert "born <= 196" in Path("tree10.txt").read_text()
+
+
+def test_values_of_one_site_that_differ_only_in_spacing(folder: Path) -> None:
+    table = patients(0, "mw").with_columns(
+        illness=pl.Series(["Flu ", "flu", "Flu", *["Mumps"] * 117])
+    )
+    table.write_csv("odd.csv")
+    done = run("summary", "odd.csv", "-o", "odd.json")
+    assert [note for note in done["notes"] if "'illness'" in note and "2 values" in note]

@@ -173,8 +173,8 @@ def _scoreboard(told: dict[str, Any], found: dict[str, Any]) -> str:
             "|" + " --- |" * (1 + len(SIGNS)),
             *(_line([name, *(count[one] for one in SIGNS)]) for name, count in lines),
             "",
-            f"{shown} printed numbers stand next to ours; {total['no data']} more belong to data or "
-            "programs that we do not have.",
+            f"{shown} printed numbers stand next to ours; {total['no data']} more belong to data "
+            "or programs that we do not have.",
             "",
             _line(["claims", *CLAIM_VERDICTS]),
             "|" + " --- |" * (1 + len(CLAIM_VERDICTS)),

@@ -19,7 +19,7 @@ PORT = 8765
 HOST = f"127.0.0.1:{PORT}"
 
 
-def streamed(folder: Path, records: int = 1_200) -> Path:
+def streamed(folder: Path, records: int = 3_500) -> Path:
     """The state of a stream that ``tulle stream`` has read to its end."""
     rng = np.random.default_rng(0)
     rows = [dict(zip(_COLUMNS, row)) for row in rng.normal(50, 10, (records, 2)).round(2).tolist()]

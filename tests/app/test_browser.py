@@ -264,6 +264,7 @@ def test_pages_of_the_other_families(browser: Browser, tmp_path: Path) -> None:
     with Served(tmp_path, browser) as served:
         page = served.page
         page.click("text=visits.state")
+        page.locator("#chart-history").scroll_into_view_if_needed()
         page.wait_for_selector("#chart-history[data-drawn] svg")
         served.check_page()
         page.click("text=Tables")

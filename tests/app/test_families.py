@@ -119,7 +119,7 @@ def test_the_state_of_a_stream_is_watched(asked: Asked, tmp_path: Path) -> None:
     assert f"/t/{study.id}/stream" in asked.ask("GET", "/").text
     before = sorted(tmp_path.rglob("*"))
     page = asked.ask("GET", f"/t/{study.id}/stream").text
-    assert "1,200" in page
+    assert "3,500" in page
     assert sorted(tmp_path.rglob("*")) == before  # not even a lock
     (tmp_path / "wrong.state").write_text("nothing")
     assert asked.ask("GET", f"/t/{Study(tmp_path, 'wrong.state').id}/stream").status == 400

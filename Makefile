@@ -17,7 +17,8 @@ demo: $(VENV)/.stamp-run   ## condense a real table, audit it, write release and
 test: check                ## the whole gate: style, types, layers, every test, the package
 	scripts/test-tools
 	VENV=$(VENV) scripts/test-package
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore tests/spark
+	$(BIN)/python -m pytest -q -n 0 tests/spark
 
 quick: $(VENV)/.stamp-test ## the tests of a minute: no server, no browser, nothing slow
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow and not server and not browser' tests

@@ -27,7 +27,7 @@ from benchmarks.frontier_peers import ENVIRONMENTS
 from benchmarks.results import data_folder, save_chart, write_table
 
 HERE = Path(__file__).parent
-PATIENCE = 1200
+PATIENCE = 600
 SIZES = (3, 5, 10, 20, 50)
 SUBSAMPLES = (1, 5, 10, 40)
 FEWEST = 50  # records that the judge can say something about
@@ -238,8 +238,9 @@ def measure(table: Table, kitchen: Kitchen, quick: bool) -> tuple[list[dict[str,
         names.append(name)
     if table.name == "national2019":
         names += nist_peers(table, kitchen)
+    sent = table.name == "national2019"  # by their own teams
     for environment, (_, peers) in ENVIRONMENTS.items():
-        for peer in peers if not quick or environment == "judge" else ():
+        for peer in peers if environment == "judge" or not (quick or sent) else ():
             problem = kitchen.ask(table, peer, environment)
             if problem:
                 failures.append(f"{peer}: {problem}")

@@ -81,9 +81,9 @@ def main(quick: bool = False) -> None:
         ["data", "k", *names],
         rows,
         notes=f"Means of 8 splits, a quarter held out, at most {RECORDS:,} records, standardised "
-        "columns, class-wise condensation with uniform pseudo-data. Nearest: one nearest record, or "
-        "group. Bayes: Gaussian naive Bayes; on groups it is that of the original. Clusters: adjusted "
-        "Rand index with 3-means of the records themselves.",
+        "columns, class-wise condensation with uniform pseudo-data. Nearest: one nearest record, "
+        "or group. Bayes: Gaussian naive Bayes; on groups it is that of the original. Clusters: "
+        "adjusted Rand index with 3-means of the records themselves.",
         seed=SEED,
         quick=quick,
     )

@@ -1,6 +1,8 @@
-"""Tables larger than memory: CPU seconds, peak memory and loss of ``tulle condense --memory``.
+"""Tables larger than memory: CPU seconds, peak memory and loss of ``tulle condense --memory``; then
+what two cores bring, what a first run waits for its compiler, and mining in blocks.
 
-``python -m benchmarks.bench_scale [--quick]``. Needs some 4 GB of disk for the largest table.
+``python -m benchmarks.bench_scale [--quick]``. Needs some 4 GB of disk for the largest table. Wall
+times are compared with each other only: let nothing else run.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +23,9 @@ import polars.selectors as cs
 
 from benchmarks.groupings import SEED
 from benchmarks.results import data_folder, write_table
+from tulle import quest, write_fimi
 from tulle.io.write import write_batches
+from tulle.rules.containers import as_baskets
 
 MEMORY = "800MB"
 WHOLE = "100GB"  # in memory, whatever the size
@@ -31,6 +36,7 @@ class Run(NamedTuple):
     summary: dict[str, float]
     seconds: float  # of CPU
     peak: float  # MB
+    wall: float  # seconds
 
 
 def mixture(n: int, d: int = 10) -> Iterator[pl.DataFrame]:
@@ -100,28 +106,39 @@ def numbers_policy(table: pl.DataFrame) -> str:
     return "\n".join(["[columns]", *lines, ""])
 
 
-def run(source: Path, output: Path, memory: str, *options: str) -> Run:
+def run(
+    source: Path,
+    output: Path,
+    memory: str,
+    *options: str,
+    cores: int | None = None,
+    **environment: str,
+) -> Run:
     """One run of the command in a process of its own."""
-    command = [sys.executable, "-m", "tulle", "condense", str(source), "-o", str(output)]
-    command += [
-        "--memory",
-        memory,
-        "--seed",
-        str(SEED),
-        "--force",
-        "--json",
-        "--no-audit",
-        *options,
-    ]
+    command = ["-m", "tulle", "condense", str(source), "-o", str(output), "--memory", memory]
+    command += ["--seed", str(SEED), "--force", "--json", "--no-audit", *options]
+    return python(*command, cores=cores, **environment)
+
+
+def python(*arguments: str, cores: int | None = None, **environment: str) -> Run:
+    """Run Python on so many cores; what it prints is JSON."""
+    command = [sys.executable, *arguments]
+    own = os.sched_getaffinity(0)
+    start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as told:
-        process = subprocess.Popen(command, stdout=told)
+        os.sched_setaffinity(0, set(sorted(own)[: cores or len(own)]))
+        try:
+            process = subprocess.Popen(command, stdout=told, env=os.environ | environment)
+        finally:
+            os.sched_setaffinity(0, own)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         told.seek(0)
         text = told.read()
     if process.returncode:
         sys.exit(f"{' '.join(command)} ended with {process.returncode}")
-    return Run(json.loads(text), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    wall = time.perf_counter() - start
+    return Run(json.loads(text), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, wall)
 
 
 def row(what: str, records: int, way: str, found: Run, loss: float | None) -> list[object]:
@@ -140,6 +157,14 @@ def row(what: str, records: int, way: str, found: Run, loss: float | None) -> li
 
 
 def main(quick: bool = False) -> None:
+    compare_cold(quick)
+    compare_cores(quick)
+    compare_mining(quick)
+    compare_sizes(quick)
+
+
+def compare_sizes(quick: bool) -> None:
+    """Whole releases in memory and in cells."""
     sizes = [200_000] if quick else [1_000_000, 4_000_000, 10_000_000]
     rows = []
     with tempfile.TemporaryDirectory() as name:
@@ -192,6 +217,105 @@ def main(quick: bool = False) -> None:
         seed=SEED,
         quick=quick,
     )  # fmt: skip
+
+
+GROUPING = """
+import json, sys, time
+import numpy as np
+from benchmarks.bench_scale import mixture
+from tulle.condense.groupings._fast import fast
+points = np.vstack([part.to_numpy() for part in mixture(int(sys.argv[1]))])
+points = (points - points.mean(0)) / points.std(0)
+levels = np.full(len(points), 10)
+fast(points[:40_000], levels[:40_000], np.random.default_rng(0))  # compiles
+start, cpu = time.perf_counter(), time.process_time()
+groups = fast(points, levels, np.random.default_rng(1))
+print(json.dumps({"wall": time.perf_counter() - start, "cpu": time.process_time() - cpu,
+                  "digest": hash(groups.tobytes())}))
+"""
+
+
+def compare_cores(quick: bool) -> None:
+    """Grouping and a whole release on one core and on two."""
+    size = 250_000 if quick else 1_000_000
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = folder / "mixture.parquet"
+        write_batches(mixture(size), source)
+        same = {"PYTHONHASHSEED": "0"}
+        grouped = [python("-c", GROUPING, str(size), cores=n, **same) for n in (1, 2)]
+        walls = [one.summary["wall"] for one in grouped]
+        assert grouped[0].summary["digest"] == grouped[1].summary["digest"]
+        rows.append(["grouping alone", f"{size:,}", *walls, walls[1] / walls[0]])
+        for way, memory in (("release in cells", MEMORY), ("release in memory", WHOLE)):
+            output = folder / f"{memory}.parquet"
+            memory = "100MB" if quick and memory == MEMORY else memory
+            found = [run(source, output, memory, cores=n).wall for n in (1, 2)]
+            rows.append([way, f"{size:,}", *found, found[1] / found[0]])
+    write_table(
+        "scale_cores",
+        "One core and two",
+        ["work", "records", "one core: seconds", "two cores: seconds", "ratio"],
+        rows,
+        notes="Wall time on a machine where nothing else ran. The groups are the same bytes.",
+        seed=SEED,
+        quick=quick,
+    )
+
+
+def compare_cold(quick: bool) -> None:
+    """The first run on a machine, which compiles, and the second."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = folder / "mixture.parquet"
+        write_batches(mixture(32_000), source)
+        kept = {"NUMBA_CACHE_DIR": str(folder / "cache")}
+        cold, warm = (run(source, folder / "r.parquet", WHOLE, **kept).seconds for _ in range(2))
+    write_table(
+        "scale_cold",
+        "The first run on a machine",
+        ["records", "first: CPU s", "second: CPU s", "compiling: CPU s"],
+        [["32,000", cold, warm, cold - warm]],
+        notes="`tulle condense --no-audit` with an empty and with a filled cache of kernels.",
+        seed=SEED,
+        quick=quick,
+    )
+
+
+MINING = """
+import json, sys, time
+from tulle._commands import mine
+mine._is_large = lambda *_: sys.argv[2] == "blocks"
+given = {"min_support": sys.argv[3], "itemsets": "all"}
+mine.mine(sys.argv[1], **given)  # compiles
+start = time.process_time()
+print(json.dumps({**mine.mine(sys.argv[1], **given).summary, "cpu": time.process_time() - start}))
+"""
+
+
+def compare_mining(quick: bool) -> None:
+    """Baskets mined whole and in blocks."""
+    size = 50_000 if quick else 1_000_000
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name) / "baskets.dat"
+        with open(source, "wb") as file:
+            write_fimi(as_baskets(quest(T=10, I=4, D=size, random_state=SEED)), file)
+        ways = [python("-c", MINING, str(source), way, "0.5%") for way in ("whole", "blocks")]
+        for way, found in zip(("whole", "in blocks of 200,000"), ways):
+            cpu, first = found.summary["cpu"], ways[0].summary["cpu"]
+            sets = found.summary["itemsets_all"]
+            rows.append([way, f"{size:,}", sets, cpu, cpu / first, round(found.peak)])
+    write_table(
+        "scale_mining",
+        "Mining larger than memory",
+        ["way", "baskets", "itemsets", "CPU s", "ratio", "peak MB"],
+        rows,
+        notes="T10I4, support 0.5 %, `tulle mine --itemsets all` with reading, kernels compiled.",
+        seed=SEED,
+        quick=quick,
+    )
 
 
 if __name__ == "__main__":

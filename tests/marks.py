@@ -11,12 +11,16 @@ from __future__ import annotations
 
 BROWSER = ["report/test_browser.py", "app/test_browser.py"]
 
-SERVER = ["workflows/test_stream_broker.py"]  # and whatever asks for the fixture `postgres`
+SERVER = [
+    "workflows/test_stream_broker.py",
+    "workflows/test_stream_kafka.py",
+]  # and whatever asks for the fixture `postgres`
 
 SLOW = [
     # commands in processes of their own, and all examples, snippets, benchmarks and reports
     "workflows/test_stream",
     "app/test_jobs.py",
+    "app/test_families.py",
     "test_docs.py",
     "test_benchmarks.py",
     "spark/",
@@ -26,6 +30,10 @@ SLOW = [
     "tuning/test_search.py",
     # every record of long streams against a slow oracle
     "stream/test_exact_search.py",
+    # people with several records: attacks calibrated, streams against an oracle, commands
+    "attacks/test_people.py",
+    "stream/test_people.py",
+    "workflows/test_people.py",
     # single tests
     "test_a_class_that_is_new_gets_the_index_within_its_first_batch",
     "test_a_control_has_the_codes_of_the_source",
@@ -55,6 +63,7 @@ SLOW = [
     "test_any_two_snapshots_differ_by_valid_groups_of_newcomers",
     "test_batches_and_single_records_give_the_same_bits",
     "test_batches_of_any_size_give_the_same_groups",
+    "test_a_search_counts_people_and_does_not_separate_them",
     "test_best_loses_no_more_rules_than_any_other_method",
     "test_best_swap_and_move_are_the_best_of_all",
     "test_blocking_makes_rules_uncertain_and_tells_no_lie",
@@ -183,6 +192,9 @@ GUARANTEES = [
     "test_every_level_is_met",
     "test_approximate_gcd_fits_every_class",
     "test_every_tier_can_stand_alone_where_all_together_can",
+    "test_every_group_holds_k_different_people",
+    "test_every_group_holds_as_many_people_as_it_counts",
+    "test_nobody_is_in_both_parts",
     "test_large_groupings_are_valid_and_exchanges_never_add_error",
     "test_the_search_for_the_best_groups_stays_valid",
     "test_exact_moments_are_exact_for_any_sizes",

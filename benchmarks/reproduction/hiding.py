@@ -68,9 +68,14 @@ def table2(quick: bool) -> Found:
         longest = int((found["antecedent"].list.len() + 1).max())
         values[name] = {"rules": found.height, "longest rule": longest}
         notes.append(f"{name} {usual:,}")
+    head = values["Kosarak"]
+    values["Kosarak"] = {}
     return {
         "values": values,
-        "notes": "With the support of the whole rule there are " + ", ".join(notes) + ".",
+        "notes": "With the support of the whole rule there are "
+        + ", ".join(notes)
+        + ". The head of "
+        f"Kosarak has {head['rules']:,} rules, the longest of {head['longest rule']} items.",
     }
 
 

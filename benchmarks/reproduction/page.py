@@ -30,7 +30,7 @@ MEANING = {
     "partly": "within 10 % of it",
     "not": "does not come out",
     "misprint": "the print is wrong, see the proof below",
-    "no data": "the data, or the program, are not to be had",
+    "no data": "we do not have the data or the program",
 }
 _CLOSE = 0.10  # "partly"
 _TIGHT = 0.05  # of the printed value: an error beyond that says nothing
@@ -156,34 +156,34 @@ def claims(item: dict[str, Any], found: dict[str, Any]) -> list[tuple[str, str, 
 
 
 def _scoreboard(told: dict[str, Any], found: dict[str, Any]) -> str:
-    header = ["paper", "numbers", *SIGNS, "claims", *CLAIM_VERDICTS]
-    lines = [_line(header), "|" + " --- |" * len(header)]
-    total: Counter[str] = Counter()
-    for paper in told["paper"]:
-        items = [item for item in told["item"] if item["paper"] == paper["key"]]
-        count: Counter[str] = Counter()
-        for item in items:
-            said = [row[-1] for row in numbers(item, found)]
-            count.update(said)
-            count["numbers"] += len(said)
-            judged = [row[-1] for row in claims(item, found)]
-            count.update(f"claim {one}" for one in judged)
-            count["claims"] += len(judged)
-        total.update(count)
-        lines.append(_score(f"{paper['number']} {paper['what']}", count))
-    lines.append(_score("**all**", total))
-    shown = total["numbers"] - total["no data"]
-    lines += [
-        "",
-        f"{shown} printed numbers stand next to ours; {total['no data']} more belong to data or "
-        "programs that we do not have.",
-    ]
-    return "\n".join(lines)
-
-
-def _score(name: str, count: Counter[str]) -> str:
-    cells = [name, count["numbers"], *(count[one] for one in SIGNS), count["claims"]]
-    return _line([*cells, *(count[f"claim {one}"] for one in CLAIM_VERDICTS)])
+    """Two tables, of numbers and of claims: a line for each paper, and one for all."""
+    counts: dict[str, Counter[str]] = {"**all**": Counter()}
+    for item in told["item"]:
+        paper = next(one for one in told["paper"] if one["key"] == item["paper"])
+        own = counts.setdefault(f"{paper['number']} {paper['key']}", Counter())
+        for count in (own, counts["**all**"]):
+            count.update(row[-1] for row in numbers(item, found))
+            count.update(f"claim {row[-1]}" for row in claims(item, found))
+    lines = [*list(counts.items())[1:], next(iter(counts.items()))]
+    total = counts["**all**"]
+    shown = sum(total[one] for one in SIGNS) - total["no data"]
+    return "\n".join(
+        [
+            _line(["numbers", *SIGNS]),
+            "|" + " --- |" * (1 + len(SIGNS)),
+            *(_line([name, *(count[one] for one in SIGNS)]) for name, count in lines),
+            "",
+            f"{shown} printed numbers stand next to ours; {total['no data']} more belong to data "
+            "or programs that we do not have.",
+            "",
+            _line(["claims", *CLAIM_VERDICTS]),
+            "|" + " --- |" * (1 + len(CLAIM_VERDICTS)),
+            *(
+                _line([name, *(count[f"claim {one}"] for one in CLAIM_VERDICTS)])
+                for name, count in lines
+            ),
+        ]
+    )
 
 
 def _section(item: dict[str, Any], found: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ RECORDS = 6_000
 
 def equations(quick: bool) -> Found:
     """Means and variances of estimates over independent components."""
-    components = 20_000
+    components = 100_000
     signs = Sketcher(key=KEY, delta=0.5).fit(np.eye(4)).signs(np.arange(4), components)
     signs = signs if signs.shape[0] == components else signs.T
     x, y = np.array([1.0, 2, 3, 4]), np.array([2.0, 0, 1, 3])

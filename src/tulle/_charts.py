@@ -28,6 +28,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "ranking": ("label", "value", "mark"),
     "frontier": ("label", "curve", "k", "risk", "low", "high", "utility", "chosen", "link"),
     "over_k": ("curve", "k", "measure", "value"),
+    "history": ("curve", "seen", "measure", "value"),
 }
 ORIGINAL, RELEASE, CONTROL = "#4c78a8", "#e8871e", "#8a63b5"
 WIDTH = 760
@@ -464,7 +465,7 @@ def _risk_and_utility(rows: Rows) -> Any:
 
     # a layer without rows would make Vega complain of an infinite extent
     drawn = []
-    if references:
+    if references or not releases:
         drawn += [
             layer(references).mark_point(shape="diamond", color="#8c8c8c", size=70, filled=True),
             text(references, "label", dy=-10, opacity=0.7),
@@ -489,7 +490,23 @@ def _over_k(rows: Rows) -> Any:
     """Draw a panel for each measure, all over the same k."""
     import altair as alt
 
+    return _panels(rows, alt.X("k:Q", title="k", scale=alt.Scale(type="log", nice=False)))
+
+
+def _history(rows: Rows) -> Any:
+    """Draw a panel for each measure of a stream, all over the records seen."""
+    import altair as alt
+
+    axis = alt.Axis(format="~s", tickCount=5)
+    return _panels(rows, alt.X("seen:Q", title="records seen", axis=axis))
+
+
+def _panels(rows: Rows, x: Any) -> Any:
+    import altair as alt
+
     measures = list(dict.fromkeys(row["measure"] for row in rows))
+    curves = {row["curve"] for row in rows}
+    legend = alt.Legend(orient="top") if len(curves) > 1 else None
 
     def panel(measure: str) -> Any:
         shown = [row for row in rows if row["measure"] == measure]
@@ -497,10 +514,10 @@ def _over_k(rows: Rows) -> Any:
             alt.Chart(alt.Data(values=shown), title=measure)
             .mark_line(point=True)
             .encode(
-                x=alt.X("k:Q", title="k", scale=alt.Scale(type="log", nice=False)),
+                x=x,
                 y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
-                color=alt.Color("curve:N", title=None, legend=alt.Legend(orient="top")),
-                tooltip=["curve:N", "k:Q", alt.Tooltip("value:Q", format=".3f")],
+                color=alt.Color("curve:N", title=None, legend=legend),
+                tooltip=["curve:N", x.shorthand, alt.Tooltip("value:Q", format=".3f")],
             )
             .properties(width=_PANEL, height=170)
         )
@@ -521,4 +538,5 @@ _MAKERS = {
     "ranking": _ranking,
     "frontier": _risk_and_utility,
     "over_k": _over_k,
+    "history": _history,
 }

@@ -33,6 +33,7 @@ HIDING_METHODS = (
 VICTIMS = ("transaction", "window")
 LOOKAHEADS = ("always", "printed")
 SUPPORTS_OF = ("rule", "antecedent")
+SHARED = ("baskets", "rules")  # what leaves when rules are hidden
 ITEMSETS = ("all", "closed", "maximal")
 
 # sketches

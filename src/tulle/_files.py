@@ -205,3 +205,17 @@ def alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def is_held(lock: Path) -> bool:
+    """Return whether a process holds the lock on a file; a file that is not there is free."""
+    import fcntl  # which only Unix has
+
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -126,7 +126,8 @@ def _watched(function: Kernel, **options: Any) -> Kernel:
 
 
 def _compiled(function: Kernel, **options: Any) -> Kernel:
-    options = {"cache": True, "error_model": "numpy", "nogil": True} | options
+    usual = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+    options = usual | options
     try:
         return numba.njit(**options)(function)
     except (RuntimeError, OSError):  # neither the folder of the file nor home is writable

@@ -24,9 +24,12 @@ _display: ContextVar[Any] = ContextVar("tulle_progress", default=None)
 
 
 @contextmanager
-def shown() -> Iterator[None]:
-    """Show the progress of all work done in the block on standard error: a bar, or lines."""
+def shown(*, lines: bool = True) -> Iterator[None]:
+    """Show the progress of all work done in the block on standard error: a bar, or ``lines``."""
     file = os.environ.get("TULLE_PROGRESS")
+    if not file and not lines and not sys.stderr.isatty():
+        yield
+        return
     if file or not sys.stderr.isatty():
         token = _display.set(_Told(file) if file else _Logged())
         try:

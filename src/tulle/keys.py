@@ -12,7 +12,8 @@ import hashlib
 import os
 import secrets
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tulle._files import atomic_write
@@ -321,14 +322,10 @@ class SigningKey:
         KeyMaterialError
             If the file cannot be read or holds no private Ed25519 key.
         """
-        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        try:
-            found = load_pem_private_key(_read(path), password=None)
-        except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it needs a password
-            found = None
+        found = _from_pem(path, partial(load_pem_private_key, password=None))
         if not isinstance(found, Ed25519PrivateKey):
             raise KeyMaterialError(
                 f"{path} holds no private Ed25519 key that opens without a password: make one with "
@@ -424,14 +421,10 @@ class PublicKey:
         KeyMaterialError
             If the file cannot be read or holds no public Ed25519 key.
         """
-        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-        try:
-            found = load_pem_public_key(_read(path))
-        except (ValueError, UnsupportedAlgorithm):
-            found = None
+        found = _from_pem(path, load_pem_public_key)
         if not isinstance(found, Ed25519PublicKey):
             raise KeyMaterialError(
                 f"{path} holds no public Ed25519 key: ask the maker of the release for the .pub "
@@ -508,3 +501,14 @@ def _read(path: str | os.PathLike[str]) -> bytes:
 def _groups_of_four(digest: bytes) -> str:
     digits = digest.hex()
     return "-".join(digits[start : start + 4] for start in range(0, len(digits), 4))
+
+
+def _from_pem(path: str | os.PathLike[str], load: Callable[[bytes], object]) -> object:
+    """Return the key of a file, of whatever sort; None if there is none, or under a password."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    content = _read(path)
+    try:
+        return load(content)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it needs a password
+        return None

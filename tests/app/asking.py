@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from click.testing import CliRunner
+
 from tulle._app.guard import Guard
 from tulle._app.pages import application
+from tulle.cli import tulle
 
+_COLUMNS = ("age", "cost")
 PORT = 8765
 HOST = f"127.0.0.1:{PORT}"
+
+
+def streamed(folder: Path, records: int = 1_200) -> Path:
+    """The state of a stream that ``tulle stream`` has read to its end."""
+    rng = np.random.default_rng(0)
+    rows = [dict(zip(_COLUMNS, row)) for row in rng.normal(50, 10, (records, 2)).round(2).tolist()]
+    source = folder / "visits.ndjson"
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    state = folder / "visits.state"
+    words = ["stream", str(source), "-o", str(folder / "snapshots"), "--state", str(state)]
+    done = CliRunner().invoke(tulle, [*words, "--k", "5", "--plain-waiting"])
+    assert done.exit_code == 0, done.output
+    return state
 
 
 class Answer(NamedTuple):

@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.app.asking import Answer, Asked
+from tests.app.asking import Answer, Asked, streamed
 from tests.app.test_jobs import ended
 from tests.app.test_pages import posted
-from tulle import StreamCondenser, load_policy
+from tulle import load_policy
 from tulle._app.study import SITES, Study, studies
 
 BASKETS = ["bread milk beer"] * 30 + ["bread milk"] * 10 + ["milk eggs"] * 40 + ["beer tea"] * 20
@@ -114,11 +114,7 @@ def test_sites_agree_encode_join_and_decode(asked: Asked, tmp_path: Path) -> Non
 
 
 def test_the_state_of_a_stream_is_watched(asked: Asked, tmp_path: Path) -> None:
-    drawn = random.Random(0)
-    stream = StreamCondenser(k=5, random_state=0)
-    for _ in range(12):
-        stream.partial_fit([[drawn.random(), drawn.random()] for _ in range(100)])
-    stream.save(tmp_path / "visits.state", waiting="plain")
+    streamed(tmp_path)
     study = Study(tmp_path, "visits.state")
     assert f"/t/{study.id}/stream" in asked.ask("GET", "/").text
     before = sorted(tmp_path.rglob("*"))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -76,19 +76,28 @@ def points(study: Study) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in found}
 
 
-def test_a_killed_server_and_a_killed_worker_lose_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that starts an exploration as the server does; it ends with the test."""
     study = explored(tmp_path)
-    server = subprocess.Popen(
-        [sys.executable, "-c", _START, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    with subprocess.Popen(
+        [sys.executable, "-c", _START, str(study.root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def test_a_killed_server_and_a_killed_worker_lose_nothing(
+    server: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    study = Study(tmp_path, "people.csv")
     assert server.stdout is not None
-    assert server.stdin is not None
     assert server.stdout.readline() == b"started\n"
     until(lambda: len(points(study)) >= 1)
     server.kill()
     server.wait()
-    server.stdin.close()
-    server.stdout.close()
     job = study.explore_job
     assert job.state == "running"  # another process sees it by its lock
     assert job.progress["total"] > len(points(study)) >= 1

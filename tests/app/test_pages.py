@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import html
 import json
 import os
@@ -16,7 +17,10 @@ import pytest
 from tests.app.asking import Asked
 from tulle import load_policy
 from tulle._app.study import Study, is_table_name, studies
+from tulle._app.views import forecast
 from tulle._commands.inspect import inspect
+from tulle.exploring import Exploration
+from tulle.exploring._points import Point, Spec
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -203,7 +207,9 @@ def released(study: Study, number: int, risk: float) -> None:
     (place / "job" / "job.json").write_text(json.dumps(job))
     judged = {"level": "good", "reason": "", "next": "", "details": []}
     rows = [{"attack": "earlier_membership", "rate": 0.6, "control": 0.5, "risk": risk}]
-    told = [{"verdict": {"privacy": judged, "use": judged}}, {}, {"attacks": rows if risk else []}]
+    worse = {**judged, "level": "bad" if risk else "good"}
+    public = {"attacks": rows if risk else [], "verdict": {"privacy": worse, "use": judged}}
+    told = [{"verdict": {"privacy": judged, "use": judged}}, {}, public]
     for place_of, result in enumerate(told):
         (place / "job" / f"{place_of}.out").write_text(json.dumps(result))
         (place / "job" / f"{place_of}.code").write_text("0")
@@ -217,9 +223,26 @@ def test_two_releases_of_the_same_people_are_told_together(asked: Asked, tmp_pat
     page = asked.ask("GET", f"/t/{study.id}/releases/2").text
     assert "Both releases together" in page
     assert "Both releases together" not in asked.ask("GET", f"/t/{study.id}/releases/1").text
+    assert study.release(1).verdict["privacy"]["level"] == "good"
+    assert study.release(2).verdict["privacy"]["level"] == "bad"  # though alone it is good
     history = asked.ask("GET", "/history").text
     assert "due: 2020-01-31" in history
     assert "together they tell 10" in history
+
+
+def test_the_forecast_follows_the_points(tmp_path: Path) -> None:
+    study = inspected(tmp_path, people())
+    place = study.explore_job.place
+    place.mkdir(parents=True)
+    (place / "job.json").write_text(json.dumps({"commands": [["explore"]], "started": time.time()}))
+    (place / "progress.json").write_text(json.dumps({"total": 10, "done": 2, "seconds": 20}))
+    copy = Point("a", Spec("whole", "copy"), 60, seconds=4.0)
+    release = Point("b", Spec("whole", "shape", k=5), 60, seconds=10.0)
+    with (place / "lock").open("w") as lock:
+        assert forecast(study, Exploration([copy])) == ""  # nothing is running
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert forecast(study, Exploration([copy])) == "at least 32 s to go"
+        assert forecast(study, Exploration([copy, release])) == "about 80 s to go"
 
 
 def test_two_points_are_pinned_and_a_third_replaces_the_first(tmp_path: Path) -> None:

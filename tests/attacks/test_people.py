@@ -45,12 +45,12 @@ def test_a_copy_is_broken_however_often_people_are_in_it(name: str) -> None:
 @pytest.mark.parametrize("name", [*ATTACKS, *ALIKE])
 def test_strangers_tell_nothing_about_people(name: str) -> None:
     found = []
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
-        original, control, others = (visits(rng, 400) for _ in range(3))
+        original, control, others = (visits(rng, 300) for _ in range(3))
         result = (ATTACKS | ALIKE)[name](original, alone(others), control, rng)
         found.append(result.rate - (result.control or 0.0))
-    assert abs(np.mean(found)) < 0.08
+    assert abs(np.mean(found)) < 0.1
 
 
 def test_counting_records_would_have_hidden_the_copies() -> None:

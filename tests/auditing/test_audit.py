@@ -27,7 +27,7 @@ def test_a_whisper_of_noise_is_caught(data: tuple) -> None:
     assert found.verdict["privacy"]["level"] == "bad"
     for name in ("near_copies", "linkage", "linkage_one_to_one", "membership", "singling_out"):
         assert attacks[name]["risk"] > 0.8, name
-    assert found.to_dict()["metrics"]["information_loss"] < 0.01
+    assert found.to_dict()["metrics"]["nearest_record_loss"] < 0.01
 
 
 def test_groups_of_two_are_caught(data: tuple) -> None:

@@ -67,6 +67,7 @@ def test_fresh_people_are_fit_for_use(good: dict[str, Any]) -> None:
     assert found["propensity_auc"] < 0.6
     assert found["missing_patterns"] < 0.1
     assert found["regression_kept"] > 0.8
+    assert found["cluster_error"] < 1.2
 
 
 def test_a_spoilt_release_is_not(good: dict[str, Any], bad: dict[str, Any]) -> None:
@@ -80,6 +81,7 @@ def test_a_spoilt_release_is_not(good: dict[str, Any], bad: dict[str, Any]) -> N
     assert worse["propensity_auc"] > 0.8
     assert worse["unseen_pairs"] > 0.5
     assert worse["regression_kept"] < better["regression_kept"]
+    assert worse["cluster_error"] > better["cluster_error"]
 
 
 def test_the_worst_column_and_the_broken_relations_come_first(bad: dict[str, Any]) -> None:

@@ -250,7 +250,7 @@ def test_a_figure_about_fewer_than_k_people_is_for_the_owner() -> None:
     few = audit(people, release, random_state=0, k=K, target="x0", attempts=5)
     shown = json.loads(few.json("public"))
     # 5 people were attacked, 12 tested the models
-    for name in ("accuracy_original", "closest_original", "information_loss", "interval_width"):
+    for name in ("accuracy_original", "closest_original", "nearest_record_loss", "interval_width"):
         assert name in few.to_dict()["metrics"]
         assert name not in shown["metrics"]
     assert set(shown["attacks"]) <= {"exact_copies", "singling_out"}

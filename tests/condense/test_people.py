@@ -115,7 +115,7 @@ def test_merged_condensers_keep_their_people() -> None:
     assert first.merge(second).people_.tolist() == [*first.people_, *second.people_]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.integers(0, 2**32), st.integers(40, 90))
 def test_a_search_counts_people_and_does_not_separate_them(seed: int, people: int) -> None:
     table = visits(seed % 1000, people)

@@ -55,6 +55,10 @@ def test_the_points_of_a_frontier(found: Exploration) -> None:
         *("k = 3, shape, class by class", "k = 25, shape, class by class"),
         *("k = 3, shape", "k = 25, shape"),
     ]
+    audits = [point.audit for point in found.points if point.spec.is_release]
+    for k, audit in zip([3, 25, 3, 25], audits):  # groups are known to the maker only
+        assert audit["sections"][0]["id"] == "groups"
+        assert audit["smallest_group"] >= k
     copy, shuffled = found.points[:2]
     assert copy.level == "bad"
     assert copy.risk > 0.9

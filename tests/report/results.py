@@ -168,9 +168,15 @@ def explored() -> dict[str, Any]:
         for m in ("risk", "utility")
         for k in (5, 10, 20)
     ]
+    seen = [
+        {"curve": "all", "seen": n, "measure": m, "value": n / 10}
+        for m in ("groups", "waiting")
+        for n in (1_000, 2_000)
+    ]
     charts = [
         {"type": "chart", "chart": "frontier", "title": "Frontier", "rows": points},
         {"type": "chart", "chart": "over_k", "title": "Over k", "rows": over},
+        {"type": "chart", "chart": "history", "title": "History", "rows": seen},
     ]
     return {
         "title": "Which release?",

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tulle import SecretKey, SiteAgreement, SiteCodec
+from tulle import Column, Kind, SecretKey, SiteAgreement, SiteCodec, SiteSummary
 from tulle.errors import KeyMaterialError, ParameterError
 from tulle.sites import _sealed as sealed
 
@@ -237,3 +237,18 @@ def test_describe_tells_no_secret() -> None:
         "coded": "graded, equal groups",
     }  # fmt: skip
     assert rows[1]["coded"] == "aliases by table"
+
+
+@pytest.mark.parametrize(
+    "told", [{"codes": {"N": "none"}}, {"missing": (9999,)}, {"format": "1.234,5"}]
+)
+def test_numbers_with_codes_or_written_forms_are_refused(told: dict[str, Any]) -> None:
+    column = Column("income", Kind.INTEGER, **told)
+    with pytest.raises(ParameterError, match="'income'"):
+        SiteAgreement.create([column], ranges={"income": (0, 10**6)})
+    with pytest.raises(ParameterError, match="'income'"):
+        SiteSummary.of(pl.DataFrame({"income": [100, 9999]}), [column])
+    coded = SiteAgreement.create([Column("income", Kind.CATEGORY)])
+    table = pl.DataFrame({"income": ["1200", "N", "7"]})
+    codec = SiteCodec(coded)
+    assert codec.inverse_transform(codec.transform(table))["income"].to_list() == ["1200", "N", "7"]

@@ -131,6 +131,8 @@ def test_what_is_unsafe_is_refused_before_a_record_is_read(
         patch.setattr("tulle.spark._session._ON_DISK", ("spark.tulle.is.never.set",))
         with pytest.raises(PrivacyError, match=r"spark\.tulle\.is\.never\.set"):
             spark.condense(df, tmp_path / "r.parquet")
+        with pytest.raises(ParameterError, match="holdout"):
+            spark.condense(df, tmp_path / "r.parquet", holdout=0.1)
         with pytest.raises(ParameterError):
             spark.condense(df, "s3a://bucket/r.parquet", accept_risk="the disks are encrypted")
     other = {**on_spark.versions(), "polars": "0.0.1"}

@@ -288,7 +288,7 @@ def test_damaged_gzip(tmp_path: Path) -> None:
         (f'{{"a": "{SECRET}"}}\n\n[1]\n', "line 3"),
         ('{"a": 1}\n{"a": NaN}\n', "line 2"),
         ('{"a": [1]}\n', "'a'"),
-        ('{"a": 1}\n{"a": {"b": 1}}\n', "'a'"),
+        ('{"a": 1}\n{"a": {"b": [1]}}\n', "'a.b'"),
     ],
 )
 def test_broken_ndjson(tmp_path: Path, content: str, words: str) -> None:

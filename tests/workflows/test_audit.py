@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.broken_releases import survey, with_exact_totals
+from benchmarks.columns_hospital import hospital
 from tests.reference.audit_condense import condensed
 from tulle._commands.audit import attack_rows, audit_files
+from tulle._commands.condense import condense
 from tulle.cli import tulle
 from tulle.cli._output import command_line
 from tulle.errors import GateError, ParameterError, PrivacyError, TulleError
@@ -244,12 +246,11 @@ def test_files_without_types_are_taken_as_the_original_is(tmp_path: Path) -> Non
     assert found.result["attacks"]["linkage"]["control"] is not None
 
 
-def test_whole_numbers_that_the_policy_calls_codes_go_with_codes(tmp_path: Path) -> None:
+def test_whole_numbers_that_are_codes_go_with_codes(tmp_path: Path) -> None:
     for name, zips in (("original", "80331"), ("release", "80331"), ("control", "01067")):
         _people(60 + len(name), [zips, "10115"], 28).drop("day").write_csv(tmp_path / f"{name}.csv")
     files = {name: tmp_path / f"{name}.csv" for name in ("original", "release", "control")}
-    with pytest.raises(TulleError, match="'zip'"):
-        audit_files(**files, seed=1)  # type: ignore[arg-type]
+    assert audit_files(**files, seed=1).result["attacks"]  # type: ignore[arg-type]
     files["policy"] = tmp_path / "policy.toml"
     kinds = {"age": "integer", "zip": "category"}
     files["policy"].write_text(
@@ -325,3 +326,24 @@ def test_rules_of_a_policy_file_are_held_against_the_release(files: Path) -> Non
     for release, least, most in (("ordered.csv", 0, 0), ("broken.csv", 0.1, 0.6)):
         result = run(str(files / "ordered.csv"), str(files / release), *words)
         assert least <= json.loads(result.stdout)["stated_rules_broken"] <= most
+
+
+def test_without_a_policy_columns_are_read_as_condense_reads_them(tmp_path: Path) -> None:
+    names = ["Patientennummer", "Alter", "CRP", "Kosten_DRG", "Score", "Geburtsdatum", "PLZ"]
+    source, release, bare = (tmp_path / name for name in ("h.csv", "r.csv", "bare.csv"))
+    hospital(np.random.default_rng(3), 250).select(names).write_csv(source, separator=";")
+    condense(source, release, k=5, seed=1, accept_risk="a test")
+    bare.write_bytes(release.read_bytes())  # no manifest
+    known, guessed = (audit_files(source, file, seed=1, attempts=50) for file in (release, bare))
+    tried = [name for name in guessed.result["attacks"] if name.startswith("inference:")]
+    assert {name.partition(":")[2] for name in tried if "insider" not in name} >= set(names[1:])
+    for name in names[1:]:
+        stories = [
+            attack["story"].endswith("standard deviations.")
+            for found in (known, guessed)
+            for key, attack in found.result["attacks"].items()
+            if key.startswith(f"inference:{name}")
+        ]
+        assert set(stories) == {name != "PLZ"}
+    people = hospital(np.random.default_rng(3), 250)["Patientennummer"].n_unique()
+    assert guessed.result["attacks"]["exact_copies"]["attempts"] == people

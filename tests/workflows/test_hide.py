@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,30 @@ def test_stream_equals_swa_and_touches_nothing_else(
     assert all(found["verified"].values())
     assert found["counts"]["baskets"] == found["source"]["records"] == 400
     assert found["parameters"]["window"] == 50
+
+
+def test_lists_of_words_are_streamed_from_parquet_to_parquet(
+    source: Path, secret: Path, tmp_path: Path
+) -> None:
+    import polars as pl
+
+    lines = [line.split() for line in source.read_text().splitlines()]
+    words = pl.DataFrame({"bought": [[f"item {item}" for item in line] for line in lines]})
+    words[:-1].vstack(pl.DataFrame({"bought": [[]]}, schema=words.schema)).write_parquet(
+        tmp_path / "b.parquet"
+    )
+    rules = tmp_path / "words.txt"
+    rules.write_text(re.sub(r"(\d+)(?=[^%\d]|$)", r"item \1", secret.read_text()))
+    asked: dict[str, Any] = {"stream": True, "window": 50, "seed": 0, **LIMITS}
+    made = hide(tmp_path / "b.parquet", tmp_path / "r.parquet", rules=rules, **asked)
+    numbers = hide(source, tmp_path / "r.dat", rules=secret, **asked)
+    assert made.summary["rules_hidden"] == numbers.summary["rules_hidden"]
+    found = pl.read_parquet(tmp_path / "r.parquet")
+    assert found.schema == words.schema
+    assert found.height == len(lines)
+    assert found["bought"].list.len().sum() < words["bought"].list.len().sum()
+    with pytest.raises(ParameterError, match="--stream"):
+        hide(source, tmp_path / "r2.parquet", rules=secret, **asked)
 
 
 def test_stream_fails_closed(

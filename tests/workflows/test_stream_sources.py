@@ -69,8 +69,7 @@ def test_a_folder_of_arriving_files(tmp_path: Path) -> None:
     stream(str(whole), tmp_path / "out2", **{**options, "state": tmp_path / "st2"})
     same_groups(tmp_path / "st", tmp_path / "st2")
     (folder / "4.csv").write_text("other,columns\n1,2\n")
-    with pytest.raises(DataError, match=r"4\.csv"):
-        stream(str(folder), tmp_path / "out", **options)
+    assert any("4.csv" in note for note in stream(str(folder), tmp_path / "out", **options).notes)
 
 
 def test_empty_files_and_byte_order_marks_do_not_stop_a_folder(tmp_path: Path) -> None:
@@ -257,8 +256,7 @@ def test_records_before_a_file_with_other_columns_are_counted(tmp_path: Path) ->
     write_csv(folder / "2.csv", made[100:])
     (folder / "3.csv").write_text("other,columns\n1,2\n")
     options = {**OPTIONS, "state": tmp_path / "st", "checkpoint": 600.0}
-    with pytest.raises(DataError, match=r"3\.csv"):
-        stream(str(folder), tmp_path / "out", **options)
+    assert any("3.csv" in note for note in stream(str(folder), tmp_path / "out", **options).notes)
     os.rename(folder / "3.csv", folder / "3.csv.part")
     done = stream(str(folder), tmp_path / "out", **options)
     assert (done.summary["seen"], done.summary["resumed_after"]) == (140, 140)
@@ -290,10 +288,10 @@ def test_files_of_a_folder_that_nobody_reads_are_told(tmp_path: Path) -> None:
     folder = tmp_path / "arriving"
     folder.mkdir()
     write_csv(folder / "a.csv", rows(100))
-    for name in ("b.csv.gz", "c.dat", ".hidden", "d.csv.part"):
+    for name in ("b.csv.bz2", "c.dat", ".hidden", "d.csv.part"):
         (folder / name).write_bytes(b"")
     done = stream(str(folder), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
     assert done.summary["seen"] == 100
     told = [note for note in done.notes if "were ignored" in note]
     assert len(told) == 1
-    assert told[0].endswith("do not end in .csv, .tsv or .txt: 2")
+    assert told[0].endswith("do not end in .csv, .tsv or .txt (or these and .gz): 2")

@@ -11,10 +11,9 @@ import csv
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from time import gmtime, strftime
 from typing import Any, NamedTuple
 
-from tulle._app.jobs import Job, is_held
+from tulle._app.jobs import Job
 from tulle._app.study import SITES, Study, files, is_table_name, keep
 from tulle.errors import DataError, ParameterError
 
@@ -37,6 +36,23 @@ _MEANINGS = {
     "fingerprint": "compare it with the other sites by phone: equal means the same agreement",
     "generation": "how often the key was renewed",
     "unknown_aliases": "aliases whose value no file here knows; they stay aliases",
+}
+_COUNTED = {
+    "read": "lines that were read",
+    "seen": "records that the stream has taken",
+    "rejected": "lines that were refused: the file of rejects says why",
+    "waiting": "records that no group may take yet: they are in no snapshot",
+    "groups": "groups of the stream; the records themselves are forgotten",
+    "smallest_group": "records in the smallest group",
+    "snapshots": "releases that were written",
+    "shown": "records that had been seen when the last one was written",
+}
+_TITLES = {
+    "the first": "The strongest rules",
+    "rules": "The rules, before and after",
+    "told": "What the other sites learn",
+    "columns": "How columns are coded",
+    "joined": "What was joined",
 }
 
 
@@ -107,7 +123,8 @@ def _tables(found: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[A
     for name, rows in found.items():
         if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
             header = list(rows[0])
-            yield name.replace("_", " "), header, [[row.get(c) for c in header] for row in rows]
+            cells = [[row.get(column) for column in header] for row in rows]
+            yield _TITLES.get(name, name), [column.replace("_", " ") for column in header], cells
 
 
 def _written(named: dict[str, tuple[Path, str]]) -> dict[str, tuple[Path, str]]:
@@ -338,7 +355,7 @@ def _decoding(study: Study) -> list[Field]:
 def _ending(*ends: str) -> Callable[[Study], dict[str, tuple[Path, str]]]:
     def found(study: Study) -> dict[str, tuple[Path, str]]:
         there = [f for f in files(study.root) if f.name.endswith(ends)]
-        return {f"file{place}": (f.source, f.name) for place, f in enumerate(there)}
+        return {f.id: (f.source, "in this folder") for f in there}
 
     return found
 
@@ -391,26 +408,19 @@ FLOWS = (
 
 def stream(study: Study) -> dict[str, Any]:
     """Return what the state of a stream says, whether or not it is running."""
+    from tulle._commands._stream_status import status
     from tulle.stream.condenser import StreamCondenser
 
-    found = StreamCondenser.load(study.source)
-    sizes, history = found.counts_, found.history_
+    found, history = status(study.source), StreamCondenser.load(study.source).history_
     return {
-        "figures": [
-            ("records seen", found.n_seen_, "what the stream has taken so far"),
-            ("waiting", found.n_waiting_, "records that no group may take yet: not released"),
-            ("groups", len(sizes), "groups of the stream; the records themselves are forgotten"),
-            ("smallest group", int(min(sizes, default=0)), "records in the smallest group"),
-            ("k", found.k, "least records in a group, where records have no level of their own"),
-        ],
-        "saved": strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(study.source.stat().st_mtime)),
-        "running": is_running(study),
+        "figures": [(name, found[name], meaning) for name, meaning in _COUNTED.items()],
+        "found": found,
         "columns": list(history[0]) if history else [],
         "history": [list(row.values()) for row in history],
         "strip": [
             ("file", study.name, "the state of a stream"),
-            ("records", f"{found.n_seen_:,}", "seen so far"),
-            ("groups", f"{len(sizes):,}", "of the stream"),
+            ("records", f"{found['seen']:,}", "seen so far"),
+            ("k", str(found["k"]), "least records in a group, unless they have levels"),
         ],
         "steps": flow_of("stream"),
     }
@@ -424,14 +434,9 @@ def stream_chart(study: Study) -> dict[str, Any] | None:
 
     measures = {"groups": "groups", "waiting": "records that wait", "drift": "how far means moved"}
     rows = [
-        {"curve": str(row.get("class", "all")), "k": row["seen"], "measure": words,
+        {"curve": str(row.get("class", "all")), "seen": row["seen"], "measure": words,
          "value": row[name]}
         for row in StreamCondenser.load(study.source).history_
         for name, words in measures.items()
     ]  # fmt: skip
-    return chart("over_k", plain(rows)) if rows else None
-
-
-def is_running(study: Study) -> bool:
-    """Return whether a process works on the state of a stream: it holds the lock next to it."""
-    return is_held(study.source.with_name(f".{study.source.name}.lock"))
+    return chart("history", plain(rows)) if rows else None

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tulle._files import atomic_write
+from tulle._files import atomic_write, is_held
 
 State = Literal["none", "running", "done", "failed", "stopped"]
 _NOTHING: dict[str, Any] = {"task": "", "done": 0, "total": None, "note": "", "seconds": 0}
@@ -138,18 +138,6 @@ def end_all() -> None:
 def reap() -> None:
     """Collect workers that have ended."""
     _STARTED[:] = [worker for worker in _STARTED if worker.poll() is None]
-
-
-def is_held(lock: Path) -> bool:
-    """Return whether a process holds the lock on a file; a file that is not there is free."""
-    try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -73,9 +73,9 @@ def _run(server: object, sock: socket.socket) -> None:
 
 def _warm_up() -> None:
     """Load what the first pages need while the person still looks at the start."""
-    import altair  # noqa: F401
-    import polars  # noqa: F401
+    import sklearn.datasets  # noqa: F401  (the demo table)
 
     from tulle._report.render import bundle
 
     bundle()
+    import altair  # noqa: F401

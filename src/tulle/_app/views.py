@@ -175,7 +175,9 @@ def address(step: str) -> str:
 def state(study: Study, step: str) -> tuple[str, bool]:
     """Return a word that changes when a page should be shown again, and whether it may yet."""
     if step == "stream":
-        return str(study.source.stat().st_mtime_ns), families.is_running(study)
+        from tulle.stream._checkpoints import is_running
+
+        return str(study.source.stat().st_mtime_ns), is_running(study.source)
     job = job_of(study, step)
     found = job.state
     points = study.explore_place / "points" if step == "explore" else None
@@ -258,6 +260,7 @@ def explore(study: Study) -> dict[str, Any]:
             {**row, "point": point, "attack": attack_label(point.attack) if point.attack else ""}
             for row, point in zip(found.rows(), found.latest)
         ],
+        "choosable": any(p.spec.is_release and not p.error for p in found.latest),
         "pinned": [point for point in found.latest if point.id in study.pinned],
         "selected": chosen or (named.id if named else None),
         "is_quick": all(point.spec.round == "quick" for point in found.latest),
@@ -285,20 +288,21 @@ def frontier(study: Study) -> dict[str, Any] | None:
 def forecast(study: Study, found: Exploration) -> str:
     """Return what the rest of a running exploration takes, from the points that are there.
 
-    The whole table takes longer than the sample: attacks try more people, models learn from more.
+    The whole table takes longer than the sample (attacks try more people, models learn from more),
+    and releases take longer than the references that come first.
     """
     progress = study.explore_job.progress
     left = (progress["total"] or 0) - progress["done"]
-    rows = study.inspection.get("records") or 0
-    if study.explore_job.state != "running" or left <= 0:
+    if study.explore_job.state != "running" or left <= 0 or not found.points:
         return ""
-    whole = [p.seconds for p in found.points if p.spec.round == "whole"]
-    quick = [p for p in found.points if p.spec.round == "quick"]
-    if whole or not quick:
-        each = sum(whole) / max(1, len(whole))
-        return f"about {duration(each * left)} of computing to go, from {len(whole)} points"
-    each = sum(p.seconds for p in quick) / len(quick) * max(1.0, rows / quick[0].records) ** 0.8
-    return f"some {duration(each * left)} of computing to go, guessed from the sample"
+    computed = sum(p.seconds for p in found.points)
+    slower = max(1.0, progress["spent"] / max(computed, 0.1))  # others use the machine too
+    whole = [p.seconds for p in found.points if p.spec.round == "whole" and p.spec.is_release]
+    if whole:
+        return f"about {duration(slower * left * sum(whole) / len(whole))} to go"
+    each = slower * computed / len(found.points)
+    rows = (study.inspection.get("records") or 0) / max(1, found.points[0].records)
+    return f"at least {duration(each * left * max(1.0, rows) ** 0.8)} to go"
 
 
 def point(study: Study, shown: Point) -> dict[str, Any]:

@@ -61,7 +61,10 @@ def homogeneity(
         None if strange is None else len(strange),
         story=f"A neighbour who knows other columns of a person looks at {told}, they believe it. "
         "Right if it is true; guessing is the commonest answer for those of whom they are sure.",
-        details={"people of whom the attacker is sure": int(sure.sum())},
+        details={
+            "people of whom the attacker is sure": int(sure.sum()),
+            "of these, people of whom something false is believed": int((sure & ~right).sum()),
+        },
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -18,7 +18,7 @@ from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.io._formats import is_compressed
 from tulle.io.read import Opened as OpenedTable
 from tulle.io.read import open_table, read_table
-from tulle.io.write import put_table
+from tulle.io.write import put_batches, put_table
 from tulle.rules.containers import (
     is_indicator,
     is_table_name,
@@ -198,6 +198,39 @@ def _long_blocks(opened: OpenedTable, basket: str, item: str) -> Iterator[Blocks
                 yield Transactions.from_pairs(place, pairs["item"], len(owners), plain)
 
         yield blocks
+
+
+def list_blocks(source: FilePath, size: int) -> Iterator[Transactions]:
+    """Yield the baskets of a FIMI file of numbers, or of the one column of a table of lists."""
+    if not is_table_name(source):
+        yield from fimi_blocks(source, size)
+        return
+    opened = open_table(source)
+    if len(opened.schema) != 1:
+        raise DataError("--stream reads a table of one column, which holds lists of items")
+    for part in opened.batches(rows=size):
+        if part.height:
+            yield lists_of(part)
+
+
+def put_blocks(
+    blocks: Iterable[Transactions], file: BinaryIO, source: FilePath, name: FilePath
+) -> None:
+    """Write baskets that come in blocks in the format of their source."""
+    if not is_table_name(source):
+        for block in blocks:
+            write_fimi(block, file)
+        return
+    ((column, dtype),) = open_table(source).schema.items()
+    put_batches((_as_lists(block, column, dtype) for block in blocks), file, name)
+
+
+def _as_lists(released: Transactions, column: str, dtype: Any) -> pl.DataFrame:
+    flat = named(released.items, released.names).cast(dtype.inner)
+    rows = pl.DataFrame({"row": released.row_of, column: flat})
+    lists = rows.group_by("row", maintain_order=True).agg(column)
+    whole = pl.DataFrame({"row": np.arange(len(released))}).join(lists, on="row", how="left")
+    return whole.select(pl.col(column).fill_null([]).cast(dtype))
 
 
 def lists_of(frame: pl.DataFrame) -> Transactions:

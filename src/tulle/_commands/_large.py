@@ -24,6 +24,7 @@ from tulle._commands._columns import (
 )
 from tulle._commands._decision import context_of, with_verdict
 from tulle._commands._sources import source_entry
+from tulle._plurals import counted
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.io._formats import (
     Format,
@@ -535,8 +536,9 @@ def _levels(outcome: Outcome) -> list[dict[str, Any]]:
 def _how(outcome: Outcome, sample: int) -> list[str]:
     """Return how the release was made, and what was left undone."""
     return [
-        f"the table was condensed in {len(outcome.cells):,} cells; scales, ranges and stretches of "
-        f"numbers rest on a sample of {sample:,} records, and so does covariance compatibility",
+        f"the table was condensed in {counted(len(outcome.cells), 'cell')}; scales, ranges and "
+        f"stretches of numbers rest on a sample of {sample:,} records, and so does covariance "
+        "compatibility",
         "rules between columns were neither looked for nor kept: that needs the whole table in "
         "memory",
     ]

@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from tulle.sketch._records import Records
 
 _RECORDS = 2_000  # that are tried: fewer candidates make attacks easier, never harder
-_FIRST, _LARGEST = 0.25, 2.0**20
+_FIRST = 0.25
+_MOST_SUPPRESSED = 0.5  # of the records: beyond, there is little left to mine
 _HALVINGS = 3  # after the first delta that passes: it is right to an eighth of a doubling
 
 
 def find_delta(
     records: Records, target: float, rng: np.random.Generator, **parameters: Any
 ) -> tuple[float, list[dict[str, Any]]]:
-    """Return the smallest delta found at which no attack succeeds more often, and what was tried.
+    """Return the smallest delta found with at most this risk, and what was tried.
 
-    Deltas are doubled until one passes, and then halved towards the last one that did not.
+    The risk is that of the best attack, beyond what guessing gets. Deltas are doubled until one
+    passes, and then halved towards the last one that did not.
     """
     drawn = _sample(records, rng)
     tried: list[dict[str, Any]] = []
@@ -32,11 +34,11 @@ def find_delta(
         while not _passes(_try(drawn, delta, rng, tried, parameters), target):
             advance(note=f"delta {delta:g} is too small")
             failed, delta = delta, 2 * delta
-            if delta > _LARGEST or tried[-1]["suppressed"] == 1:
+            if tried[-1]["suppressed"] > _MOST_SUPPRESSED:
                 raise PrivacyError(
-                    f"no delta was found at which at most {target:.1%} of attempts succeed before "
-                    f"every record is suppressed ({len(tried)} were tried): allow a larger "
-                    "--target-risk"
+                    f"no delta of {len(tried)} that were tried has a risk of at most {target:.1%} "
+                    "without suppressing half of the records: allow a larger --target-risk, or "
+                    "give the records more terms"
                 )
         for _ in range(_HALVINGS if failed else 0):
             middle = (failed + delta) / 2
@@ -49,7 +51,7 @@ def find_delta(
 
 
 def _passes(row: dict[str, Any], target: float) -> bool:
-    return row["suppressed"] < 1 and row["risk"] <= target
+    return row["suppressed"] <= _MOST_SUPPRESSED and row["risk"] <= target
 
 
 def _sample(records: Records, rng: np.random.Generator) -> Records:
@@ -90,6 +92,6 @@ def _try(
         found = attacks_on(sketcher, part, seen, rng)[0]
         row["median_components"] = float(np.median(seen.lengths))
         row["neighbour_recall"] = float(neighbour_recall(seen, part.matrix, rng))
-        row["risk"] = max(float(result["rate"]) for result in found.values())
+        row["risk"] = max(0.0, *(float(result["risk"]) for result in found.values()))
     tried.append(row)
     return row

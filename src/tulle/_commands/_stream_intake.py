@@ -26,7 +26,7 @@ from tulle.stream._saved import resupply
 from tulle.stream._sources import Lines, Source
 from tulle.table._codecs import Problem, first_reasons
 from tulle.table._encoder import unfit_values
-from tulle.table._frames import is_missing
+from tulle.table._series import is_missing
 from tulle.table.schema import Schema
 
 # The file of refused lines: where each was and why, never what it held.

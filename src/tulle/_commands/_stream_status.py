@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tulle._files import atomic_write
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError
 
 # What is counted, and whether it only ever grows.
 _METRICS = {
@@ -29,7 +29,7 @@ _METRICS = {
 
 def status(state: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the counts of a stream from its state, whether or not it is running."""
-    from tulle.stream._checkpoints import Checkpoint, locked
+    from tulle.stream._checkpoints import Checkpoint, is_running
 
     checkpoint = Checkpoint(state, key=None, plain_waiting=False)
     if not checkpoint.exists():
@@ -50,16 +50,10 @@ def status(state: str | os.PathLike[str]) -> dict[str, Any]:
         "snapshots": extra["snapshots"],
         "shown": extra["shown"],
     }
-    running = False
-    try:
-        with locked(state):
-            pass
-    except TulleError:
-        running = True
     saved = datetime.fromtimestamp(Path(state).stat().st_mtime, UTC)
     return {
         "state": str(state),
-        "running": running,
+        "running": is_running(state),
         "saved": saved.isoformat(timespec="seconds"),
         **counts,
         "k": condenser.k,
@@ -76,7 +70,10 @@ def _place(position: Mapping[str, Any]) -> str:
         current = f", and part of {position['file']}" if position["file"] else ""
         return f"a folder, {len(position['done']):,} files{current}"
     if "sequence" in position:
-        return f"a broker, up to message {position['sequence']:,}"
+        return f"NATS, up to message {position['sequence']:,}"
+    if "offsets" in position:
+        read = sum(position["offsets"].values())
+        return f"Kafka, {len(position['offsets'])} partitions, up to {read:,} offsets in all"
     return f"standard input, up to line {position['line']:,}"
 
 

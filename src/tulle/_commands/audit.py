@@ -61,9 +61,10 @@ def audit_files(
     Gates are measured here, not enforced: :func:`check_outcome` does that.
 
     Options (target, k, attempts, seed) and gates that are not given come from the section
-    ``[audit]`` of the policy. Roles come from the policy, else from the manifest of the
-    release, else from guesses at the columns that the release left out. ``worst_case`` makes
-    releases as the manifest says that this one was made.
+    ``[audit]`` of the policy. Kinds and roles come from the policy, else from the manifest of
+    the release; else kinds are guessed as ``condense`` does, and roles only of the columns that
+    the release left out. ``worst_case`` makes releases as the manifest says that this one was
+    made.
     """
     for file in (original, release):
         format_of(file)
@@ -189,11 +190,15 @@ def _known_columns(
             for name, entry in made.columns.items()
             if name in table.columns and entry.get("role") is not None
         }
-    left_out = [name for name in table.columns if name not in released.columns]
     from tulle.table.inference import infer_columns
 
-    guessed = infer_columns(table.select(left_out)) if left_out else []
-    return {c.name: c for c in guessed if not c.role.released}
+    # read as condense reads them; but what somebody knows or wants to know, nothing has said
+    guessed = [
+        replace(column, role=Role.QUASI) if column.name in released.columns else column
+        for column in infer_columns(table)
+    ]
+    shown = released.columns
+    return {c.name: c for c in guessed if c.name in shown or not c.role.released}
 
 
 def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], Any]:
@@ -202,7 +207,7 @@ def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], 
     if made is None or not made.method.endswith("condensation"):
         raise ParameterError(
             "--worst-case makes releases like this one, and needs the manifest of a condensed "
-            f"release beside it: {display_name(release)} has "
+            f"release next to it: {display_name(release)} has "
             f"{'none' if made is None else f'one of {made.method}'}"
         )
     from tulle._commands.condense import Condensing, make_release

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
-from tulle._choices import VICTIMS
+from tulle._choices import SHARED, VICTIMS
 from tulle._commands._decision import check_accepted, context_of, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import (
@@ -24,6 +24,7 @@ from tulle._commands._sources import (
 from tulle._plurals import counted
 from tulle._random import seed_policy
 from tulle.errors import DataError, ParameterError
+from tulle.io._formats import Format, format_of
 from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, support_count
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -154,6 +155,10 @@ class Hiding(Options):
     keep: tuple[str, ...] | list[str] = ()
 
 
+_ONE_FOR_ONE = (
+    "Baskets are released one for one: agree with the recipient not to look for people in them."
+)
+_BELOW = "Every rule that was to be hidden is below its thresholds, counted in the release."
 _MEASURES = ("support", "confidence")
 _OF_SWA = ("window", "victim")
 _PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
@@ -173,6 +178,7 @@ def hide(
     output: FilePath,
     *,
     rules: FilePath,
+    share: str = "baskets",
     stream: bool = False,
     policy: FilePath | None = None,
     report: FilePath | None = None,
@@ -185,7 +191,8 @@ def hide(
 ) -> Hidden:
     """Hide the rules of a rules file in baskets and write the release.
 
-    Options left at None follow the policy, else the defaults. With ``stream`` the file goes
+    Options left at None follow the policy, else the defaults. With ``share="rules"`` the rules
+    that may be known leave instead of the baskets. With ``stream`` the file goes
     through SWA window by window in bounded memory. The verdict is never bad: a rule that is not
     hidden is an error.
     """
@@ -194,12 +201,15 @@ def hide(
     check_files(reads, release=output, report=report, force=force)
     signer = signing_key(sign_key)
     chosen = resolve("hide", Hiding(), policy, given)
+    check_choice("hide", "share", share, SHARED)
+    if share == "rules" and stream:
+        raise ParameterError("--stream is for --share baskets: rules are mined in memory")
     with chosen.naming():
-        options = _settled(chosen, stream=stream)
+        options = chosen if share == "rules" else _settled(chosen, stream=stream)
         wishes = read_rules(rules)
         sources = sources_read(source, rules, policy, sign_key)
         run = _Run(source, output, wishes, options, seed, sources, signer, command, force)
-        made = run.streamed() if stream else run.whole()
+        made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=context_of(policy)))
     if report is not None:
         with writing_beside(f"the release {output} was written", report):
@@ -319,11 +329,29 @@ class _Run(NamedTuple):
         self._write(put, entry, summary, _public(page))
         return Hidden(summary, _rows(report), _notes(options, summary), page)
 
+    def rules(self) -> Hidden:
+        """Share rules instead of baskets."""
+        from tulle._commands import share
+        from tulle.io.write import put_table
+
+        made = share.shared_rules(self.source, self.output, self.wishes, self.options, self.command)
+        entry = source_entry(self.source, made.summary["baskets"])
+        verdict = _public(made.audit, f"Verified: {share.HELD}.", share.LIMITS[0])
+        self._write(
+            lambda file: put_table(made.frame, file, self.output),
+            entry,
+            made.summary,
+            verdict,
+            share.HELD,
+        )
+        return Hidden(made.summary, [], [], made.audit)
+
     def streamed(self) -> Hidden:
         """Hide window by window, in bounded memory."""
+        from tulle._commands._baskets import list_blocks, put_blocks
         from tulle._random import as_generator
         from tulle.rules._sensitive import Thresholds, drawn_margins
-        from tulle.rules._stream import hide_stream
+        from tulle.rules._stream import HidingStream
 
         options = self.options
         _check_stream(self.source, self.output, self.wishes, options)
@@ -339,15 +367,12 @@ class _Run(NamedTuple):
         report: Report = []
 
         def write(file: Any) -> None:
-            found = hide_stream(
-                self.source,
-                file,
-                self.wishes.rules,
-                thresholds,
-                window=window,
-                victim=victim,
-                random_state=rng,
-            )
+            stream = HidingStream(
+                lambda size: list_blocks(self.source, size), self.wishes.rules, thresholds,
+                window=window, victim=victim, random_state=rng,
+            )  # fmt: skip
+            put_blocks(stream.released(), file, self.source, self.output)
+            found = stream.result()
             report.extend(found.report)
             already = already_hidden(report, options)
             summary.update(
@@ -371,11 +396,17 @@ class _Run(NamedTuple):
         return audit_of(summary, report, attacks or {}, held, self.command)
 
     def _write(
-        self, put: Any, entry: dict[str, Any], summary: dict[str, Any], verdict: dict[str, Any]
+        self,
+        put: Any,
+        entry: dict[str, Any],
+        summary: dict[str, Any],
+        verdict: dict[str, Any],
+        held: str | None = None,
     ) -> None:
         from tulle.releases import write_release
 
-        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed, verdict)
+        held = _held(self.wishes, self.options) if held is None else held
+        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed, verdict, held)
         write_release(
             self.output,
             put,
@@ -445,14 +476,23 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
 
     if options.method != "swa":
         raise ParameterError("--stream uses the sliding window: drop --method, or pass swa")
-    if is_table_name(source) or is_table_name(output) or str(output).endswith(".gz"):
-        raise ParameterError("--stream reads and writes FIMI files (.dat)")
+    lists = [is_table_name(name) and _has_lists(name) for name in (source, output)]
+    fimi = [not is_table_name(name) for name in (source, output)]
+    if not (all(lists) or all(fimi)) or str(output).endswith(".gz"):
+        raise ParameterError(
+            "--stream reads and writes FIMI files (.dat), or Parquet and Arrow files with one "
+            "column of lists"
+        )
     if options.basket is not None or options.item is not None or options.keep:
         raise ParameterError(
             "--basket, --item and --keep are for tables: FIMI files have no columns"
         )
     if wishes.keep or options.shuffle or options.additions:
         raise ParameterError("--stream cannot shuffle, keep itemsets or add items")
+
+
+def _has_lists(name: FilePath) -> bool:
+    return format_of(name) in (Format.PARQUET, Format.ARROW)
 
 
 def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:
@@ -515,17 +555,15 @@ def _held(wishes: RuleFile, options: Hiding) -> str:
     return f"{HELD}, or keeps at most the share of its baskets that may stay"
 
 
-def _public(page: Audit) -> dict[str, Any]:
+def _public(page: Audit, reason: str = _BELOW, after: str = _ONE_FOR_ONE) -> dict[str, Any]:
     """Return the verdict for the manifest: of rules it says the same whatever an attack found.
 
     Telling a reader that one works would tell them where to look.
     """
     privacy = {
         "level": "good",
-        "reason": "Every rule that was to be hidden is below its thresholds, counted in the "
-        "release.",
-        "next": "Baskets are released one for one: agree with the recipient not to look for "
-        "people in them.",
+        "reason": reason,
+        "next": after,
     }
     return {**public_verdict(page), "privacy": privacy}
 
@@ -537,6 +575,7 @@ def _manifest(
     wishes: RuleFile,
     seed: int | None,
     verdict: dict[str, Any],
+    held: str,
 ) -> Manifest:
     from tulle.releases import Manifest
 
@@ -551,7 +590,7 @@ def _manifest(
         | {"rules": len(wishes.rules)},
         guarantee={name: getattr(options, name) for name in asked} | {"rules_with_their_own": own},
         # true of whatever gets a name: hiding counts in the release and raises if it does not hold
-        verified={_held(wishes, options): True},
+        verified={held: True},
         counts=summary,
         source=source,
         verdict=verdict,

@@ -69,7 +69,7 @@ def mine(
         mined = _mined_in_blocks(source, options) if blockwise else _mined_whole(source, options)
     found = _framed(mined, options)
     if output is not None:
-        write_table(_flat(found, output), output, force=force)
+        write_table(flat(found, output), output, force=force)
     summary = {
         "baskets": mined.baskets,
         "items": len(mined.names),
@@ -123,7 +123,7 @@ def _framed(mined: MinedSets, options: Mining) -> pl.DataFrame:
     return found.sort("confidence", "count", descending=True, maintain_order=True)
 
 
-def _flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
+def flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
     """Return lists as text for formats that have no lists."""
     return found if format_of(output) in (Format.PARQUET, Format.ARROW) else _joined(found)
 

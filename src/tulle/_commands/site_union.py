@@ -127,7 +127,7 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"{row['at_one_site_only']} of {counted(row['aliases'], 'alias')} of the column "
         f"'{row['column']}' occur at one site only ({counted(row['records_with_these'], 'record')}"
-        "): ask the sites whether they write its values alike (m beside M are two values)"
+        "): ask the sites whether they write its values alike (m and M are two values)"
         for row in rows
         if 2 * row["at_one_site_only"] > row["aliases"] and row["aliases"] <= _FEW
     ]

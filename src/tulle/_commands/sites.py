@@ -185,7 +185,8 @@ def _agreement(
     summaries: Sequence[FilePath], policy: FilePath | None, choices: dict[str, Any]
 ) -> SiteAgreement:
     """Create an agreement from a policy, from summaries, or from both (kinds and ranges)."""
-    from tulle.sites.agreement import MEASURED, OPTIONS, SiteAgreement, merged
+    from tulle.sites._choices import MEASURED, OPTIONS, merged
+    from tulle.sites.agreement import SiteAgreement
     from tulle.sites.summary import SiteSummary, merge_summaries
 
     if not summaries and policy is None:
@@ -230,7 +231,7 @@ def _guessed(table: pl.DataFrame) -> Policy:
 
 def _typed(column: Column, types: Mapping[str, Any]) -> Column:
     """Return a column as sites code it, by its type: they know no special values and no forms."""
-    from tulle.sites.agreement import MEASURED
+    from tulle.sites._choices import MEASURED
 
     kind = column.kind
     if kind in (*MEASURED, Kind.ORDERED) and not types[column.name].is_numeric():

@@ -31,9 +31,12 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 # From the word on the command line to a source.
 
-_BROKERS = ("nats://", "tls://")
+_KAFKA = "kafka://"
+_BROKERS = ("nats://", "tls://", _KAFKA)
 _PIPE = "standard input"
-_KINDS = {"offset": "a file", "done": "a folder", "sequence": "a broker"}  # by what they save
+_KINDS = {  # by what they save
+    "offset": "a file", "done": "a folder", "sequence": "NATS", "offsets": "Kafka"
+}  # fmt: skip
 _ENDINGS = {
     "csv": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
     "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz"),
@@ -83,10 +86,15 @@ def open_source(
         _require_kind(position, _PIPE)
         return StandardInput(has_header=header, position=position, restart=restart)
     if address.startswith(_BROKERS):
-        from tulle.stream._broker import NatsSource
-
         if header:
             raise TulleError("messages from a broker must be NDJSON, one object per message")
+        if address.startswith(_KAFKA):
+            from tulle.stream._kafka import KafkaSource
+
+            _require_kind(position, _KINDS["offsets"])
+            return KafkaSource(address, follow=follow, position=position, continued=continued)
+        from tulle.stream._broker import NatsSource
+
         _require_kind(position, _KINDS["sequence"])
         return NatsSource(address, follow=follow, position=position, continued=continued)
     if os.path.isdir(address):

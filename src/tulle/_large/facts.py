@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError
-from tulle.table._frames import filled, is_missing
 from tulle.table._person import person_names
+from tulle.table._series import filled, is_missing
 from tulle.table.inference import is_opaque
 from tulle.table.schema import Column, Kind, Role, Schema
 

@@ -35,8 +35,8 @@ from tulle._shape.columns import (
 from tulle._shape.dependencies import fit_dependency
 from tulle._types import Flags, Floats
 from tulle.table._codecs import Codec
-from tulle.table._frames import with_nulls
 from tulle.table._numbers import NumberCodec
+from tulle.table._series import with_nulls
 from tulle.table._states import Writing
 
 _EXACT_CELLS = 128  # different values that the model keeps apart

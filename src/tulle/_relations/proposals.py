@@ -20,7 +20,7 @@ from tulle._relations.values import Values, broken, truth, unit_of
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._shape.dependencies import find_dependencies
 from tulle._types import Flags, Floats, Ints
-from tulle.table._frames import filled
+from tulle.table._series import filled
 from tulle.table._states import Writing
 
 LEAST = 20  # records that would break a rule if it held by chance

@@ -21,8 +21,8 @@ from tulle._shape.columns import Column, cells_of
 from tulle._types import Flags, Floats
 from tulle.errors import ParameterError
 from tulle.table._codecs import Codec
-from tulle.table._frames import filled, frame_of, is_missing
 from tulle.table._numbers import NumberCodec, decimals_of, tick_sizes
+from tulle.table._series import filled, frame_of, is_missing
 from tulle.table._states import Writing
 
 _EXACT = 1e-12  # relative: what floating point arithmetic may be off by

@@ -132,6 +132,7 @@ class Chart(_Block):
     ``frontier``        ``label``, ``curve`` ("" of references), ``k``, ``risk``, ``low``,
                         ``high``, ``utility``, ``chosen``, ``link``
     ``over_k``          ``curve``, ``k``, ``measure``, ``value``
+    ``history``         ``curve``, ``seen`` (records of a stream), ``measure``, ``value``
     ``ranking``         ``label``, ``value``, ``mark`` (what is expected, or None), [``count``]
     ==================  ================================================================
     """
@@ -149,6 +150,7 @@ class Chart(_Block):
         "ranking",
         "frontier",
         "over_k",
+        "history",
     ]
     rows: list[dict[str, Any]]
     id: NotRequired[str]  # this and the columns of its table are given by the page

@@ -29,9 +29,14 @@ METRICS = {  # in the order of a report
     ),
     "information_loss": Words(
         "Information loss",
-        "Squared distance of each record to its representative (the mean of its group; the "
-        "nearest released record if groups are not known), in percent of the total variance; 0 "
-        "is a copy.",
+        "Squared distance of each record to the mean of its group, in percent of the total "
+        "variance; 0 is a copy.",
+        "percent",
+    ),
+    "nearest_record_loss": Words(
+        "Distance to the nearest released record",
+        "Squared distance of each person to the nearest released record, in percent of the total "
+        "variance; 0 is a copy.",
         "percent",
     ),
     "covariance_compatibility": Words(
@@ -138,6 +143,16 @@ METRICS = {  # in the order of a report
         "Share of subgroups in which the slope of one number over another agrees with the "
         "original's.",
         "share",
+    ),
+    "cluster_agreement": Words(
+        "Agreement of clusters",
+        "Originals in five clusters found in the release and in the original itself: adjusted Rand "
+        "index; 1 is the same clusters, 0 is chance.",
+    ),
+    "cluster_error": Words(
+        "Error of clusters",
+        "Squared distance of originals to the release's five centres over that to their own; 1 is "
+        "perfect.",
     ),
     "unique_matches": Words(
         "Unique exact matches",

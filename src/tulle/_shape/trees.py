@@ -17,6 +17,7 @@ from tulle._shape.diversity import Diversity, tally
 from tulle._types import Floats, Ints
 
 MOST_CELLS = 256  # of a column that trees split on
+FEW = 50_000  # rows for which NumPy is fast enough not to wait for a compiler
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,9 @@ class Tree:
         first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
         level = _even(leaves, len(self.split), rng)
         member = first + np.floor(level * (last - first)).astype(np.int64)
-        if len(self.split) == 1:
+        if len(self.split) == 1 or len(leaves) <= FEW:
             place = np.searchsorted(self.rises, member, side="right") - 1
+            place = np.minimum(place, self.starts[leaves + 1] - 1)
         else:
             from tulle._shape._kernels import pick
 

@@ -1,4 +1,4 @@
-"""Who attacks a table, and what they know: three people by default.
+"""Who attacks a table, what they know, and what they try: three people by default.
 
 An attack is worth what its attacker's knowledge is worth, and nobody can prove what somebody
 knows. So three are tried, and a report says what each of them is given: a neighbour with a few
@@ -8,14 +8,34 @@ knows everything but the secret.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
-from tulle._attacks.singling_out import COLUMNS, most_telling
+import numpy as np
+
+from tulle._attacks.copies import exact_copies, near_copies
+from tulle._attacks.earlier import earlier_inference, earlier_membership, earlier_totals
+from tulle._attacks.homogeneity import homogeneity
+from tulle._attacks.inference import inference
+from tulle._attacks.linkage import linkage, linkage_one_to_one
+from tulle._attacks.membership import LEAST, membership
+from tulle._attacks.planes import affine_hull
+from tulle._attacks.records import Records
+from tulle._attacks.result import AttackResult
+from tulle._attacks.singling_out import COLUMNS, most_telling, singling_out
+from tulle._attacks.sums import sums_on_grid
+from tulle._attacks.values import exact_values
 from tulle._report.model import Attacks
+from tulle.auditing._people import Register, linkability, linkage_known
 from tulle.auditing._tables import Aligned
 from tulle.table.schema import Role
 
+MOST_SECRETS_QUICKLY = 6
+_MOST_SHARED = 3  # columns that homogeneity looks at when no role says which are sensitive
+_Attack = Callable[[np.random.Generator], AttackResult | None]
+_Planned = tuple[str, _Attack]
 _WHO = {
     "neighbour": "an acquaintance who knows a few facts: those that single out most people",
     "register": "somebody who holds a list of people with all that others may know of them",
@@ -61,3 +81,117 @@ def knowledge(attackers: Sequence[Attacker], tables: Aligned) -> list[Attacks]:
         }
         for attacker in attackers
     ]
+
+
+# The attacks that they try.
+
+
+def planned(
+    tables: Aligned,
+    columns: list[str],
+    listed: Register | None,
+    attempts: int,
+    attackers: Sequence[Attacker],
+    quick: bool,
+) -> Iterator[_Planned]:
+    """Yield each attack by name, waiting for its generator."""
+    original, release, control = tables.original, tables.release, tables.control
+    tried: dict[str, Any] = {"control": control, "attempts": attempts}
+    register, *others = attackers
+    knowing: dict[str, Any] = {"known": register.known, "who": register.who}
+    yield "exact copies", partial(exact_copies, original, release, control=control)
+    if not quick:  # linkage finds the same people
+        yield "near copies", partial(near_copies, original, release, **tried)
+    yield "linkage", partial(linkage, original, release, **knowing, **tried)
+    if not quick:
+        yield "one to one", partial(linkage_one_to_one, original, release, **knowing, **tried)
+        yield "linkability", partial(linkability, original, release, **tried)
+    if listed is not None:
+        yield "looked up", partial(linkage_known, original, release, register=listed, **tried)
+    yield "singling out", partial(singling_out, original, release, **tried)
+    for column in columns:
+        yield column, _reading(tables, column, register, tried)
+    for attacker in others:
+        if not quick:
+            link = partial(linkage, original, release, known=attacker.known, who=attacker.who)
+            yield f"linkage, {attacker.name}", _as(attacker, partial(link, **tried))
+        for column in columns[:MOST_SECRETS_QUICKLY]:
+            yield (
+                f"{column}, {attacker.name}",
+                _as(attacker, _reading(tables, column, attacker, tried)),
+            )
+    if control is not None and control.n_people >= LEAST:
+        yield "membership", partial(membership, original, release, control, attempts=attempts)
+    yield from _planned_on_numbers(tables, tried, quick)
+    for column in _shared_secrets(tables, columns) if not quick else ():
+        beside = _known_beside(column, register.known)
+        yield column, partial(homogeneity, original, release, column, known=beside, **tried)
+    if tables.earlier is not None:
+        yield from _planned_on_both(tables, tables.earlier, columns, tried)
+
+
+def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> Iterator[_Planned]:
+    """Yield the attacks that look at the digits of numbers, and at the planes of released rows."""
+    numbers = [tables.numbers(place) for place in range(len(tables.frames))]
+    decimals = tables.last_decimals()
+    outside = numbers[2] if len(numbers) > 2 else None
+    whose = tables.original.people, None if tables.control is None else tables.control.people
+    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside, people=whose)
+    yield "exact values", partial(values, attempts=tried["attempts"])
+    if quick:
+        return
+    yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, decimals)
+    yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
+
+
+def _planned_on_both(
+    tables: Aligned, earlier: Records, columns: list[str], tried: dict[str, Any]
+) -> Iterator[_Planned]:
+    """Yield the attacks with two releases."""
+    original, release, control = tables.original, tables.release, tables.control
+    known = tables.of_role(Role.QUASI) or None
+    yield "two releases: totals", partial(earlier_totals, original, release, earlier)
+    if control is not None and control.n_people >= LEAST:
+        both = partial(earlier_membership, original, release, earlier, control)
+        yield "two releases: membership", partial(both, attempts=tried["attempts"])
+    for column in _shared_secrets(tables, columns):
+        beside: dict[str, Any] = {"known": _known_beside(column, known), **tried}
+        read = partial(earlier_inference, original, release, earlier, column, **beside)
+        yield f"two releases: {column}", read
+        sure = partial(homogeneity, original, release, column, earlier=earlier, **beside)
+        yield f"two releases: {column}", sure
+
+
+def _shared_secrets(tables: Aligned, columns: list[str]) -> list[str]:
+    """Return the columns that people alike may share: sensitive ones, or a few categories."""
+    if tables.of_role(Role.SENSITIVE, Role.TARGET):
+        return columns
+    words = [name for name in columns if name not in tables.original.number_names]
+    return (words or columns)[:_MOST_SHARED]
+
+
+def _reading(tables: Aligned, column: str, attacker: Attacker, tried: dict[str, Any]) -> _Attack:
+    """Return the inference of a column by somebody."""
+    known = _known_beside(column, attacker.known)
+    return partial(
+        inference, tables.original, tables.release, column, known=known, who=attacker.who, **tried
+    )
+
+
+def _as(attacker: Attacker, attack: _Attack) -> _Attack:
+    """Return an attack whose result bears the name of the attacker."""
+
+    def named(rng: np.random.Generator) -> AttackResult | None:
+        found = attack(rng)
+        if found is None:
+            return None
+        suffix = f" ({attacker.name})" if ":" in found.name else f":{attacker.name}"
+        return replace(found, name=found.name + suffix)
+
+    return named
+
+
+def _known_beside(column: str, known: list[str] | None) -> list[str] | None:
+    """Return what is known when a column is the secret; everything else, if nothing is left."""
+    others = [name for name in known or [] if name != column]
+    return others or None

@@ -12,6 +12,7 @@ import polars as pl
 from tulle._attacks.records import Records, chosen
 from tulle._metrics import k_marginal, sense
 from tulle._metrics.cells import MOST_VALUES, Cells, joined, number_cells
+from tulle._metrics.clusters import cluster_scores
 from tulle._metrics.heaps import Heaps, heaps
 from tulle._metrics.marginals import total_variation
 from tulle._metrics.models import Propensity, propensity
@@ -32,6 +33,7 @@ MOST_RECORDS = 200_000  # of each table; more are sampled
 MOST_SETS = 300  # of columns
 MOST_GROUPS = 60
 _SETS_OF_SAMPLES = 60
+_CLUSTERED = 5000  # records of each side that are clustered
 _TOLD, _TOLD_QUICKLY = 4000, 1000  # records of each side that a classifier learns to tell apart
 _FRESH = 100  # records of the control from which it stands for the people to be told apart from
 _LINE = 30  # people of a subgroup that a line is drawn through
@@ -146,6 +148,7 @@ def fitness(
         **_heap_metrics(columns),
         **_sense_metrics(tables, cells, laws, broken, broken_control, columns),
         **_group_metrics(groups, lines),
+        **({} if quick else _cluster_metrics(tables, rng)),
     }
     pairs = [
         Pair(cells.names[some[0]], cells.names[some[-1]], 500 * (2 - float(value)))
@@ -434,6 +437,18 @@ def _lines(
         if lines[0] is not None:
             found.append(SubgroupLine(group, lines[0], lines[1]))
     return found
+
+
+def _cluster_metrics(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
+    """Return how well clusters of the release fit the originals."""
+    parts = [
+        tables.view.matrix(frame[chosen(frame.height, _CLUSTERED, rng)])
+        for frame in tables.frames[:2]
+    ]
+    found = cluster_scores(parts[0], parts[1], int(rng.integers(2**31)))
+    if found is None:
+        return {}
+    return {"cluster_agreement": found.agreement, "cluster_error": found.error}
 
 
 def _group_metrics(groups: list[SubgroupDistance], lines: list[SubgroupLine]) -> dict[str, float]:

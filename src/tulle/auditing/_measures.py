@@ -137,7 +137,7 @@ def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[s
     counterparts = tables.release.take(found.rows[:, 0])
     spread = _total_spread(tables.original)
     figures = {
-        "information_loss": 100 * float((found.distances**2).mean()) / spread if spread else 0.0,
+        "nearest_record_loss": 100 * float((found.distances**2).mean()) / spread if spread else 0.0,
         "closest_original": float(np.median(found.distances)),
     }
     if people.numbers.shape[1] and len(people) > 1:

@@ -42,7 +42,7 @@ _LEAST = 20  # strangers without whom nothing is compared
 
 def uniques(tables: Aligned, cells: Cells, secrets: Sequence[str], known: Sequence[str]
             ) -> dict[str, float]:  # fmt: skip
-    """Compute unique exact matches, replicated uniques and DiSCO, beside the control's."""
+    """Compute unique exact matches, replicated uniques and DiSCO, next to the control's."""
     rows = exact_keys(tables, tables.columns)
     found = {"unique_matches": unique_matches(rows[0], rows[1])}
     if len(rows) > 2:

@@ -10,9 +10,8 @@ import copy
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,18 +19,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from tulle import _report as report
-from tulle._attacks.copies import exact_copies, near_copies
-from tulle._attacks.earlier import earlier_inference, earlier_membership, earlier_totals
-from tulle._attacks.homogeneity import homogeneity
-from tulle._attacks.inference import inference
-from tulle._attacks.linkage import linkage, linkage_one_to_one
-from tulle._attacks.membership import LEAST, membership
-from tulle._attacks.planes import affine_hull
-from tulle._attacks.records import Records
 from tulle._attacks.result import AttackFigures, AttackResult
-from tulle._attacks.singling_out import singling_out
-from tulle._attacks.sums import sums_on_grid
-from tulle._attacks.values import exact_values
 from tulle._checks import check_int
 from tulle._plurals import counted
 from tulle._progress import bar
@@ -39,14 +27,18 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle._report.model import Changes, Result, Section, Verdict, completed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
-from tulle.auditing._attackers import Attacker, attackers_of, knowledge
+from tulle.auditing._attackers import (
+    MOST_SECRETS_QUICKLY,
+    Attacker,
+    attackers_of,
+    knowledge,
+    planned,
+)
 from tulle.auditing._fitness import fitness
 from tulle.auditing._fitness_section import fitness_section
 from tulle.auditing._people import (
     Register,
     in_register,
-    linkability,
-    linkage_known,
     section_of_people,
     uniques,
 )
@@ -205,16 +197,12 @@ class Audit:
         return f"Audit(privacy={found['privacy']['level']}, use={found['use']['level']})"
 
 
-_Attack = Callable[[np.random.Generator], AttackResult | None]
 _MOST, _FEWEST, _LARGE = 1000, 200, 40_000  # attempts, and the records from which they fall
 _OF_EACH_COLUMN = (  # measures from which that of a single column could be had
     *("marginal_distance", "marginal_distance_max"),
     *("correlation_difference", "correlation_difference_max"),
 )
-_Planned = tuple[str, Callable[[np.random.Generator], AttackResult | None]]
-_MOST_SHARED = 3  # columns that homogeneity looks at when no role says which are sensitive
 _OF_FEW = ("subgroup_distance_max", "nearer_excess_apart")  # about a small part of the people
-_MOST_SECRETS_QUICKLY = 6
 _MOST_SECRETS = 20  # columns that are inferred when no role says which are sensitive
 LIMITS = (
     "Attackers who know more than is assumed here: other columns, another release of the same "
@@ -451,7 +439,7 @@ def _attacks(
     attackers: Sequence[Attacker],
     quick: bool,
 ) -> list[AttackResult]:
-    work = list(_planned(tables, columns, listed, attempts, attackers, quick))
+    work = list(planned(tables, columns, listed, attempts, attackers, quick))
     found = []
     with bar("attacks", len(work)) as advance:
         for (name, attack), rng in zip(work, spawn(generator, len(work))):
@@ -462,92 +450,8 @@ def _attacks(
     return found
 
 
-def _planned(
-    tables: Aligned,
-    columns: list[str],
-    listed: Register | None,
-    attempts: int,
-    attackers: Sequence[Attacker],
-    quick: bool,
-) -> Iterator[_Planned]:
-    """Yield each attack by name, waiting for its generator."""
-    original, release, control = tables.original, tables.release, tables.control
-    tried: dict[str, Any] = {"control": control, "attempts": attempts}
-    register, *others = attackers
-    knowing: dict[str, Any] = {"known": register.known, "who": register.who}
-    yield "exact copies", partial(exact_copies, original, release, control=control)
-    if not quick:  # linkage finds the same people
-        yield "near copies", partial(near_copies, original, release, **tried)
-    yield "linkage", partial(linkage, original, release, **knowing, **tried)
-    if not quick:
-        yield "one to one", partial(linkage_one_to_one, original, release, **knowing, **tried)
-        yield "linkability", partial(linkability, original, release, **tried)
-    if listed is not None:
-        yield "looked up", partial(linkage_known, original, release, register=listed, **tried)
-    yield "singling out", partial(singling_out, original, release, **tried)
-    for column in columns:
-        yield column, _reading(tables, column, register, tried)
-    for attacker in others:
-        if not quick:
-            link = partial(linkage, original, release, known=attacker.known, who=attacker.who)
-            yield f"linkage, {attacker.name}", _as(attacker, partial(link, **tried))
-        for column in columns[:_MOST_SECRETS_QUICKLY]:
-            yield (
-                f"{column}, {attacker.name}",
-                _as(attacker, _reading(tables, column, attacker, tried)),
-            )
-    if control is not None and control.n_people >= LEAST:
-        yield "membership", partial(membership, original, release, control, attempts=attempts)
-    yield from _planned_on_numbers(tables, tried, quick)
-    for column in _shared_secrets(tables, columns) if not quick else ():
-        beside = _known_beside(column, register.known)
-        yield column, partial(homogeneity, original, release, column, known=beside, **tried)
-    if tables.earlier is not None:
-        yield from _planned_on_both(tables, tables.earlier, columns, tried)
-
-
-def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> Iterator[_Planned]:
-    """Yield the attacks that look at the digits of numbers, and at the planes of released rows."""
-    numbers = [tables.numbers(place) for place in range(len(tables.frames))]
-    decimals = tables.last_decimals()
-    outside = numbers[2] if len(numbers) > 2 else None
-    whose = tables.original.people, None if tables.control is None else tables.control.people
-    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside, people=whose)
-    yield "exact values", partial(values, attempts=tried["attempts"])
-    if quick:
-        return
-    yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, decimals)
-    yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
-
-
-def _planned_on_both(
-    tables: Aligned, earlier: Records, columns: list[str], tried: dict[str, Any]
-) -> Iterator[_Planned]:
-    """Yield the attacks with two releases."""
-    original, release, control = tables.original, tables.release, tables.control
-    known = tables.of_role(Role.QUASI) or None
-    yield "two releases: totals", partial(earlier_totals, original, release, earlier)
-    if control is not None and control.n_people >= LEAST:
-        both = partial(earlier_membership, original, release, earlier, control)
-        yield "two releases: membership", partial(both, attempts=tried["attempts"])
-    for column in _shared_secrets(tables, columns):
-        beside: dict[str, Any] = {"known": _known_beside(column, known), **tried}
-        read = partial(earlier_inference, original, release, earlier, column, **beside)
-        yield f"two releases: {column}", read
-        sure = partial(homogeneity, original, release, column, earlier=earlier, **beside)
-        yield f"two releases: {column}", sure
-
-
-def _shared_secrets(tables: Aligned, columns: list[str]) -> list[str]:
-    """Return the columns that people alike may share: sensitive ones, or a few categories."""
-    if tables.of_role(Role.SENSITIVE, Role.TARGET):
-        return columns
-    words = [name for name in columns if name not in tables.original.number_names]
-    return (words or columns)[:_MOST_SHARED]
-
-
 def _membership_figures(attacks: Sequence[AttackResult]) -> dict[str, float]:
-    """Return the measures that the attack on membership leaves beside its rate."""
+    """Return the measures that the attack on membership leaves next to its rate."""
     return {
         name: value
         for result in attacks
@@ -558,33 +462,6 @@ def _membership_figures(attacks: Sequence[AttackResult]) -> dict[str, float]:
 
 def _tried_members(attacks: Sequence[AttackResult]) -> int:
     return next((result.attempts for result in attacks if result.name == "membership"), 0)
-
-
-def _reading(tables: Aligned, column: str, attacker: Attacker, tried: dict[str, Any]) -> _Attack:
-    """Return the inference of a column by somebody."""
-    known = _known_beside(column, attacker.known)
-    return partial(
-        inference, tables.original, tables.release, column, known=known, who=attacker.who, **tried
-    )
-
-
-def _as(attacker: Attacker, attack: _Attack) -> _Attack:
-    """Return an attack whose result bears the name of the attacker."""
-
-    def named(rng: np.random.Generator) -> AttackResult | None:
-        found = attack(rng)
-        if found is None:
-            return None
-        suffix = f" ({attacker.name})" if ":" in found.name else f":{attacker.name}"
-        return replace(found, name=found.name + suffix)
-
-    return named
-
-
-def _known_beside(column: str, known: list[str] | None) -> list[str] | None:
-    """Return what is known when a column is the secret; everything else, if nothing is left."""
-    others = [name for name in known or [] if name != column]
-    return others or None
 
 
 def _metrics(
@@ -647,7 +524,7 @@ def _secrets(
     aim = [] if target is None else [target]
     if named and not quick:
         return list(dict.fromkeys([*named, *aim]))
-    most = _MOST_SECRETS_QUICKLY if quick else _MOST_SECRETS
+    most = MOST_SECRETS_QUICKLY if quick else _MOST_SECRETS
     shown = set(list(dict.fromkeys([*aim, *(named or tables.columns)]))[:most])
     return [name for name in tables.columns if name in shown]
 

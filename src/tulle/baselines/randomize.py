@@ -85,7 +85,7 @@ def randomize(
     columns: ColumnsLike | None = None,
     random_state: RandomState = None,
 ) -> Randomized:
-    """Add noise to numbers and draw categories anew by chance, row for row.
+    """Add noise to numbers and redraw categories by chance, row for row.
 
     Needs no other records, so it can be done where data are collected. Nothing bounds what a record
     with an unusual combination of values reveals: audit the release.

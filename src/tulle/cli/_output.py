@@ -27,16 +27,18 @@ _STEERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 @contextmanager
-def working(as_json: bool = False) -> Iterator[None]:
-    """Show progress inside the block, if standard error is a terminal.
+def working(as_json: bool = False, *, logged: bool | None = None) -> Iterator[None]:
+    """Show progress inside the block: on a terminal as a bar, else as lines on standard error.
 
-    Where a release is refused, the verdict is shown before the error ends the command.
+    Who asks for JSON gets lines only where they are wanted (``logged``), since some read both
+    outputs as one. Where a release is refused, the verdict is shown before the error ends the
+    command.
     """
     from tulle._commands._decision import Refused
     from tulle._progress import shown
 
     try:
-        with shown():
+        with shown(lines=not as_json if logged is None else logged):
             yield
     except Refused as refused:
         if as_json:

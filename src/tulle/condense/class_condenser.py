@@ -46,8 +46,9 @@ from tulle.condense.condenser import Condenser, Watcher
 from tulle.errors import ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import Border, Exit, enter, enter_column, free_name
+from tulle.table._frames import Border, Exit, enter, enter_column
 from tulle.table._rare import Crowd
+from tulle.table._series import free_name
 from tulle.table.schema import Schema
 
 _DEFAULT_MIN_GROUP = 10

@@ -79,7 +79,6 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        validate_data(self, X, skip_check_array=True)
         template = ClassCondenser() if self.condenser is None else self.condenser
         if not isinstance(template, ClassCondenser):
             raise ParameterError(
@@ -88,7 +87,9 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
             )
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
-        return self.fit_groups(clone(template).fit(X, column_or_1d(y, warn=True)))
+        self.fit_groups(clone(template).fit(X, column_or_1d(y, warn=True)))
+        validate_data(self, X, skip_check_array=True)
+        return self
 
     def fit_groups(self, condenser: ClassCondenser) -> Self:
         """Take the groups of a condenser that is fitted already.
@@ -241,13 +242,14 @@ class GroupKMeans(BaseEstimator):
         -------
         self
         """
-        validate_data(self, X, skip_check_array=True)
         template = Condenser() if self.condenser is None else self.condenser
         if not isinstance(template, Condenser):
             raise ParameterError(
                 f"'condenser' of GroupKMeans must be a Condenser. Got a {type(template).__name__}."
             )
-        return self.fit_groups(clone(template).fit(X))
+        self.fit_groups(clone(template).fit(X))
+        validate_data(self, X, skip_check_array=True)
+        return self
 
     def fit_groups(self, condenser: Condenser) -> Self:
         """Cluster the groups of a condenser that is fitted already.

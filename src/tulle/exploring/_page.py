@@ -31,7 +31,7 @@ _NO_USE = {
     "details": [],
 }
 LIMITS = [
-    "The risk is the worst of the attacks that were tried, on average over people. It is no "
+    "The risk is the worst of the attacks that were tried, on average over people. It is not a "
     "probability that somebody is recognised, and a failed attack is not evidence of safety.",
     "The named k was found with one control. Check the release that you send with people who were "
     "not used here: tulle audit ORIGINAL RELEASE --control FRESH.",
@@ -187,7 +187,7 @@ def _cell(name: str, value: Any) -> Any:
 
 
 def _details(found: Exploration, point: Point) -> Section:
-    """One release: its verdict, and its attacks beside the control."""
+    """One release: its verdict, and its attacks next to the control."""
     scale = found.scale(point)
     told = []
     if scale.useful is not None and scale.risky is not None:
@@ -205,7 +205,7 @@ def _details(found: Exploration, point: Point) -> Section:
             {"type": "list", "rows": told},
             {
                 "type": "table",
-                "folded": f"Attacks on {point.spec.label}, beside the control",
+                "folded": f"Attacks on {point.spec.label}, next to the control",
                 "columns": ["attack", "rate", "control", "excess", "at least", "at most"],
                 "rows": [
                     [attack_label(name), one["rate"], one["control"], one["risk"],

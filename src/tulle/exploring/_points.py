@@ -6,20 +6,25 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from tulle._attacks.result import AttackFigures
-from tulle._report.model import Gate, Verdict
+from tulle._report.model import Changes, Gate, Verdict
 from tulle.auditing._gates import gate_rows
+from tulle.auditing._pictures import group_section
 from tulle.auditing._tables import align
 from tulle.auditing.audit import Audit, audited
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
 from tulle.exploring._utility import utility
 from tulle.table.inference import is_class
 from tulle.table.schema import Column, Role
+
+if TYPE_CHECKING:
+    from tulle.condense.class_condenser import ClassCondenser
+    from tulle.condense.condenser import Condenser
 
 SHARES = (0.01, 0.05, 0.1, 0.4)  # of the records, in subsamples that give the scale
 Round = Literal["quick", "whole"]
@@ -158,7 +163,7 @@ def measured(name: str, spec: Spec, people: People, settings: Settings) -> Point
     start = time.process_time()
     made = Point(name, spec, people.members.height)
     try:
-        release = _released(spec, people, settings.seed)
+        release, known = _released(spec, people, settings.seed)
     except (DataError, PrivacyError) as error:
         return replace(made, error=str(error), seconds=time.process_time() - start)
     quick = spec.round == "quick" or not spec.is_release
@@ -178,7 +183,8 @@ def measured(name: str, spec: Spec, people: People, settings: Settings) -> Point
         quick=quick,
         title=f"Release with {spec.label}",
     )
-    found = found.extended(gates=gate_rows(found.result, _limits(spec, settings)))
+    known["gates"] = gate_rows(found.result, _limits(spec, settings))
+    found = found.extended(**known)
     return replace(
         made,
         released=release.height,
@@ -222,27 +228,26 @@ def audit_of(point: Point) -> Audit:
     return Audit(point.audit)  # type: ignore[arg-type]
 
 
-def _released(spec: Spec, people: People, seed: int) -> pl.DataFrame:
-    """Make the release, or the reference that stands in its place."""
+def _released(spec: Spec, people: People, seed: int) -> tuple[pl.DataFrame, Changes]:
+    """Make the release, or the reference in its place, with what only its maker knows."""
     members = people.members.select(
         column.name for column in people.columns if column.role.released
     )
     rng = np.random.default_rng(seed)
     if spec.method == "copy":
-        return members
+        return members, {}
     if spec.method == "shuffled":
-        return members.select(
-            pl.col(name).gather(rng.permutation(members.height)) for name in members.columns
-        )
+        drawn = (pl.col(name).gather(rng.permutation(members.height)) for name in members.columns)
+        return members.select(drawn), {}
     if spec.share is not None:
         count = max(1, round(spec.share * members.height))
-        return members[np.sort(rng.permutation(members.height)[:count])]
+        return members[np.sort(rng.permutation(members.height)[:count])], {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # a point is tried, nothing is released yet
         return _condensed(spec, people, seed)
 
 
-def _condensed(spec: Spec, people: People, seed: int) -> pl.DataFrame:
+def _condensed(spec: Spec, people: People, seed: int) -> tuple[pl.DataFrame, Changes]:
     # whoever only looks at points need not wait for scikit-learn
     from tulle.condense.class_condenser import ClassCondenser
     from tulle.condense.condenser import Condenser
@@ -255,9 +260,16 @@ def _condensed(spec: Spec, people: People, seed: int) -> pl.DataFrame:
         random_state=seed,
     )
     if by_class is None:
-        return template.fit_resample(people.members)
+        return template.fit_resample(people.members), _groups_of(template)
     condenser = ClassCondenser(template, k=spec.k, random_state=seed)
     columns, classes = condenser.fit_resample(
         people.members.drop(by_class), people.members[by_class]
     )
-    return columns.with_columns(pl.Series(by_class, classes))
+    return columns.with_columns(pl.Series(by_class, classes)), _groups_of(condenser)
+
+
+def _groups_of(condenser: Condenser | ClassCondenser) -> Changes:
+    return {
+        "smallest_group": int(condenser.people_.min()),
+        "sections": [group_section(condenser.counts_, condenser.levels_)],
+    }

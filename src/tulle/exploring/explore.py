@@ -186,7 +186,7 @@ def explore(
 ) -> Exploration:
     """Measure releases of different k, and name the smallest k that passes all gates.
 
-    Each release is attacked as :func:`tulle.audit` does it, beside people who were kept out, and
+    Each release is attacked as :func:`tulle.audit` does it, with people who were kept out, and
     used by a model. The records themselves, their columns shuffled and subsamples of 1, 5, 10 and
     40 % give the scale.
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.io._text_types import ALL, ColumnGuess
-from tulle.table._frames import refuse_patterns
+from tulle.table._series import refuse_patterns
 
 SEPARATORS = ",;\t|"
 MOST_COLUMNS = 10_000

@@ -30,7 +30,7 @@ from tulle.io._text import (
     typed_records,
 )
 from tulle.io._text_types import ALL, TEMPORAL, ColumnGuess, TextType
-from tulle.table._frames import is_missing
+from tulle.table._series import is_missing
 
 _EXACT = 2**53
 _TYPES: dict[type, pl.DataType] = {

@@ -22,7 +22,7 @@ from tulle.io._formats import (
 from tulle.io._headers import refuse_wide
 from tulle.io._json_lines import NdjsonPlan, ndjson_frames
 from tulle.io._text_types import TEMPORAL, ColumnGuess, TextType
-from tulle.table._frames import refuse_patterns
+from tulle.table._series import refuse_patterns
 
 
 def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataFrame:

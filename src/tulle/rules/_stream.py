@@ -8,9 +8,9 @@ error is raised before the file gets its name.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -52,41 +52,82 @@ def hide_stream(
 
     The bytes are those that :class:`RuleHider` with the same window and seed would write.
     """
-    seed = int(as_generator(random_state).integers(2**63))
-    for rule in rules:  # what is wrong with thresholds is said before the file is read
-        thresholds.of(rule, 1, 1)
-    before, after = _Counter(rules), _Counter(rules)
-    size = window * max(1, _BLOCK // window)
-    with bar("counting rules", 1) as advance:
-        for block in fimi_blocks(source, size):
-            before.add(block)
-            advance(0, note=f"{before.n_baskets:,} baskets")
-    before.refuse_unknown()
-    supports = [support for support, _ in before.pairs]
-    refuse_impossible(rules, supports, before.n_baskets)
-    limits = [thresholds.of(r, n, before.n_baskets) for r, n in zip(rules, supports)]
-    leaving = [limit.leaving for limit in limits]
+    stream = HidingStream(
+        lambda size: fimi_blocks(source, size), rules, thresholds,
+        window=window, victim=victim, random_state=random_state,
+    )  # fmt: skip
+    for released in stream.released():
+        write_fimi(released, file)
+    return stream.result()
 
-    touched = cells = 0
-    with bar("hiding rules", before.n_baskets) as advance:
-        for block in fimi_blocks(source, size):
-            codes = [tuple(sorted(a + b)) for a, b in before.sides(block)]
-            kept = slide(
-                block, codes, leaving, window=window, victim=victim, seed=seed,
-                first_row=after.n_baskets,
-            )  # fmt: skip
-            released = block.keeping(kept)
-            after.add(released)
-            cells += len(block.items)
-            touched += int(np.count_nonzero(released.lengths < block.lengths))
-            write_fimi(released, file)
-            advance(len(block))
-    if (after.n_baskets, cells) != (before.n_baskets, before.n_cells):
-        raise DataError("the baskets file changed while it was read: nothing is released")
-    report = checked(rules, before.pairs, after.pairs, limits, before.n_baskets, "swa")
-    dif = 1 - after.n_cells / before.n_cells
-    failed = _failure(report, thresholds, before.n_baskets)
-    return StreamResult(report, before.n_baskets, touched, dif, failed)
+
+class HidingStream:
+    """Baskets that are read twice, block by block: to count the rules, and to hide them.
+
+    Parameters
+    ----------
+    blocks : callable
+        Reads the baskets from the beginning, so many at a time.
+    """
+
+    def __init__(
+        self,
+        blocks: Callable[[int], Iterator[Transactions]],
+        rules: Sequence[Rule],
+        thresholds: Thresholds,
+        *,
+        window: int,
+        victim: str,
+        random_state: RandomState,
+    ) -> None:
+        self._seed = int(as_generator(random_state).integers(2**63))
+        for rule in rules:  # what is wrong with thresholds is said before the file is read
+            thresholds.of(rule, 1, 1)
+        self._rules, self._thresholds = rules, thresholds
+        self._window, self._victim = window, victim
+        self._blocks, self._size = blocks, window * max(1, _BLOCK // window)
+        self._touched = self._cells = 0
+
+    def released(self) -> Iterator[Transactions]:
+        """Yield the baskets with the rules hidden."""
+        self._before, self._after = before, after = _Counter(self._rules), _Counter(self._rules)
+        with bar("counting rules", 1) as advance:
+            for block in self._blocks(self._size):
+                before.add(block)
+                advance(0, note=f"{before.n_baskets:,} baskets")
+        before.refuse_unknown()
+        supports = [support for support, _ in before.pairs]
+        refuse_impossible(self._rules, supports, before.n_baskets)
+        self._limits = [
+            self._thresholds.of(rule, support, before.n_baskets)
+            for rule, support in zip(self._rules, supports)
+        ]
+        leaving = [limit.leaving for limit in self._limits]
+        with bar("hiding rules", before.n_baskets) as advance:
+            for block in self._blocks(self._size):
+                codes = [tuple(sorted(a + b)) for a, b in before.sides(block)]
+                kept = slide(
+                    block, codes, leaving, window=self._window, victim=self._victim,
+                    seed=self._seed, first_row=after.n_baskets,
+                )  # fmt: skip
+                released = block.keeping(kept)
+                after.add(released)
+                self._cells += len(block.items)
+                self._touched += int(np.count_nonzero(released.lengths < block.lengths))
+                yield released
+                advance(len(block))
+
+    def result(self) -> StreamResult:
+        """Return what it cost; raise if a rule is not hidden in what was yielded."""
+        before, after = self._before, self._after
+        if (after.n_baskets, self._cells) != (before.n_baskets, before.n_cells):
+            raise DataError("the baskets file changed while it was read: nothing is released")
+        report = checked(
+            self._rules, before.pairs, after.pairs, self._limits, before.n_baskets, "swa"
+        )
+        dif = 1 - after.n_cells / before.n_cells
+        failed = _failure(report, self._thresholds, before.n_baskets)
+        return StreamResult(report, before.n_baskets, self._touched, dif, failed)
 
 
 def _failure(report: Report, thresholds: Thresholds, n_baskets: int) -> float | None:
@@ -100,23 +141,32 @@ class _Counter:
     """Supports of rules and of their antecedents, added up over blocks."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        try:
-            self.rules = [
-                (tuple(map(_number, rule.antecedent)), tuple(map(_number, rule.consequent)))
-                for rule in rules
-            ]
-        except ValueError:
-            raise DataError(
-                "--stream requires numeric items: omit it, or number the items in the baskets and "
-                "in the rules"
-            ) from None
+        self._texts = [
+            (tuple(map(str, rule.antecedent)), tuple(map(str, rule.consequent))) for rule in rules
+        ]
+        self.rules: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
         self.pairs: list[Pair] = [(0, 0)] * len(rules)
         self.n_baskets = self.n_cells = 0
+        self.items: list[Any] = []
+        self.unseen: set[Any] = set()
+
+    def _begin(self, block: Transactions) -> None:
+        """Read the items of the rules as those of the baskets: as numbers or as words."""
+        kind: type = int if block.names.dtype.kind in "iu" else str
+        try:
+            self.rules = [(tuple(map(kind, a)), tuple(map(kind, b))) for a, b in self._texts]
+        except ValueError:
+            raise DataError(
+                "the items of the baskets are numbers, and those of a rule are not: number the "
+                "items in the rules too"
+            ) from None
         self.items = sorted({item for sides in self.rules for side in sides for item in side})
         self.unseen = set(self.items)
 
     def add(self, block: Transactions) -> None:
         """Count one block."""
+        if not self.rules:
+            self._begin(block)
         sides = self.sides(block)
         found = _counts(block, [a + b for a, b in sides] + [a for a, _ in sides])
         whole, left = found[: len(sides)], found[len(sides) :]
@@ -128,8 +178,9 @@ class _Counter:
 
     def sides(self, block: Transactions) -> list[tuple[Codes, Codes]]:
         """Return the rules in the codes of a block, -1 for an item that it does not hold."""
-        place = np.searchsorted(block.names, self.items)
-        found = block.names[np.minimum(place, len(block.names) - 1)] == self.items
+        wanted = np.array(self.items, dtype=block.names.dtype)
+        place = np.searchsorted(block.names, wanted)
+        found = np.append(block.names, [None])[np.minimum(place, len(block.names))] == wanted
         code = dict(zip(self.items, np.where(found, place, -1).tolist()))
         return [
             (tuple(code[item] for item in a), tuple(code[item] for item in b))
@@ -142,10 +193,6 @@ class _Counter:
             raise DataError(
                 f"the rules name {len(self.unseen)} items that no basket holds: {names}"
             )
-
-
-def _number(item: object) -> int:
-    return int(str(item))
 
 
 def _counts(block: Transactions, itemsets: Sequence[Codes]) -> list[int]:

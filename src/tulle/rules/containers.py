@@ -28,8 +28,10 @@ import polars as pl
 
 from tulle._plurals import counted
 from tulle.errors import DataError, nearest_name
-from tulle.table._frames import as_record_batch, enter, enter_column, keep_index
+from tulle.table._frames import as_record_batch, enter, enter_column
+from tulle.table._pandas import keep_index
 from tulle.transactions import Transactions, read_fimi
+from tulle.transactions.baskets import by_appearance, in_proportion
 from tulle.transactions.fimi import refuse_marks_in_names
 
 _KINDS = (
@@ -477,9 +479,25 @@ def _numbered(column: Any, name: str) -> tuple[Any, int, Any]:
     missing = values.null_count() + (int(values.is_nan().sum()) if values.dtype.is_float() else 0)
     if missing:
         raise DataError(f"the column '{name}' has {missing} missing values: drop those rows")
-    known = values.unique(maintain_order=True)
-    codes = values.replace_strict(known, pl.Series(range(len(known)), dtype=pl.Int64))
+    codes, known = _first_codes(values)
     names: Any = known.to_numpy() if known.dtype.is_integer() else np.empty(len(known), object)
     if names.dtype == object:
         names[:] = known.to_list()
-    return codes.to_numpy(), len(known), names
+    return codes, len(known), names
+
+
+def _first_codes(values: pl.Series) -> tuple[Any, pl.Series]:
+    """Return codes by first appearance, and the value of each: texts and near numbers quickly."""
+    numbers = None
+    if values.dtype == pl.String:
+        numbers = values.cast(pl.Categorical).to_physical()
+    elif values.dtype.is_integer() and values.dtype != pl.UInt64:
+        numbers = values
+    if numbers is not None and len(numbers):
+        plain = numbers.cast(pl.Int64).to_numpy()
+        if in_proportion(plain):
+            codes, first = by_appearance(plain)
+            return codes.astype(np.int64), values.gather(first)
+    known = values.unique(maintain_order=True)
+    places = values.replace_strict(known, pl.Series(range(len(known)), dtype=pl.Int64))
+    return places.to_numpy(), known

@@ -26,8 +26,8 @@ from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError
 from tulle.keys import SecretKey
 from tulle.sites._sealed import read_sealed, write_sealed
-from tulle.table._frames import refuse_patterns
-from tulle.table.schema import Kind, Role
+from tulle.table._series import refuse_patterns
+from tulle.table.schema import Column, Kind, Role
 
 # Graded grouping: numbers to codes that keep their order and hide their scale. The range is cut
 # into k groups with limits ``L[0] < L[1] < ... < L[k]``; group i has a whole number ``V[i]``,
@@ -336,6 +336,19 @@ def read_column(entries: Mapping[str, Any]) -> Coded:
         raise KeyMaterialError(
             "the agreement has a column that this version of Tulle cannot read"
         ) from None
+
+
+def refuse_codes(column: Column) -> None:
+    """Raise for numbers and dates among which some values are codes, or that are written as text.
+
+    Graded, a code such as 9999 would be an amount, and no site reads the forms of another.
+    """
+    if column.special or column.format:
+        what = "special values (missing, codes)" if column.special else "a written form (format)"
+        raise ParameterError(
+            f"column '{column.name}' has {what} in the policy, which sites cannot encode as "
+            "amounts: give it the kind 'category', or empty these cells and write plain values"
+        )
 
 
 def check_exact(column: Graded) -> Graded:

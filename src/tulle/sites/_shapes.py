@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.table._frames import Exit, enter, keep_index
+from tulle.table._frames import Exit, enter
+from tulle.table._pandas import keep_index
 
 
 def named_columns(

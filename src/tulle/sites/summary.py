@@ -17,7 +17,8 @@ from tulle._files import atomic_write
 from tulle._plurals import counted
 from tulle.errors import DataError
 from tulle.sites import _numbers as dates
-from tulle.sites._columns import ValueType
+from tulle.sites._choices import as_columns
+from tulle.sites._columns import ValueType, refuse_codes
 from tulle.sites._results import is_number
 from tulle.sites._texts import refuse_durations
 from tulle.table._frames import to_polars
@@ -106,8 +107,6 @@ class SiteSummary:
         -------
         SiteSummary
         """
-        from tulle.sites.agreement import as_columns
-
         frame = to_polars(X)
         known = {column.name: column for column in as_columns(policy)} if policy else {}
         return cls(tuple(_summarise(series, known.get(series.name)) for series in frame))
@@ -226,6 +225,8 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
         return replace(bare, low=known.bounds[0], high=known.bounds[1])
     if values.is_empty():
         return bare
+    if known is not None and kind in (*_NUMBERS, Kind.DATETIME):
+        refuse_codes(known)
     if kind in _NUMBERS and series.dtype.is_numeric():
         least = 1.0 if series.dtype.is_integer() else 0.0
         low, high = _rounded(float(values.min()), float(values.max()), least)  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from tulle._commands._large import (
     Suspects,
     look_for_repeated,
     plan_table,
+    refuse_in_parts,
     refuse_repeated,
     refuse_single_file,
     seed_words,
@@ -124,6 +125,7 @@ def condense(
     require_spark()
     given = {"k": k, "seed": random_state, **options}
     resolved = resolve("condense", Condensing(), policy, given)
+    refuse_in_parts(resolved, report=None, control=None, policy=policy)
     return condense_table(
         df, output, resolved,
         levels=levels, target=target, columns=columns, policy=policy, accept_risk=accept_risk,

@@ -1,7 +1,7 @@
 """Work on the parts of a Spark table, without a value of it in an error, a plan or a log.
 
 What goes out to the workers travels in the pickled function, never in an expression; what comes
-back is bytes. An error of Tulle comes back as an answer. Of any other, only its class is told:
+back is bytes. An error of Tulle comes back as an answer. Of any other, only its class is reported:
 libraries quote values in theirs.
 """
 

@@ -43,6 +43,7 @@ def open_session(master: str | None) -> SparkSession:
         builder = builder.config(f"spark.executorEnv.{name}", "1")
     if master is not None and master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1")
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
     try:

@@ -18,15 +18,9 @@ from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_na
 from tulle.keys import SecretKey
 from tulle.table._codecs import Affine, family_of
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import (
-    Border,
-    ColumnExit,
-    check_length,
-    enter_column,
-    enter_with_target,
-    frame_of,
-)
+from tulle.table._frames import Border, ColumnExit, check_length, enter_column, enter_with_target
 from tulle.table._numbers import NumberCodec
+from tulle.table._series import frame_of
 
 # Records that leave this process only under a key that ends with it. A pickle may reach a disk.
 # So a pickle holds the unchanged records of a stream only in sealed form: a copy in this process

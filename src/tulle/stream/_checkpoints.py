@@ -17,7 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from tulle._files import atomic_write
+from tulle._files import atomic_write, is_held
 from tulle._plurals import counted
 from tulle._types import Ints
 from tulle.errors import DataError, KeyMaterialError, TulleError
@@ -32,8 +32,7 @@ _COUNTS = ("read", "surplus_keys", "snapshots", "shown", "rejected", "reject_byt
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Keep a second process away from the same state, whatever links lead to it."""
-    state = _resolved(path)
-    lock = state.with_name(f".{state.name}.lock")
+    lock = _lock_of(path)
     if not lock.parent.is_dir():
         raise DataError(f"the folder {lock.parent} does not exist")
     try:
@@ -49,6 +48,16 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def is_running(path: str | os.PathLike[str]) -> bool:
+    """Return whether a process works on a state; looking leaves nothing behind."""
+    return is_held(_lock_of(path))
+
+
+def _lock_of(path: str | os.PathLike[str]) -> Path:
+    state = _resolved(path)
+    return state.with_name(f".{state.name}.lock")
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:

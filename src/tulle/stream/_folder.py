@@ -23,6 +23,7 @@ from tulle.stream._sources import (
     Lines,
     Position,
     first_line,
+    is_packed,
     lines_at,
 )
 
@@ -284,8 +285,8 @@ class FolderSource:
             return False  # the reader raises an error
 
     def _endings(self) -> str:
-        *others, last = self.endings
-        return f"{', '.join(others)} or {last}"
+        *others, last = [ending for ending in self.endings if not is_packed(ending)]
+        return f"{', '.join(others)} or {last} (or these and .gz)"
 
     # -- whether a file is the one that was read ---------------------------------------------------
 

@@ -139,7 +139,7 @@ class People(Sealed):
         return np.array([len(self.newcomers.get(f, ())) for f in range(families)], dtype=np.int64)
 
     def show(self, numbers: Ints) -> None:
-        """Give the groups shown new numbers; those with -1 are shown anew, without newcomers."""
+        """Give the groups shown new numbers; those with -1 are shown again, without newcomers."""
         kept = {int(numbers[family]): words for family, words in self.newcomers.items()}
         self.newcomers = {family: words for family, words in kept.items() if family >= 0}
 

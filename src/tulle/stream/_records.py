@@ -18,7 +18,7 @@ from tulle.io._headers import separator_of
 from tulle.io._json_lines import JsonGuess, JsonReader, parse_json
 from tulle.io._text import WRONG_QUOTES, Encoding, Reasons, Records
 from tulle.io._text_types import TextType, declared_type, restored_type, saved_type
-from tulle.table._frames import refuse_patterns
+from tulle.table._series import refuse_patterns
 from tulle.table.schema import Column, Kind
 
 Texts = Sequence[bytes | None]

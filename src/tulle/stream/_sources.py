@@ -275,23 +275,28 @@ class FileSource:
             raise TulleError(f"{path} is compressed and cannot grow: leave out --follow")
         self.texts: Any = gzip.GzipFile(fileobj=self.file) if self.packed else self.file
         try:
-            offset, number = self._start(position, continued=continued)
+            self._begin(position, follow=follow, continued=continued)
         except DataError:
             self.close()
             raise
-        self._seek(offset)
+
+    def _begin(self, position: Position | None, *, follow: bool, continued: bool) -> None:
+        """Go to where to read on, and read the header."""
+        offset, number = self._start(position, continued=continued)
+        with _readable(self.path):
+            self.texts.seek(offset)
         self.lines = LineReader(
             self._fetch,
             self.name,
-            quoted=has_header,
+            quoted=self.has_header,
             growing=follow,
-            partial=not complete and not self.packed,
+            partial=not self.complete and not self.packed,
             offset=offset,
             number=number,
         )
         self._header = None
-        if has_header:
-            self._header = first_line(path) if number else self.lines.first()
+        if self.has_header:
+            self._header = first_line(self.path) if number else self.lines.first()
 
     @property
     def position(self) -> Position:
@@ -407,10 +412,6 @@ class FileSource:
             offset = os.fstat(self.file.fileno()).st_size
         size = min(offset, _CHECKED)
         return zlib.crc32(os.pread(self.file.fileno(), size, offset - size))
-
-    def _seek(self, offset: int) -> None:
-        with _readable(self.path):
-            self.texts.seek(offset)
 
 
 def first_line(path: str | os.PathLike[str]) -> bytes | None:

@@ -23,8 +23,8 @@ from tulle.table._codecs import (
     wrong_type,
 )
 from tulle.table._drawing import Grouped, among_present, choose_states
-from tulle.table._frames import filled, free_name, is_missing, with_nulls
 from tulle.table._rare import Crowd, Hierarchy, merge_categories, nearest_codes
+from tulle.table._series import filled, free_name, is_missing, with_nulls
 from tulle.table.schema import Column, Kind
 
 _UNKNOWN = -2  # the place of a value that nothing takes in

@@ -34,8 +34,8 @@ from tulle.table._drawing import (
     one_of_two,
     round_keeping_means,
 )
-from tulle.table._frames import filled, is_missing, with_nulls
 from tulle.table._rare import Crowd, Tails, safe_bounds
+from tulle.table._series import filled, is_missing, with_nulls
 from tulle.table._states import (
     FIRST,
     NAN,

@@ -71,7 +71,7 @@ class Transactions:
         -------
         Transactions
         """
-        rows = [_as_row(basket) for basket in baskets]
+        rows = _as_rows(baskets)
         ends = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=ends[1:])
         try:
@@ -106,7 +106,13 @@ class Transactions:
         """
         starts = np.asarray(indptr, dtype=np.int64)
         codes = np.asarray(items, dtype=np.int32)
-        if not _rise_inside_rows(starts, codes):
+        if len(codes) > _MANY:  # which the kernel finds out faster
+            from tulle.transactions._kernels import sort_rows
+
+            codes = codes.copy()
+            starts = sort_rows(starts, codes)
+            codes = codes[: starts[-1]]
+        elif not _rise_inside_rows(starts, codes):
             starts, codes = _sorted_sets(starts, codes, len(names))
         return cls(starts, codes, names)
 
@@ -131,7 +137,11 @@ class Transactions:
         -------
         Transactions
         """
-        keys = np.unique(np.asarray(rows, dtype=np.int64) * len(names) + items)
+        rows = np.asarray(rows, dtype=np.int64)
+        if len(rows) and (rows[1:] >= rows[:-1]).all():  # basket after basket, as most tables are
+            ends = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=n_rows))))
+            return cls.from_rows(ends, items, names)
+        keys = np.unique(rows * len(names) + items)
         return cls._from_keys(keys, n_rows, names)
 
     @classmethod
@@ -310,8 +320,13 @@ class Transactions:
         return Transactions(indptr, self.items[np.arange(indptr[-1]) + shift], self.names, unknown)
 
 
+def _as_rows(baskets: Iterable[Any]) -> Sequence[Any]:
+    """Return baskets that have a length and an order."""
+    rows = baskets if isinstance(baskets, list | tuple) else list(baskets)
+    return rows if set(map(type, rows)) <= {list, tuple} else [_as_row(row) for row in rows]
+
+
 def _as_row(basket: Any) -> Any:
-    """Return a basket with a length and an order."""
     if isinstance(basket, list | tuple):
         return basket
     if isinstance(basket, str | bytes):
@@ -336,8 +351,8 @@ def _coded(rows: Sequence[Any]) -> tuple[Codes, npt.NDArray[Any]]:
     if type(first) is int:
         with suppress(TypeError, OverflowError):  # other things are among them
             numbers = np.frombuffer(array("q", chain.from_iterable(rows)), dtype=np.int64)
-            if int(numbers.max()) - int(numbers.min()) <= 4 * len(numbers) + 1000:
-                codes, first_ones = _by_appearance(numbers)
+            if in_proportion(numbers):
+                codes, first_ones = by_appearance(numbers)
                 return codes, _as_names(numbers[first_ones].tolist())
     flat = list(chain.from_iterable(rows))
     if type(first) is str and len(flat) > _MANY:
@@ -353,11 +368,16 @@ def _coded_texts(texts: Any) -> tuple[Codes, npt.NDArray[Any]]:
     import polars as pl
 
     numbers = texts.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
-    codes, first = _by_appearance(numbers)
+    codes, first = by_appearance(numbers)
     return codes, _as_names(texts.gather(first).to_list())
 
 
-def _by_appearance(numbers: Rows) -> tuple[Codes, Rows]:
+def in_proportion(numbers: Rows) -> bool:
+    """Return whether a table over the range of some numbers is no larger than a few of them."""
+    return int(numbers.max()) - int(numbers.min()) <= 4 * len(numbers) + 1000
+
+
+def by_appearance(numbers: Rows) -> tuple[Codes, Rows]:
     """Return codes in order of first appearance, and where each appears first."""
     places = numbers - numbers.min()
     first = np.full(int(places.max()) + 1, -1, dtype=np.int64)
@@ -388,12 +408,6 @@ def _rise_inside_rows(indptr: Rows, items: Codes) -> bool:
 
 
 def _sorted_sets(indptr: Rows, items: Codes, width: int) -> tuple[Rows, Codes]:
-    if len(items) > _MANY:
-        from tulle.transactions._kernels import sort_rows
-
-        items = items.copy()
-        ends = sort_rows(indptr, items)
-        return ends, items[: ends[-1]].copy()
     n_rows = len(indptr) - 1
     rows = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(indptr))
     keys = np.sort(rows * width + items)

@@ -108,7 +108,7 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
 
     if public and arguments["report"] is None:
         raise click.UsageError("--public applies to the report: pass -o FILE as well.")
-    with output.working():
+    with output.working(as_json):
         found = audit_files(
             original,
             release,

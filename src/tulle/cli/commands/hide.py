@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from tulle._choices import HIDING_METHODS, VICTIMS
+from tulle._choices import HIDING_METHODS, SHARED, VICTIMS
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 
@@ -15,6 +15,12 @@ from tulle.cli import _output as output
 @options.previewing
 @click.option(
     "--rules", required=True, metavar="FILE", help="Rules to hide, one per line: a, b -> c"
+)
+@click.option(
+    "--share",
+    type=click.Choice(SHARED),
+    default="baskets",
+    help="Release the baskets, or the rules that may be known.  [baskets]",
 )
 @click.option(
     "--min-support", metavar="SHARE", help="Minimum support: 0.1%, 0.001, or a number of baskets."
@@ -55,7 +61,9 @@ def command(context: Any, /, as_json: bool, preview: bool, source: str, **argume
     """Hide association rules in baskets.
 
     Mining the release with --min-support and --min-confidence does not find the rules of --rules;
-    this is verified on the release before it is written. The manifest does not name them.
+    this is verified on the release before it is written. The manifest does not name them. With
+    --share rules the baskets stay: OUTPUT is a table of the rules that do not give the secret ones
+    away.
     INPUT as for tulle mine.
     """
     arguments["keep"] = arguments["keep"] or None

@@ -32,7 +32,7 @@ def command(source: str, policy: str | None, force: bool, as_json: bool) -> None
     """
     from tulle._commands.inspect import inspect
 
-    with output.working():
+    with output.working(as_json):
         found = inspect(source, policy, force=force)
     tables = {
         "columns": found.columns if as_json else found.telling,

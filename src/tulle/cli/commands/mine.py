@@ -47,7 +47,7 @@ def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -
     """
     from tulle._commands.mine import mine
 
-    with output.working():
+    with output.working(as_json):
         found = mine(source, output=output_, **arguments)
     output.show(
         found.summary,

@@ -238,7 +238,7 @@ def encode(source: str, output: str, as_json: bool, key_file: str | None, **argu
     from tulle.cli._output import command_line, where_to_look, working
 
     passphrase = ask_passphrase(key_file)
-    with working():
+    with working(as_json):
         made = make(
             source,
             output,
@@ -265,7 +265,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, **arguments: Any) 
     from tulle._commands.site_union import join as make
     from tulle.cli._output import where_to_look, working
 
-    with working():
+    with working(as_json):
         made = make(tables, output, **arguments)
     _show(made, "Joined", as_json, where_to_look(output))
 
@@ -303,7 +303,7 @@ def decode(source: str, target: str, as_json: bool, key_file: str | None, **argu
     from tulle._commands.site_results import decode as make
 
     passphrase = ask_passphrase(key_file)
-    with output.working():
+    with output.working(as_json):
         made = make(source, target, key_file=key_file, passphrase=passphrase, **arguments)
     _show(made, "Decoded", as_json)
 

@@ -52,6 +52,6 @@ def command(source: str, as_json: bool, **arguments: Any) -> None:
     """
     from tulle._commands.split import split_file
 
-    with output.working():
+    with output.working(as_json):
         made = split_file(source, **arguments)
     output.show(made.summary, title="Split", as_json=as_json, notes=made.notes)

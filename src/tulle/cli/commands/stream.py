@@ -131,7 +131,7 @@ def command(
     from tulle.keys import SecretKey
 
     opened = None if key is None else SecretKey.load(key)
-    with output.working(as_json):
+    with output.working(as_json, logged=given["follow"] or not as_json):
         done = stream(key=opened, command=output.command_line(), **given)
     output.show(
         done.summary,

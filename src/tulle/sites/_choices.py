@@ -1,0 +1,392 @@
+"""What the sites choose for their columns, and the coded columns that follow from it.
+
+Choices come from Python, from a policy that a person wrote, or from the command line, and are
+checked before anything is made of them: a choice of the wrong shape, for a column that is not
+there, or against another choice is an error. None is passed over, since what it was to protect
+would go out otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from tulle._checks import check_choice, check_int, check_real
+from tulle._choices import CUTS
+from tulle.errors import ParameterError, nearest_name
+from tulle.keys import SecretKey
+from tulle.sites import _columns as grading
+from tulle.sites import _numbers as dates
+from tulle.sites._columns import (
+    CLOCKS,
+    PARTS,
+    ROUNDS_BACK,
+    TYPE_OF_KIND,
+    WHOLE,
+    Aliased,
+    Coded,
+    Dropped,
+    Graded,
+    Joint,
+    Plain,
+    ValueType,
+    check_exact,
+    refuse_codes,
+)
+from tulle.sites._texts import text_of
+from tulle.table._numbers import EXACT
+from tulle.table.schema import Column, Kind
+
+OWNER = "SiteAgreement"
+MEASURED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
+_MAPPINGS = ("ranges", "limits", "values", "categories", "split")
+_LISTS = ("alias", "other", "plain")
+_TOGETHER = {("alias", "split"), ("alias", "categories"), ("alias", "joint")}
+
+
+@dataclass(frozen=True, repr=False)
+class Choices:
+    """What the sites choose for their columns.
+
+    Parameters
+    ----------
+    ranges
+        The public range of each number or date: ``{"age": (0, 120)}``. Values outside it are
+        refused or clamped when a table is encoded.
+    cuts
+        ``equal``: groups of equal width with secret ends and secret first number; the codes are a
+        straight line, every miner finds the same. ``uneven``: secret cut points and secret steps;
+        only miners that look at order (trees, rules over intervals) find the same, but a few known
+        pairs tell less.
+    groups
+        The number of groups of each number or date (with equal cuts of whole numbers about as
+        many: their width is a power of two, which makes codes exact in binary).
+    limits, values
+        Cut points and group numbers of single columns, given instead of drawn, as in the paper.
+    alias
+        Numbers and dates that are names rather than amounts (a ward, a postal code).
+    categories
+        Columns coded by a negotiated table: the union of their categories.
+    other
+        Columns of ``categories`` whose unforeseen values share one alias. It decodes to ``other``.
+    plain
+        Columns that need no treatment.
+    split
+        The share of the records that one alias has at most, but for the luck of the draw: frequent
+        values get several aliases, up to 64. Hides frequencies; **changes mining results**.
+    joint
+        Pairs of columns that get one alias together. Hides the single marginals; the miner sees
+        one attribute instead of two.
+    """
+
+    ranges: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    cuts: str = "equal"
+    groups: int = 5
+    limits: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    alias: Collection[str] = ()
+    categories: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    other: Collection[str] = ()
+    plain: Collection[str] = ()
+    split: Mapping[str, float] = field(default_factory=dict)
+    joint: Collection[Sequence[str]] = ()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Choices:
+        """Return choices by name; None stands for the default."""
+        for name in given:
+            if name not in OPTIONS:
+                raise ParameterError(f"there is no option '{name}': {nearest_name(name, OPTIONS)}")
+        return cls(**{name: value for name, value in given.items() if value is not None})
+
+    def check(self, columns: Sequence[Column]) -> None:
+        """Raise for a wrong shape, an unknown column, or choices that contradict each other."""
+        check_choice(OWNER, "cuts", self.cuts, CUTS)
+        check_int(OWNER, "groups", self.groups, 1, 256)
+        self._check_shapes()
+        self._check_names([column.name for column in columns])
+        self._check_contradictions()
+        self._check_kinds({column.name: column for column in columns})
+
+    def _check_shapes(self) -> None:
+        for option in _MAPPINGS:
+            if not isinstance(getattr(self, option), Mapping):
+                raise wrong_choice(option, "must be a mapping of column names")
+        for option in _LISTS:
+            if not _is_list(getattr(self, option)):
+                raise wrong_choice(option, "must be a list of column names")
+        for option in ("limits", "values", "categories"):
+            for name, given in getattr(self, option).items():
+                if not _is_list(given) or not len(given):
+                    raise wrong_choice(option, f"needs a list for column '{name}'")
+        for name, ends in self.ranges.items():
+            if not _is_list(ends) or len(ends) != 2:
+                raise wrong_choice("ranges", f"needs (low, high) for column '{name}'")
+        pairs = self.joint if _is_list(self.joint) else [self.joint]
+        if not all(_is_list(pair) and len(set(pair)) == len(pair) == 2 for pair in pairs):
+            raise wrong_choice("joint", "takes pairs of two different columns")
+        for name, share in self.split.items():
+            check_real(OWNER, f"split['{name}']", share, 1 / PARTS, 1)
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        for option in (*_MAPPINGS, "alias", "plain", "joint"):
+            for name in self._named(option):
+                if name not in names:
+                    hint = nearest_name(str(name), names)
+                    raise wrong_choice(option, f"names '{name}', which is not a column: {hint}")
+        for name in self.other:
+            if name not in self.categories:
+                raise wrong_choice("other", f"names '{name}', which is not in 'categories'")
+        for name in self.values:
+            if name not in self.limits:
+                raise wrong_choice("values", f"of column '{name}' need its 'limits' too")
+        if len(set(self._named("joint"))) < 2 * len(self.joint):
+            raise ParameterError("a column can be in one pair of 'joint' only")
+
+    def _check_contradictions(self) -> None:
+        ways = ("alias", "categories", "joint", "limits", "plain", "split")
+        for first, second in combinations(ways, 2):
+            both = set(self._named(first)) & set(self._named(second))
+            if both and (first, second) not in _TOGETHER:
+                raise ParameterError(
+                    f"column '{min(both)}' cannot be in both '{first}' and '{second}'"
+                )
+
+    def _check_kinds(self, columns: Mapping[str, Column]) -> None:
+        for option in ("ranges", "limits"):
+            for name in getattr(self, option):
+                if columns[name].kind not in MEASURED:
+                    raise wrong_choice(option, f"are for numbers and dates, not for '{name}'")
+        for name in set(self.split) - set(self.alias):
+            if columns[name].kind in MEASURED:
+                raise wrong_choice("split", f"is for aliases, but '{name}' is a number or date")
+        for option in ("alias", "joint", "plain", "split"):
+            for name in self._named(option):
+                if not columns[name].role.released:
+                    raise wrong_choice(
+                        option,
+                        f"names '{name}', which is not released: its role is {columns[name].role}",
+                    )
+
+    def _named(self, option: str) -> list[str]:
+        given = getattr(self, option)
+        return [name for pair in given for name in pair] if option == "joint" else list(given)
+
+
+OPTIONS = tuple(part.name for part in fields(Choices))
+
+
+def merged(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge the choices of a policy with those given, which win; mappings are merged by column."""
+    both = {**kept, **given}
+    for option in set(kept) & set(given) & set(_MAPPINGS):
+        if not isinstance(kept[option], Mapping):
+            raise wrong_choice(option, "must be a mapping of column names")
+        both[option] = {**kept[option], **given[option]}
+    return both
+
+
+def wrong_choice(option: str, predicate: str) -> ParameterError:
+    """Return the error for an option that is given in a wrong way."""
+    return ParameterError(predicate, parameter=option, subject=f"'{option}'")
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping)
+
+
+# From a schema and the choices of the sites to coded columns.
+
+_MOMENTS = ("date", "time", "timestamp")  # the range says which
+
+
+def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
+    """Return the coded columns of an agreement, drawn with the key."""
+    columns = as_columns(schema)
+    choices.check(columns)
+    paired = {name: pair for pair in choices.joint for name in pair}
+    _check_ranges(columns, choices, paired)
+    coded: list[Coded] = []
+    by_name = {column.name: column for column in columns}
+    for column in columns:
+        pair = paired.get(column.name)
+        if pair is None:
+            coded.append(_code(column, choices, key))
+        elif column.name == min(pair, key=list(by_name).index):
+            coded.append(_joint(by_name[pair[0]], by_name[pair[1]]))
+    return coded
+
+
+def redraw(column: Coded, key: SecretKey) -> Coded:
+    """Return the column under another key: secret cut points are drawn again, the rest is kept."""
+    if not isinstance(column, Graded) or column.cuts == "given":
+        return column
+    return _exact(_drawn(column, key))
+
+
+def as_columns(schema: Any) -> list[Column]:
+    """Return the columns of a policy, a sequence of columns, or a mapping of names to kinds."""
+    if hasattr(schema, "columns"):
+        schema = schema.columns
+    if isinstance(schema, Mapping):
+        entries: Iterable[Any] = [
+            kind if isinstance(kind, Column) else Column(name, _kind(name, kind))
+            for name, kind in schema.items()
+        ]
+    else:
+        entries = schema if isinstance(schema, Iterable) else ()
+    columns = list(entries)
+    if not columns or not all(isinstance(column, Column) for column in columns):
+        raise ParameterError(
+            "the schema must be a policy, a list of columns, or a mapping such as {'age': "
+            "'integer', 'illness': 'category'}"
+        )
+    return columns
+
+
+def _kind(name: str, kind: Any) -> Kind:
+    words = [*(str(word) for word in Kind), *_MOMENTS]
+    chosen = check_choice(OWNER, f"schema['{name}']", str(kind), words)
+    return Kind.DATETIME if chosen in _MOMENTS else Kind(chosen)
+
+
+def _code(column: Column, choices: Choices, key: SecretKey) -> Coded:
+    name, role, type = column.name, column.role, TYPE_OF_KIND[column.kind]
+    if not role.released:
+        return Dropped(name, type, role)
+    if name in choices.plain:
+        return Plain(name, type, role)
+    if name in choices.categories:
+        listed = _listed(column, choices.categories[name])
+        return Aliased(name, type, role, categories=listed, other=name in choices.other)
+    if column.kind not in MEASURED or name in choices.alias:
+        return Aliased(name, type, role, split=choices.split.get(name))
+    return _graded(column, choices, key)
+
+
+def _listed(column: Column, categories: Collection[Any]) -> tuple[str, ...]:
+    if any(value is None or value != value for value in categories):
+        raise ParameterError(f"'categories' lists a missing value for column '{column.name}'")
+    listed = tuple(dict.fromkeys(text_of(value) for value in categories))
+    if column.kind is Kind.BOOLEAN and not {"true", "false"}.issuperset(listed):
+        raise ParameterError(
+            f"'categories' of the boolean column '{column.name}' must be true and false: if it "
+            "has words of its own, agree on it as category"
+        )
+    return listed
+
+
+def _joint(first: Column, second: Column) -> Joint:
+    return Joint(
+        f"{first.name}+{second.name}",
+        ValueType.TEXT,
+        first.role,
+        pair=(first.name, second.name),
+        types=(TYPE_OF_KIND[first.kind], TYPE_OF_KIND[second.kind]),
+    )
+
+
+def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
+    refuse_codes(column)
+    name = column.name
+    given = tuple(choices.limits.get(name, ()))
+    ends = (given[0], given[-1]) if given else tuple(choices.ranges.get(name, column.bounds or ()))
+    type = _type(column, given or ends)
+    low, high = (_number(name, end, type) for end in ends)
+    if not low < high:
+        raise ParameterError(f"column '{name}': its range must go from a lower to a higher value")
+    draft = Graded(name, type, column.role, low, high, choices.cuts, choices.groups)
+    if not given:
+        return _exact(_drawn(draft, key))
+    limits = tuple(_number(name, limit, type) for limit in given)
+    values = tuple(choices.values.get(name, range(1, len(limits))))
+    if not all(isinstance(value, int | np.integer) for value in values):
+        raise ParameterError(f"column '{name}': group numbers must be increasing integers")
+    grading.scale(limits, values, name)
+    whole = tuple(int(value) for value in values)
+    return _exact(replace(draft, cuts="given", groups=len(whole), limits=limits, values=whole))
+
+
+def _exact(column: Graded) -> Graded:
+    """Count time stamps in the finest ticks that come back exactly over their range."""
+    while column.type in CLOCKS and column.tolerance >= ROUNDS_BACK and column.tick < 1_000_000:
+        column = replace(
+            column,
+            tick=column.tick * 1000,
+            low=math.ceil(column.low / 1000),
+            high=math.floor(column.high / 1000),
+            limits=tuple(float(round(limit / 1000)) for limit in column.limits),
+        )
+    return check_exact(column)
+
+
+def _drawn(column: Graded, key: SecretKey) -> Graded:
+    """Draw secret cut points and group numbers from the key."""
+    secret = key.derive(f"sites/cuts/{column.name}", 8 * (2 * column.groups + 2))
+    uniforms = np.frombuffer(secret, dtype="<u8").astype(np.float64) / 2.0**64
+    ends = (column.low, column.high, column.groups)
+    if not math.isfinite(2 * (column.high - column.low)):
+        raise ParameterError(
+            f"column '{column.name}': its range is too wide for codes: use aliases"
+        )
+    if column.cuts == "equal":
+        drawn = grading.equal_scale(*ends, uniforms, whole=column.type in WHOLE)
+    else:
+        drawn = grading.uneven_scale(*ends, uniforms)
+    # ticks are so many that rounding their limits hides nothing
+    limits = np.round(drawn.limits) if column.type in CLOCKS else drawn.limits
+    if (np.diff(limits) <= 0).any():
+        raise ParameterError(
+            f"column '{column.name}': its range is too narrow for {column.groups} groups"
+        )
+    return replace(
+        column,
+        limits=tuple(float(limit) for limit in limits),
+        values=tuple(int(value) for value in drawn.values),
+    )
+
+
+def _type(column: Column, ends: Sequence[Any]) -> ValueType:
+    if column.kind is not Kind.DATETIME:
+        return TYPE_OF_KIND[column.kind]
+    if any(isinstance(end, int | float) for end in ends):
+        raise ParameterError(f"column '{column.name}': the ends of its range must be dates")
+    return dates.type_of_ends(column.name, ends)
+
+
+def _number(name: str, end: Any, type: ValueType) -> float:
+    if isinstance(end, int | float | np.number) and not isinstance(end, bool):
+        number = check_real(OWNER, f"ranges['{name}']", end)
+    elif type in (ValueType.INTEGER, ValueType.DECIMAL):
+        raise ParameterError(f"column '{name}': the ends of its range must be numbers")
+    else:
+        return float(dates.as_number(end, type))
+    if type in WHOLE and abs(number) > EXACT:
+        raise ParameterError(f"column '{name}': whole numbers beyond 2**53 have no exact codes")
+    return number
+
+
+def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[str, Any]) -> None:
+    skip = {*choices.alias, *choices.plain, *choices.categories, *paired}
+    bare = [
+        column.name
+        for column in columns
+        if column.kind in MEASURED
+        and column.role.released
+        and column.name not in skip
+        and column.name not in choices.ranges
+        and column.name not in choices.limits
+        and column.bounds is None
+    ]
+    if bare:
+        names = ", ".join(f"'{name}'" for name in bare)
+        raise ParameterError(
+            f"{names}: numbers and dates need a public range "
+            f"(ranges={{'{bare[0]}': (low, high)}}, --range {bare[0]}=LOW..HIGH), or must be "
+            "listed in 'alias' or 'plain'"
+        )

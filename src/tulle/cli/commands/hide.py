@@ -9,6 +9,7 @@ import rich_click as click
 from tulle._choices import HIDING_METHODS, SHARED, VICTIMS
 from tulle.cli import _options as options
 from tulle.cli import _output as output
+from tulle.errors import ParameterError
 
 
 @click.command()
@@ -88,7 +89,9 @@ def command(context: Any, /, as_json: bool, preview: bool, source: str, **argume
 def _preview(source: str, arguments: dict[str, Any], *, as_json: bool) -> None:
     from tulle._commands.hide import preview
 
-    written = ("output", "report", "sign_key", "accept_risk", "force", "stream")
+    if arguments["share"] == "rules":
+        raise ParameterError("--preview is for --share baskets: rules cost nothing to share")
+    written = ("output", "report", "sign_key", "accept_risk", "force", "stream", "share")
     asked = {name: value for name, value in arguments.items() if name not in written}
     with output.working(as_json):
         rows = preview(source, **asked)

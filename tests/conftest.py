@@ -21,6 +21,7 @@ from tulle.io._sql import connected, execute, parse
 
 HERE = Path(__file__).parent
 EXAMPLES = int(os.environ.get("TULLE_FUZZ_EXAMPLES", "0"))  # 0: the repeatable ones
+REPEATED = 50  # examples of a property in the gate, the same in every run; many more in make fuzz
 
 settings.register_profile(
     "tulle", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -35,11 +36,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             _mark(item)
-        if EXAMPLES and hasattr(getattr(item, "obj", None), "hypothesis"):
+        if hasattr(getattr(item, "obj", None), "hypothesis"):
             # a test's own number of examples comes before that of a profile
             own = item.obj._hypothesis_internal_use_settings
-            item.obj._hypothesis_internal_use_settings = settings(
-                own, max_examples=EXAMPLES, derandomize=False
+            few = min(own.max_examples, REPEATED)
+            item.obj._hypothesis_internal_use_settings = (
+                settings(own, max_examples=EXAMPLES, derandomize=False)
+                if EXAMPLES
+                else settings(own, max_examples=few)
             )
 
 

@@ -9,10 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner, Result
+from scipy.sparse import csr_array
 
 from tulle import Sketches, SketchKNeighborsClassifier
+from tulle._commands import _sketch_search
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.sketch._records import Records
 
 
 def run(*arguments: object) -> Result:
@@ -63,7 +66,6 @@ def test_labels_and_risks_that_cannot_be(texts: Path, tmp_path: Path) -> None:
         (("--keep", "body"), ParameterError),
         (("--keep", "nothing"), DataError),
         (("--target-risk", "5%", "--delta", 1), ParameterError),
-        (("--target-risk", "0%"), PrivacyError),
     ):
         assert isinstance(run(*asked, *more).exception, error), more
     npz = run(texts, "--text", "body", "-o", tmp_path / "s.npz", "--keep", "topic")
@@ -74,3 +76,19 @@ def test_labels_and_risks_that_cannot_be(texts: Path, tmp_path: Path) -> None:
         run(lines, "-o", tmp_path / "t.parquet", "--keep", "topic").exception, DataError
     )
     assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_no_delta_is_found_where_every_one_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def leaking(_: object, delta: float, *others: object) -> dict[str, float]:
+        row = {"delta": delta, "suppressed": delta / 4, "risk": 0.5}
+        tried.append(row)
+        others[1].append(row)  # type: ignore[attr-defined]
+        return row
+
+    monkeypatch.setattr(_sketch_search, "_try", leaking)
+    records = Records(csr_array(np.ones((5, 3))), None)
+    with pytest.raises(PrivacyError, match="5"):
+        _sketch_search.find_delta(records, 0.1, np.random.default_rng(0))
+    assert [row["delta"] for row in tried] == [0.25, 0.5, 1.0, 2.0, 4.0]

@@ -392,7 +392,7 @@ def _one_release(request: Request, study: Study) -> Response:
 
 def _prove(request: Request, study: Study, form: Form) -> Response:
     made = study.release(request.path_params["number"])
-    needs(made.data.is_file(), "there is no release to compare with")
+    needs(made.data.is_file(), "the release to compare with is missing")
     study.start_proof(made)
     return to(study, f"releases/{made.number}")
 

@@ -11,9 +11,12 @@ from tulle.errors import ParameterError, PrivacyError
 from tulle.table.policy import load_policy
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tulle._report.model import Judgement, Verdict
     from tulle._types import FilePath
     from tulle.auditing import Audit
+    from tulle.keys import SigningKey
     from tulle.releases import Manifest
 
 UNAUDITED = "run this again without --no-audit"
@@ -59,6 +62,48 @@ def decided(found: Audit, accepted: str) -> Verdict:
     if verdict["privacy"]["level"] == "bad" and not accepted:
         raise Refused(verdict)
     return verdict
+
+
+def refuse_two_controls(options: Any, control: FilePath | None) -> None:
+    """Raise if a control is both named and drawn."""
+    if control is not None and options.holdout is not None:
+        raise ParameterError(
+            f"--control names the people who are kept apart, {options.word('holdout')} draws them: "
+            "give one of the two"
+        )
+
+
+def write_decided(
+    release: pl.DataFrame,
+    output: FilePath,
+    manifest: Manifest,
+    found: Audit,
+    accepted: str,
+    *,
+    report: FilePath | None,
+    sources: tuple[str, ...],
+    signer: SigningKey | None,
+    force: bool,
+) -> None:
+    """Write a table with manifest and report, or only the report where the verdict is bad."""
+    from tulle.io._formats import display_name
+    from tulle.io.write import put_table
+    from tulle.releases import write_release
+
+    try:
+        decided(found, accepted)
+    except Refused:  # whoever asked for a report needs it most where nothing is released
+        save_beside(found, report, "the release was refused", force)
+        raise
+    write_release(
+        output,
+        lambda file: put_table(release, file, output),
+        with_verdict(manifest, found, accepted),
+        sources=sources,
+        sign_key=signer,
+        force=force,
+    )
+    save_beside(found, report, f"the release {display_name(output)} was written", force)
 
 
 def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:

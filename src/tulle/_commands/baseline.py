@@ -15,12 +15,10 @@ from tulle._commands._columns import (
     without_opaque,
 )
 from tulle._commands._decision import (
-    Refused,
     check_accepted,
     context_of,
-    decided,
-    save_beside,
-    with_verdict,
+    refuse_two_controls,
+    write_decided,
 )
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
@@ -101,8 +99,6 @@ def baseline(
 
     from tulle.auditing.audit import audited
     from tulle.io.read import read_table
-    from tulle.io.write import put_table
-    from tulle.releases import write_release
 
     original = read_table(source)
     if original.height == 0:
@@ -125,21 +121,12 @@ def baseline(
         context=context_of(policy),
         accepted_risk=accepted,
     )
-    try:
-        decided(found, accepted)
-    except Refused:  # whoever asked for a report needs it most where nothing is released
-        save_beside(found, report, "the release was refused", force)
-        raise
     manifest = _manifest(entry, original, release, columns, options, counts)
-    write_release(
-        output,
-        lambda file: put_table(release, file, output),
-        with_verdict(manifest, found, accepted),
-        sources=sources_read(source, policy, control, sign_key),
-        sign_key=signer,
+    write_decided(
+        release, output, manifest, found, accepted,
+        report=report, sources=sources_read(source, policy, control, sign_key), signer=signer,
         force=force,
-    )
-    save_beside(found, report, f"the release {display_name(output)} was written", force)
+    )  # fmt: skip
     summary = {"records": original.height, "columns_released": release.width, **counts}
     return Baseline(summary, left_out_rows(columns), unit_notes(columns), found)
 
@@ -147,11 +134,7 @@ def baseline(
 def _refuse_contradictions(options: Comparing, control: FilePath | None) -> None:
     with options.naming():
         check_choice("baseline", "method", options.method, BASELINES)
-    if control is not None and options.holdout is not None:
-        raise ParameterError(
-            f"--control names the people who are kept apart, {options.word('holdout')} draws them: "
-            "give one of the two"
-        )
+    refuse_two_controls(options, control)
     for name, method in _OF.items():
         if options.on_command_line(name) and options.method != method:
             raise ParameterError(f"is for --method {method}", subject=options.word(name))

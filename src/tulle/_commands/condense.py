@@ -22,12 +22,10 @@ from tulle._commands._columns import (
 )
 from tulle._commands._decision import (
     UNAUDITED,
-    Refused,
     check_accepted,
     context_of,
-    decided,
-    save_beside,
-    with_verdict,
+    refuse_two_controls,
+    write_decided,
 )
 from tulle._commands._large import condense_large, is_large, refuse_in_parts
 from tulle._commands._options import Options, resolve
@@ -122,8 +120,6 @@ def condense(
         )  # fmt: skip
 
     from tulle.io.read import read_table
-    from tulle.io.write import put_table
-    from tulle.releases import write_release
 
     original = read_table(source)
     if original.height == 0:
@@ -148,23 +144,14 @@ def condense(
     found = _audited(condenser, tables, release, columns, options, command, whole=whole)
     found = found.extended(context=context_of(policy), accepted_risk=accepted)
     summary = _summary(condenser, tables, strangers, found)
-    try:
-        decided(found, accepted)
-    except Refused:  # whoever asked for a report needs it most where nothing is released
-        save_beside(found, report, "the release was refused", force)
-        raise
     manifest = _manifest(
         condenser, entry, original, release, columns, options, levels_table, strangers
     )
-    write_release(
-        output,
-        lambda file: put_table(release, file, output),
-        with_verdict(manifest, found, accepted),
-        sources=sources_read(source, policy, control, sign_key),
-        sign_key=signer,
+    write_decided(
+        release, output, manifest, found, accepted,
+        report=report, sources=sources_read(source, policy, control, sign_key), signer=signer,
         force=force,
-    )
-    save_beside(found, report, f"the release {display_name(output)} was written", force)
+    )  # fmt: skip
     notes = _notes(condenser, columns, release)
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
@@ -174,11 +161,7 @@ def _refuse_contradictions(
 ) -> None:
     with options.naming():
         check_flag("condense", "audit", options.audit)
-    if control is not None and options.holdout is not None:
-        raise ParameterError(
-            f"--control names the people who are kept apart, {options.word('holdout')} draws them: "
-            "give one of the two"
-        )
+    refuse_two_controls(options, control)
     if not options.audit and (report or control or options.holdout is not None):
         word = "--no-audit" if options.on_command_line("audit") else options.word("audit")
         raise ParameterError(

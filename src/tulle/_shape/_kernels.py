@@ -129,7 +129,7 @@ def _measure(
 
 @part
 def _largest_two(values: Any) -> Any:
-    """Return the places of the largest and the second largest; -1 if there is no second."""
+    """Return the places of the largest and the second largest; -1 where only one is."""
     big, next_big = 0, -1
     for s in range(1, len(values)):
         if values[s] > values[big]:

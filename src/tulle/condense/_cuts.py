@@ -23,7 +23,7 @@ class Cuts:
 
     directions: Floats  # (nodes, d)
     thresholds: Floats  # (nodes,)
-    children: Ints  # (nodes, 2); ``~leaf`` where there is no further cut
+    children: Ints  # (nodes, 2); ``~leaf`` where nothing is cut
     leaves: int
 
     def locate(self, points: Floats) -> Ints:

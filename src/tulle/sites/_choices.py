@@ -101,7 +101,7 @@ class Choices:
         """Return choices by name; None stands for the default."""
         for name in given:
             if name not in OPTIONS:
-                raise ParameterError(f"there is no option '{name}': {nearest_name(name, OPTIONS)}")
+                raise ParameterError(f"unknown option '{name}': {nearest_name(name, OPTIONS)}")
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     def check(self, columns: Sequence[Column]) -> None:

@@ -138,7 +138,7 @@ class KafkaSource:
         """Return the end of each partition at this moment."""
         topic = self.consumer.list_topics(self.name, timeout=_ANSWER).topics.get(self.name)
         if topic is None or topic.error is not None or not topic.partitions:
-            raise DataError(f"there is no topic '{self.name}' on this broker")
+            raise DataError(f"topic '{self.name}' does not exist on this broker")
         return {part: self._watermarks(part)[1] for part in sorted(topic.partitions)}
 
     def _watermarks(self, part: int) -> tuple[int, int]:

@@ -373,7 +373,7 @@ def _coded_texts(texts: Any) -> tuple[Codes, npt.NDArray[Any]]:
 
 
 def in_proportion(numbers: Rows) -> bool:
-    """Return whether a table over the range of some numbers is no larger than a few of them."""
+    """Return whether the range of some numbers is at most a few times their count."""
     return int(numbers.max()) - int(numbers.min()) <= 4 * len(numbers) + 1000
 
 

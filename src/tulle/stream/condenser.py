@@ -6,7 +6,6 @@ import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -27,14 +26,14 @@ from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import refuse_quantity
 from tulle.condense._diversity import refuse_demands
 from tulle.condense._estimators import takes_any_table
-from tulle.condense._joining import join_groups
 from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
 from tulle.condense._notes import column_notes, privacy_notes
-from tulle.condense._people import count_people, person_column, too_few_people
+from tulle.condense._people import person_column
 from tulle.condense._synthesis import count_degenerate
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
-from tulle.stream._batches import Aside, Batch, fix_scales
+from tulle.stream._batches import Aside, Batch
+from tulle.stream._beginning import fit_encoder, group_initial, largest_feasible
 from tulle.stream._exclusive import alone, changing, check_whole
 from tulle.stream._fitted import Fitted, waiting_numbers
 from tulle.stream._groups import Groups
@@ -43,7 +42,6 @@ from tulle.stream._newcomers import (
     Newcomer,
     Newcomers,
     hide_few,
-    with_growing_domains,
 )
 from tulle.stream._people import People, PersonHash
 from tulle.stream._ranges import Range, confined, draw, next_ranges, stacked
@@ -53,8 +51,7 @@ from tulle.table._codecs import first_reasons
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter
 from tulle.table._numbers import EXACT
-from tulle.table._rare import Crowd
-from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema, natural_column
+from tulle.table.schema import ColumnsLike, Role, Schema
 
 _GROUPING, DRAWING = 0, 1  # what a derived generator is for
 _PART = 10_000  # records looked at together where some of them have a new category
@@ -648,7 +645,7 @@ class StreamCondenser(BaseEstimator):
         wanted = self._initial_size
         example = Batch.joined([*self._example, batch])
         if sum(len(part) for part in self._pending) + len(batch) < wanted:
-            self._fitted(example, complete=False)
+            fit_encoder(self, example, complete=False)
             with changing(self):
                 self._example = [example.part(0, 1)]
                 self._pending.append(batch)
@@ -656,7 +653,7 @@ class StreamCondenser(BaseEstimator):
             return
         collected = Batch.joined([*self._pending, batch])
         initial, rest = collected.part(0, wanted), collected.part(wanted, len(collected))
-        encoder = self._fitted(initial, complete=True)
+        encoder = fit_encoder(self, initial, complete=True)
         matrix = encoder.encode(initial.frame)
         later, fresh = encoder.encode_arriving(rest.frame)
         location = matrix.mean(axis=0)
@@ -672,32 +669,6 @@ class StreamCondenser(BaseEstimator):
             self._start(initial, matrix, standards[0], people[0])
             self._take(rest, later, fresh, wanted, people[1])
             self.n_seen_ += len(batch)
-
-    def _fitted(self, initial: Batch, *, complete: bool) -> TableEncoder:
-        """Fit an encoder for the initial records; a bad record is refused as soon as it arrives.
-
-        Unless they are ``complete``, one cannot tell yet whether text has categories.
-        """
-        frame, border = initial.frame, initial.border
-        schema = Schema.of(self.columns, initial.features, complete=complete)
-        schema = schema.weighted(self.weights)
-        if self._level_column is not None:
-            schema = schema.with_column(Column(self._level_column, Kind.INTEGER, Role.LEVEL))
-        if border.target is not None:
-            target = natural_column(frame.to_series(-1), Role.TARGET, complete=complete)
-            schema = schema.with_column(target)
-        schema = with_growing_domains(schema, people=self._persons is not None)
-        crowd = self._crowd(initial) if complete else None
-        encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
-        fix_scales(encoder, self.scales, border.features(frame))
-        return encoder
-
-    def _crowd(self, initial: Batch) -> Crowd:
-        """Return how many people must share what a release shows: as many as anybody asks for."""
-        people = self._people(initial)
-        number = len(initial) if people is None else len(np.unique(people))
-        asked = initial.levels[initial.levels <= number]
-        return Crowd(int(asked.max(initial=1)), weigh_people(people, len(initial)))
 
     def _people(self, batch: Batch) -> Ints | None:
         """Return a word for the person of each record, where people have several."""
@@ -715,11 +686,15 @@ class StreamCondenser(BaseEstimator):
         for label, rows in self._by_class(initial):
             state = self._state_of(label)
             own = None if people is None else people[rows]
-            grouped = _largest_feasible(initial.levels[rows], own)
+            grouped = largest_feasible(initial.levels[rows], own)
             if grouped.any():
                 inside = rows[grouped]
-                groups, moments = self._grouped(
-                    standard[inside], initial.levels[inside], None if own is None else own[grouped]
+                groups, moments = group_initial(
+                    standard[inside],
+                    initial.levels[inside],
+                    None if own is None else own[grouped],
+                    self._generator(_GROUPING),
+                    self.grouping,
                 )
                 means.append(moments.means * self._encoder.scales_ + self._location)
                 state.start(moments, groups, None if people is None else people[inside])
@@ -735,21 +710,6 @@ class StreamCondenser(BaseEstimator):
             self._encoder.confine(joined, weigh_people(people, len(joined)))
         for part in means:
             self._encoder.reach(part)
-
-    def _grouped(
-        self, matrix: Floats, levels: Ints, people: Ints | None
-    ) -> tuple[Ints, GroupMoments]:
-        from tulle.condense.groupings import group_records
-
-        groups = group_records(matrix, levels, self._generator(_GROUPING), method=self.grouping)
-        if people is not None:
-            people = np.unique(people, return_inverse=True)[1]
-            short = partial(too_few_people, demands=levels, people=people)
-            groups = join_groups(matrix, groups, short)
-        moments = GroupMoments.of(matrix, groups, levels)
-        if (count_people(groups, people) < moments.levels).any():
-            raise PrivacyError("the initial grouping is not valid: nothing is kept")
-        return groups, moments
 
     def _absorb(self, batch: Batch) -> None:
         """Condense a batch that comes after the initial records."""
@@ -940,21 +900,6 @@ class StreamCondenser(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         return takes_any_table(super().__sklearn_tags__())
-
-
-def _largest_feasible(levels: Ints, people: Ints | None = None) -> Any:
-    """Return which records a valid grouping can hold; the most demanding ones are left out."""
-    order = np.argsort(-levels, kind="stable")
-    left = len(levels) - np.arange(len(levels))
-    if people is not None:  # how many different people are left
-        last = np.zeros(len(levels), dtype=np.int64)
-        last[len(levels) - 1 - np.unique(people[order][::-1], return_index=True)[1]] = 1
-        left = last[::-1].cumsum()[::-1]
-    enough = levels[order] <= left
-    kept = np.zeros(len(levels), dtype=bool)
-    if enough.any():
-        kept[order[np.argmax(enough) :]] = True
-    return kept
 
 
 def _check_size(owner: str, n_samples: int | None) -> None:

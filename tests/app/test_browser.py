@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.app.asking import streamed
 from tests.report.browser import chromium
@@ -49,6 +49,7 @@ class Served:
         """No complaint of axe in light and dark, no scrolling sideways on a telephone."""
         if not self.checking:
             return
+        self.page.wait_for_load_state()  # a click returns when the next page begins to arrive
         self.page.evaluate(_AXE)
         for scheme, rules in (("light", "{}"), ("dark", "{runOnly: ['color-contrast']}")):
             self.page.emulate_media(color_scheme=scheme)
@@ -246,7 +247,7 @@ def test_names_that_are_markup_and_an_upload(browser: Browser, tmp_path: Path) -
         page.wait_for_selector("#unit-row", timeout=_SLOW)
         page.check("#unit-row")
         page.click("#next")
-        assert page.get_by_label(f"Role of {name}").count() == 1
+        expect(page.get_by_label(f"Role of {name}")).to_have_count(1)
         assert (
             page.evaluate("document.images.length + document.querySelectorAll('main b').length")
             == 0

@@ -78,7 +78,7 @@ def halve(tree: Tree, leaf: int, order: Any) -> None:
 @inlined
 def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
     """Move a group to another lane."""
-    for k in range(tree.points.shape[1]):
+    for k in range(len(tree.origin)):
         tree.points[target, k, place] = tree.points[leaf, k, lane]
     tree.ids[target, place] = tree.ids[leaf, lane]
     tree.sizes[target, place] = tree.sizes[leaf, lane]
@@ -93,7 +93,7 @@ def _widen(tree: Tree, leaf: int, lane: int) -> None:
     changed = True
     while changed and node >= 0:
         changed = False
-        for k in range(tree.points.shape[1]):
+        for k in range(len(tree.origin)):
             value = tree.points[leaf, k, lane]
             if value < tree.low[node, k, slot]:
                 tree.low[node, k, slot] = value
@@ -125,7 +125,7 @@ def _tighten(tree: Tree, leaf: int) -> None:
 def _enclose(tree: Tree, node: int, slot: int, inside: Any, row: int, used: int) -> None:
     """Fit one box to the first ``used`` columns of a leaf or of a node."""
     lows, highs, sizes, ages = inside
-    for k in range(tree.points.shape[1]):
+    for k in range(len(tree.origin)):
         low = lows[row, k, 0]
         high = highs[row, k, 0]
         for column in range(1, used):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tulle.stream._boxes import halve
 from tulle.stream._groups import Groups
 from tulle.stream._packing import halve_all
-from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, Scratch, Tree
+from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, TOGETHER, Scratch, Tree
 
 LEAF_FILL = 24  # of 32 lanes at most: a new leaf has room to grow
 NODE_FILL = 28  # of 32 leaves at most, likewise
@@ -32,7 +32,8 @@ def build(groups: Groups) -> Tree:
     """
     used = groups.view()
     origin = used.means.mean(axis=0)
-    points = (used.means - origin).astype(np.float32)
+    points = np.zeros((groups.size, _padded(len(origin))), dtype=np.float32)
+    points[:, : len(origin)] = used.means - origin
     leaves = math.ceil(groups.size / LEAF_FILL)
     nodes = 2 ** max(0, math.ceil(math.log2(leaves / NODE_FILL)))
     fill = math.ceil(leaves / nodes)
@@ -58,11 +59,11 @@ def scratch(dimensions: int) -> Scratch:
     more than ``LANES`` children on the stack.
     """
     return Scratch(
-        np.zeros(dimensions, dtype=np.float32),
+        np.zeros(_padded(dimensions), dtype=np.float32),
         np.zeros((DEEPEST + 2, LANES), dtype=np.float32),
         np.zeros((DEEPEST, 2), dtype=np.int32),
-        np.zeros((DEEPEST * LANES, 2), dtype=np.int32),
-        np.zeros(DEEPEST * LANES, dtype=np.float32),
+        np.zeros((DEEPEST * LANES + 1, 2), dtype=np.int32),
+        np.zeros(DEEPEST * LANES + 1, dtype=np.float32),
         np.zeros((3, dimensions, dimensions)),
         np.zeros(dimensions),
     )
@@ -149,9 +150,8 @@ def _split_node(tree: Tree, node: int) -> None:
         tree.marks[ROOT] = _add_node(tree)
         _adopt(tree, int(tree.marks[ROOT]), node)
     ages = tree.oldest[node].argsort()
-    lower, upper = (
-        ages[part] for part in _parted(tree.low[node, :, ages], tree.high[node, :, ages])
-    )
+    low, high = (box[node, : len(tree.origin), ages] for box in (tree.low, tree.high))
+    lower, upper = (ages[part] for part in _parted(low, high))
     new = _add_node(tree)
     columns = [
         array[node].copy()
@@ -218,8 +218,12 @@ def _fit(tree: Tree, node: int) -> None:
     tree.oldest[above, slot] = tree.oldest[node, :fill].min()
 
 
+def _padded(dimensions: int) -> int:
+    return -(-dimensions // TOGETHER) * TOGETHER
+
+
 def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
-    wide = len(origin)
+    wide = _padded(len(origin))
     leaves = 8 + capacity // 8  # a leaf in use holds 12 means or more, but for the first
     nodes = 2 * DEEPEST + leaves // 8
     return Tree(

@@ -24,29 +24,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._jit import inlined, int64, ordered
+from tulle._jit import inlined, int64
 from tulle.stream._groups import GroupArrays
 
 ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
 LANES = 32  # means of a leaf, boxes of a node, at most
+TOGETHER = 4  # dimensions that are measured together: rows of zeros make up the last of them
 UNIT = 2.0**-24
 UNKNOWN = -1.0
+INFINITE: Any = np.float32(np.inf).view(np.int32)
+MANY = 2**31 - 1  # people: more than any group has
 
 
 class Tree(NamedTuple):
-    """The arrays of the index; rows beyond the marks are spare."""
+    """The arrays of the index; rows beyond the marks are spare.
+
+    D is the number of dimensions d, rounded up to a multiple of ``TOGETHER``.
+    """
 
     marks: Any  # int64 (4,): root, leaves in use, nodes in use, leaves when it was packed
     origin: Any  # float64 (d,), subtracted before rounding to float32
     home: Any  # int32 (groups,), leaf * LANES + lane
-    points: Any  # float32 (leaves, d, LANES)
+    points: Any  # float32 (leaves, D, LANES)
     ids: Any  # int32 (leaves, LANES)
     sizes: Any  # int32 (leaves, LANES), people in the group, -1 in an empty lane
     used: Any  # int32 (leaves,)
     touched: Any  # int32 (leaves,), updates since the boxes were tight
     leaf_parent: Any  # int32 (leaves, 2): node, slot
-    low: Any  # float32 (nodes, d, LANES)
-    high: Any  # float32 (nodes, d, LANES)
+    low: Any  # float32 (nodes, D, LANES)
+    high: Any  # float32 (nodes, D, LANES)
     children: Any  # int32 (nodes, LANES), leaves as ~leaf
     largest: Any  # int32 (nodes, LANES), people in the largest group below, -1 in an empty slot
     oldest: Any  # int32 (nodes, LANES), smallest group number below
@@ -57,7 +63,7 @@ class Tree(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory of one search."""
 
-    y: Any  # float32 (d,), the record about the origin
+    y: Any  # float32 (D,), the record about the origin
     distances: Any  # float32 (levels, LANES), from the record to the lanes of a node or leaf
     path: Any  # int32 (levels, 2): node, slot
     stack: Any  # int32 (depth, 2): child, oldest group below
@@ -89,6 +95,7 @@ def search(
 ) -> int:
     """Find the nearest group of at least ``need`` people, the oldest of coincident ones, or -1."""
     rounding = _place(tree, work, record, tie)
+    need = np.int32(min(need, MANY))
     leaf, levels = _descend(tree, work, need, rounding.coincident)
     if levels == 0:
         return -1
@@ -108,8 +115,8 @@ def search(
         if child < 0:
             best = _look(tree, groups, work, record, ~child, need, best, rounding)
         else:
-            _measure(tree.low, tree.high, child, work.y, work.distances[levels])
-            _bar(work.distances[levels], tree.largest, child, need)
+            _measure_boxes(tree, child, work.y, work.distances[levels])
+            _least(work.distances[levels], tree.largest, child, need)
             depth = _push(tree, work, child, int64(-1), best.limit, levels, depth)
     return best.group
 
@@ -155,9 +162,8 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
     level = 0
     while node >= 0:
         distances = work.distances[level]
-        _measure(tree.low, tree.high, node, work.y, distances)
-        _bar(distances, tree.largest, node, need)
-        least = _least(distances)
+        _measure_boxes(tree, node, work.y, distances)
+        least = _least(distances, tree.largest, node, need)
         if least == np.float32(np.inf):
             return -1, 0
         first = _oldest(distances, max(least, coincident), tree.oldest, node)
@@ -177,13 +183,13 @@ def _push(
     Coincident groups are packed by age; once an old one is found, younger ones are skipped.
     Returns the new height.
     """
-    for slot in range(LANES - 1, -1, -1):
-        near = work.distances[level, slot] <= limit
-        if near and work.distances[level, slot] < np.inf and slot != done:
-            work.bounds[depth] = work.distances[level, slot]
-            work.stack[depth, 0] = tree.children[node, slot]
-            work.stack[depth, 1] = tree.oldest[node, slot]
-            depth += 1
+    distances, children, oldest = work.distances[level], tree.children[node], tree.oldest[node]
+    for slot in range(LANES - 1, -1, -1):  # all are written, without a branch; those near by stay
+        distance = distances[slot]
+        work.bounds[depth] = distance
+        work.stack[depth, 0] = children[slot]
+        work.stack[depth, 1] = oldest[slot]
+        depth += int64((distance <= limit) & (distance < np.float32(np.inf)) & (slot != done))
     return depth
 
 
@@ -201,9 +207,8 @@ def _look(
     """Return the better of the best so far and the groups of a leaf."""
     slack, tie, coincident = rounding
     distances = work.distances[-1]
-    _measure(tree.points, tree.points, leaf, work.y, distances)
-    _bar(distances, tree.sizes, leaf, need)
-    shown = _least(distances)
+    _measure_means(tree.points, leaf, work.y, distances)
+    shown = _least(distances, tree.sizes, leaf, need)
     if shown == np.float32(np.inf) or shown > best.limit:
         return best
     limit = _threshold(max(_farthest(shown, slack, len(record)), tie), slack, len(record))
@@ -241,44 +246,67 @@ def _exact(groups: GroupArrays, record: Any, group: Any, tie: float) -> float:
 
 
 @inlined
-def _measure(low: Any, high: Any, row: int, record: Any, out: Any) -> None:
-    """Write the squared distances to the boxes ``low[row, :, lane]`` to ``high`` into ``out``.
+def _measure_means(points: Any, row: int, record: Any, out: Any) -> None:
+    """Write the squared distances to the means ``points[row, :, lane]`` into ``out``.
 
-    A mean is a box whose ends are equal, so that both are measured by the same operations.
+    Four dimensions at a time: what takes long is to store a sum and load it again.
     """
-    zero = np.float32(0.0)
     for lane in range(LANES):
-        out[lane] = zero
-    for k in range(len(record)):
-        at = record[k]
+        out[lane] = np.float32(0.0)
+    for k in range(0, points.shape[1], 4):
+        a, b, c, d = record[k], record[k + 1], record[k + 2], record[k + 3]
         for lane in range(LANES):
-            gap = max(max(low[row, k, lane] - at, at - high[row, k, lane]), zero)
-            out[lane] += gap * gap
+            first, second = points[row, k, lane] - a, points[row, k + 1, lane] - b
+            third, fourth = points[row, k + 2, lane] - c, points[row, k + 3, lane] - d
+            total = out[lane] + first * first + second * second
+            out[lane] = total + third * third + fourth * fourth
 
 
 @inlined
-def _bar(distances: Any, sizes: Any, row: int, need: int) -> None:
-    """Put the lanes that are not large enough infinitely far away."""
-    infinite = np.float32(np.inf)
+def _measure_boxes(tree: Tree, node: int, record: Any, out: Any) -> None:
+    """Write the squared distances to the boxes of a node's children into ``out``."""
+    low, high = tree.low, tree.high
     for lane in range(LANES):
-        distances[lane] = distances[lane] if sizes[row, lane] >= need else infinite
+        out[lane] = np.float32(0.0)
+    for k in range(0, len(tree.origin), 2):
+        a, b = record[k], record[k + 1]
+        for lane in range(LANES):
+            first = _gap(low[node, k, lane], high[node, k, lane], a)
+            second = _gap(low[node, k + 1, lane], high[node, k + 1, lane], b)
+            out[lane] = out[lane] + first * first + second * second
 
 
-@ordered
-def _least(distances: Any) -> Any:
-    """Return the least distance."""
-    least = distances[0]
-    for lane in range(1, LANES):
-        least = distances[lane] if distances[lane] < least else least
-    return least
+@inlined
+def _gap(low: Any, high: Any, at: Any) -> Any:
+    """Return how far a value is outside of an interval."""
+    return max(max(low - at, at - high), np.float32(0.0))
 
 
-@ordered
+@inlined
+def _least(distances: Any, sizes: Any, row: int, need: Any) -> Any:
+    """Return the least distance; lanes that are not large enough are put infinitely far away.
+
+    Distances that are not negative are in the order of their bits, and a minimum over whole numbers
+    becomes vector instructions, if the compiler does not know how few there are.
+    """
+    bits = distances.view(np.int32)
+    own = sizes[row]
+    least = INFINITE
+    for lane in range(len(bits)):
+        found = bits[lane] if own[lane] >= need else INFINITE
+        bits[lane] = found
+        least = min(least, found)
+    smallest = np.int32(least)
+    return smallest.view(np.float32)
+
+
+@inlined
 def _oldest(distances: Any, limit: Any, ages: Any, row: int) -> int:
     """Return the oldest of the lanes within a distance; there is one at least."""
+    own = ages[row]
     first = int64(2**62)
-    for lane in range(LANES):  # age and lane in one number: its minimum is found without a branch
-        rank = int64(ages[row, lane]) * LANES + lane
+    for lane in range(len(own)):  # age and lane in one number: its minimum needs no branch
+        rank = int64(own[lane]) * LANES + lane
         rank = rank if distances[lane] <= limit else int64(2**62)
-        first = rank if rank < first else first
+        first = min(first, rank)
     return first % LANES

@@ -67,7 +67,7 @@ def _nearest_linear(tree: Any, groups: Any, work: Any, record: Any, need: int, t
     rounding = _tree._place(tree, work, record, tie)
     best = _tree.Best(-1, np.float32(np.inf), np.inf, np.float32(np.inf))
     for leaf in range(tree.marks[_tree.LEAVES]):
-        best = _tree._look(tree, groups, work, record, leaf, need, best, rounding)
+        best = _tree._look(tree, groups, work, record, leaf, np.int32(need), best, rounding)
     return best.group
 
 
@@ -78,7 +78,7 @@ def _absorb_linear(
     """Search and update; the few splits among so few records are left out."""
     for row in range(len(records)):
         group = _nearest_linear(tree, groups, work, records[row], levels[row] - 1, tie)
-        add(groups, group, records[row], levels[row])
+        add(groups, group, records[row], levels[row], 1)
         _boxes.move(tree, groups, group)
 
 

@@ -109,14 +109,6 @@ def inlined(function: Kernel) -> Kernel:
     return _compiled(function, **_INLINED)
 
 
-def ordered(function: Kernel) -> Kernel:
-    """Compile as :func:`inlined`, for a short loop over numbers that are never NaN.
-
-    Their order is plain then, and a minimum over them becomes vector instructions.
-    """
-    return _compiled(function, fastmath={"nnan", "nsz"}, **_INLINED)
-
-
 def _watched(function: Kernel, **options: Any) -> Kernel:
     compiled: Any = _compiled(function, **options)
     if is_jitted(compiled) and compiled.stats.cache_path:

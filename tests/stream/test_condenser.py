@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import zipfile
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from tulle import SecretKey, StreamCondenser
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.stream import _batches as sealing
-from tulle.stream._saved import state_to_bytes
+from tulle.stream._saved import write_state
 from tulle.table.schema import Column, Kind, Role
 
 
@@ -444,7 +445,9 @@ def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
     X = rng.normal(size=(1_000, 3))
     stream = fed(StreamCondenser(k=10, random_state=0), X, [100])
     kept = pickle.dumps(stream.__dict__)
-    written = state_to_bytes(stream, waiting="omit")
+    file = io.BytesIO()
+    write_state(file, stream, waiting="omit")
+    written = file.getvalue()
     standard = (X - stream._location) / stream._encoder.scales_
     for row in (*range(0, 1_000, 50), 999):
         for record in (X[row], standard[row]):

@@ -14,7 +14,7 @@ from tulle.stream import _index as tree
 from tulle.stream import _kernels
 from tulle.stream._engines import NOBODY, Event, TreeEngine
 from tulle.stream._groups import Groups, pack
-from tulle.stream._tree import LANES, LEAVES, ROOT
+from tulle.stream._tree import LEAVES, ROOT, SEATS
 
 longest_axis = callable_part(_kernels._longest_axis)
 
@@ -24,12 +24,13 @@ def _check(engine: TreeEngine) -> None:
     index, groups = engine.tree, engine.groups.view()
     assert index.used[: index.marks[LEAVES]].sum() == len(engine.groups)
     for group in range(len(engine.groups)):
-        leaf, lane = divmod(int(index.home[group]), LANES)
-        assert lane < index.used[leaf] < LANES
+        leaf, lane = divmod(int(index.home[group]), SEATS)
+        assert lane < index.used[leaf] < SEATS
         assert index.ids[leaf, lane] == group
         assert index.sizes[leaf, lane] == groups.counts[group]
         point = index.points[leaf, :, lane]
-        np.testing.assert_array_equal(point, np.float32(groups.means[group] - index.origin))
+        known = point[: len(index.origin)]
+        np.testing.assert_array_equal(known, np.float32(groups.means[group] - index.origin))
         child, (node, slot) = ~leaf, index.leaf_parent[leaf]
         while node >= 0:
             assert slot < index.fill[node]
@@ -40,7 +41,7 @@ def _check(engine: TreeEngine) -> None:
             assert index.oldest[node, slot] <= group
             child, (node, slot) = node, index.node_parent[node]
         assert child == index.marks[ROOT]
-    empty = np.arange(LANES) >= index.used[: index.marks[LEAVES], None]
+    empty = np.arange(SEATS) >= index.used[: index.marks[LEAVES], None]
     assert np.all(index.sizes[: index.marks[LEAVES]][empty] == -1)
 
 
@@ -60,7 +61,7 @@ def test_every_group_is_in_the_boxes_above_it(kind: str) -> None:
         part = slice(start, start + 7_490)
         assert engine.absorb(records[part], levels[part], 0, NOBODY)[1] is Event.DONE
         _check(engine)
-    assert len(groups) > 32 * LANES  # nodes were split too
+    assert len(groups) > 32 * SEATS  # nodes were split too
 
 
 @settings(max_examples=40, deadline=None)
@@ -108,12 +109,12 @@ def test_boxes_hold_nothing_but_where_their_groups_have_been() -> None:
         assert engine.absorb(records[part], levels[part], 0, NOBODY)[1] is Event.DONE
         index = engine.tree
         for leaf in range(index.marks[LEAVES]):
-            points = index.points[leaf][:, : index.used[leaf]]
+            points = index.points[leaf, :3, : index.used[leaf]]
             node, slot = index.leaf_parent[leaf]
             for one_side in (-1.0, 1.0):
                 if np.all(points * one_side > 0.0):
-                    assert np.all(index.low[node, :, slot] * one_side > 0.0)
-                    assert np.all(index.high[node, :, slot] * one_side > 0.0)
+                    assert np.all(index.low[node, :3, slot] * one_side > 0.0)
+                    assert np.all(index.high[node, :3, slot] * one_side > 0.0)
 
 
 @settings(max_examples=60, deadline=None)

@@ -35,8 +35,13 @@ def parts() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     stream.partial_fit(frame, rng.integers(2, size=300))
     stream.snapshot()
     stream.partial_fit(frame[:1], [1], levels=[200])
-    content = _saved.state_to_bytes(stream, waiting="plain")
-    return _saved.from_bytes(content, origin="state")
+    return _saved.from_bytes(saved(stream), origin="state")
+
+
+def saved(stream: StreamCondenser) -> bytes:
+    file = io.BytesIO()
+    _saved.write_state(file, stream, waiting="plain")
+    return file.getvalue()
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -100,7 +105,7 @@ def test_every_state_of_a_stream_is_read(seed: int, split: str, steps: list[str]
             stream.snapshot()
         else:
             stream = stream.merge(other)
-        loaded = load(_saved.state_to_bytes(stream, waiting="plain"))
+        loaded = load(saved(stream))
         np.testing.assert_array_equal(loaded.means_, stream.means_)
         assert loaded.n_waiting_ == stream.n_waiting_
 

@@ -7,11 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference.kernels import callable_part
+from tulle._moments import GroupMoments
 from tulle.stream import _tree
-from tulle.stream._tree import LANES
+from tulle.stream._groups import Groups
+from tulle.stream._index import build, scratch
+from tulle.stream._tree import LANES, MANY, SEATS
 
-measure = callable_part(_tree._measure)
-bar = callable_part(_tree._bar)
+measure_means = callable_part(_tree._measure_means)
+measure_boxes = callable_part(_tree._measure_boxes)
 least = callable_part(_tree._least)
 oldest = callable_part(_tree._oldest)
 
@@ -20,19 +23,23 @@ oldest = callable_part(_tree._oldest)
 @given(seed=st.integers(0, 2**32 - 1), dimensions=st.integers(1, 40))
 def test_distances_are_those_of_numpy(seed: int, dimensions: int) -> None:
     rng = np.random.default_rng(seed)
-    low = rng.normal(size=(3, dimensions, LANES)).astype(np.float32)
-    high = low + rng.random(size=low.shape).astype(np.float32)
-    record = rng.normal(size=dimensions).astype(np.float32)
-    out = np.zeros(LANES, dtype=np.float32)
-    for row in range(3):
-        measure(low, low, row, record, out)
-        offsets = low[row].astype(float) - record[:, None]
-        np.testing.assert_allclose(out, (offsets**2).sum(axis=0), rtol=1e-5)
-        measure(low, high, row, record, out)
-        gaps = np.maximum(low[row].astype(float) - record[:, None], record[:, None] - high[row])
-        np.testing.assert_allclose(
-            out, (np.maximum(gaps, 0.0) ** 2).sum(axis=0), rtol=1e-5, atol=1e-12
-        )
+    groups = Groups(dimensions)
+    means = rng.normal(size=(40, dimensions))
+    groups.append(GroupMoments.of(means, np.arange(40), np.ones(40, dtype=np.int64)))
+    tree = build(groups)
+    exact = rng.normal(size=dimensions)
+    record = scratch(dimensions).y
+    record[:dimensions] = exact - tree.origin
+    seats, lanes = np.zeros(SEATS, dtype=np.float32), np.zeros(LANES, dtype=np.float32)
+    measure_means(tree.points, 0, record, seats)
+    used = tree.used[0]
+    offsets = means[tree.ids[0, :used]] - exact
+    np.testing.assert_allclose(seats[:used], (offsets**2).sum(axis=1), rtol=1e-4)
+    root, fill = tree.marks[0], tree.fill[tree.marks[0]]
+    measure_boxes(tree, root, record, lanes)
+    low, high = tree.low[root].astype(float), tree.high[root].astype(float)
+    gaps = np.maximum(np.maximum(low - record[:, None], record[:, None] - high), 0.0)
+    np.testing.assert_allclose(lanes[:fill], (gaps**2).sum(axis=0)[:fill], rtol=1e-4, atol=1e-12)
 
 
 @settings(max_examples=100, deadline=None)
@@ -44,11 +51,10 @@ def test_the_nearest_lane_is_the_oldest_of_equals(seed: int) -> None:
     ages = np.stack([rng.permutation(LANES) for _ in range(2)]).astype(np.int32)
     floor = np.float32(rng.integers(-1, 7))
     for row in range(2):
-        for need in (0, 2, 4, 2**40):
+        for need in np.array([0, 2, 4, MANY], dtype=np.int32):
             enough = np.flatnonzero(sizes[row] >= need)
             distances = shown.copy()
-            bar(distances, sizes, row, need)
-            nearest = least(distances)
+            nearest = least(distances, sizes, row, need)
             if not len(enough):
                 assert nearest == np.inf
                 continue

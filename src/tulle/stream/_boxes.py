@@ -8,7 +8,7 @@ import numpy as np
 
 from tulle._jit import inlined, int64, kernel, part
 from tulle.stream._groups import GroupArrays
-from tulle.stream._tree import LANES, LEAVES, Tree
+from tulle.stream._tree import LEAVES, SEATS, Tree
 
 RETIGHTEN = 32
 
@@ -16,7 +16,7 @@ RETIGHTEN = 32
 @inlined
 def move(tree: Tree, groups: GroupArrays, group: int) -> None:
     """Update the index with a group's new mean and size."""
-    leaf, lane = divmod(tree.home[group], LANES)
+    leaf, lane = divmod(tree.home[group], SEATS)
     _write(tree, groups, group, leaf, lane)
     tree.touched[leaf] += 1
     if tree.touched[leaf] >= RETIGHTEN:
@@ -38,13 +38,13 @@ def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
 
     Both are still to be moved. But the lane is filled at once: the boxes may be tightened before.
     """
-    leaf = tree.home[sibling] // LANES
+    leaf = tree.home[sibling] // SEATS
     lane = int64(tree.used[leaf])
     tree.used[leaf] += 1
     _write(tree, groups, group, leaf, lane)
     tree.ids[leaf, lane] = group
-    tree.home[group] = leaf * LANES + lane
-    return leaf if tree.used[leaf] == LANES else -1
+    tree.home[group] = leaf * SEATS + lane
+    return leaf if tree.used[leaf] == SEATS else -1
 
 
 @kernel
@@ -55,12 +55,12 @@ def halve(tree: Tree, leaf: int, order: Any) -> None:
     """
     new = tree.marks[LEAVES]
     tree.marks[LEAVES] += 1
-    for rank in range(LANES // 2, LANES):
-        _carry(tree, leaf, order[rank], new, rank - LANES // 2)
+    for rank in range(SEATS // 2, SEATS):
+        _carry(tree, leaf, order[rank], new, rank - SEATS // 2)
     # those that stay close the gaps: a lane in the lower half is free as soon as it was carried
     free = 0
-    for rank in range(LANES // 2):
-        if order[rank] >= LANES // 2:
+    for rank in range(SEATS // 2):
+        if order[rank] >= SEATS // 2:
             while tree.sizes[leaf, free] >= 0:
                 free += 1
             _carry(tree, leaf, order[rank], leaf, free)
@@ -71,7 +71,7 @@ def halve(tree: Tree, leaf: int, order: Any) -> None:
     tree.leaf_parent[new, 0] = node
     tree.leaf_parent[new, 1] = slot
     for half in (leaf, new):
-        tree.used[half] = LANES // 2
+        tree.used[half] = SEATS // 2
         _tighten(tree, half)
 
 
@@ -83,7 +83,7 @@ def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
     tree.ids[target, place] = tree.ids[leaf, lane]
     tree.sizes[target, place] = tree.sizes[leaf, lane]
     tree.sizes[leaf, lane] = -1
-    tree.home[tree.ids[target, place]] = target * LANES + place
+    tree.home[tree.ids[target, place]] = target * SEATS + place
 
 
 @inlined

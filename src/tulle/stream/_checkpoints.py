@@ -23,7 +23,7 @@ from tulle._types import Ints
 from tulle.errors import DataError, KeyMaterialError, TulleError
 from tulle.keys import SecretKey
 from tulle.stream import StreamCondenser
-from tulle.stream._saved import read_state, state_from_bytes, state_to_bytes
+from tulle.stream._saved import read_state, state_from_bytes, write_state
 from tulle.stream._sources import Lines, Source
 
 _COUNTS = ("read", "surplus_keys", "snapshots", "shown", "rejected", "reject_bytes")
@@ -88,9 +88,8 @@ class Checkpoint:
                 f"this stream counts the people in column '{persons.column}', of whom the state "
                 "holds hashes: pass --key to seal them, or --plain-waiting to store them unsealed"
             )
-        content = state_to_bytes(condenser, waiting=self.waiting, key=self.key, extra=extra)
         with atomic_write(self.path, force=True, mode=0o600) as file:
-            file.write(content)
+            write_state(file, condenser, waiting=self.waiting, key=self.key, extra=extra)
 
     def read(self) -> tuple[StreamCondenser, dict[str, Any], list[dict[str, Any]]]:
         """Return the condenser, what was saved with it, and the waiting records to read again."""

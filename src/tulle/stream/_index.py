@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tulle.stream._boxes import halve
 from tulle.stream._groups import Groups
 from tulle.stream._packing import halve_all
-from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, TOGETHER, Scratch, Tree
+from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, SEATS, TOGETHER, Scratch, Tree
 
-LEAF_FILL = 24  # of 32 lanes at most: a new leaf has room to grow
+LEAF_FILL = 48  # of 64 lanes at most: a new leaf has room to grow
 NODE_FILL = 28  # of 32 leaves at most, likewise
 WORN = 9 / 8  # times the leaves of a packed tree; then repacking pays
 DEEPEST = 32  # more levels than memory could hold
@@ -60,7 +60,8 @@ def scratch(dimensions: int) -> Scratch:
     """
     return Scratch(
         np.zeros(_padded(dimensions), dtype=np.float32),
-        np.zeros((DEEPEST + 2, LANES), dtype=np.float32),
+        np.zeros((DEEPEST + 1, LANES), dtype=np.float32),
+        np.zeros(SEATS, dtype=np.float32),
         np.zeros((DEEPEST, 2), dtype=np.int32),
         np.zeros((DEEPEST * LANES + 1, 2), dtype=np.int32),
         np.zeros(DEEPEST * LANES + 1, dtype=np.float32),
@@ -100,7 +101,7 @@ def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edge
     tree.points[leaf, :, lane] = points
     tree.ids[leaf, lane] = ids
     tree.sizes[leaf, lane] = sizes
-    tree.home[ids] = leaf * LANES + lane
+    tree.home[ids] = leaf * SEATS + lane
 
 
 def _stack_nodes(
@@ -224,15 +225,15 @@ def _padded(dimensions: int) -> int:
 
 def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
     wide = _padded(len(origin))
-    leaves = 8 + capacity // 8  # a leaf in use holds 12 means or more, but for the first
+    leaves = 8 + capacity // 16  # a leaf in use holds 24 means or more, but for the first
     nodes = 2 * DEEPEST + leaves // 8
     return Tree(
         np.zeros(4, dtype=np.int64),
         origin,
         np.zeros(capacity, dtype=np.int32),
-        np.zeros((leaves, wide, LANES), dtype=np.float32),
-        np.zeros((leaves, LANES), dtype=np.int32),
-        np.full((leaves, LANES), -1, dtype=np.int32),
+        np.zeros((leaves, wide, SEATS), dtype=np.float32),
+        np.zeros((leaves, SEATS), dtype=np.int32),
+        np.full((leaves, SEATS), -1, dtype=np.int32),
         np.zeros(leaves, dtype=np.int32),
         np.zeros(leaves, dtype=np.int32),
         np.full((leaves, 2), -1, dtype=np.int32),

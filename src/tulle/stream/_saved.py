@@ -21,8 +21,8 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import polars as pl
@@ -58,16 +58,18 @@ _BOUND = b"tulle-stream-waiting-v1"  # what a sealed part is bound to
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same state is the same bytes
 Arrays = dict[str, NDArray[Any]]
 Entries = dict[str, Any]
+Parts = tuple[bytes | memoryview, ...]  # of a member
 
 
-def state_to_bytes(
+def write_state(
+    file: BinaryIO,
     condenser: StreamCondenser,
     *,
     waiting: str,
     key: SecretKey | None = None,
     extra: Entries | None = None,
-) -> bytes:
-    """Return the state; ``waiting`` records are "seal"ed, written "plain", or "omit"ted.
+) -> None:
+    """Write the state; ``waiting`` records are "seal"ed, written "plain", or "omit"ted.
 
     Omitted or sealed, they are still counted, by their numbers in the stream and their levels.
     """
@@ -90,7 +92,7 @@ def state_to_bytes(
         "feature_names": plain(getattr(condenser, "feature_names_in_", None)),
         "extra": extra or {},
     }
-    return to_bytes(header, arrays)
+    _write(file, header, arrays)
 
 
 def state_from_bytes(
@@ -282,7 +284,7 @@ def _state_to_json(state: StreamState) -> Entries:
     return {
         "seen": state.seen,
         "strict": state.strict,
-        "history": asdict(state.history),
+        "history": vars(state.history),
         "waiting": [{"number": waiter.number, "level": waiter.level} for waiter in waiters],
     }
 
@@ -494,14 +496,23 @@ def _refusing(origin: str) -> Iterator[None]:
 
 def to_bytes(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     """Serialize a header of JSON values and named arrays as one file."""
+    buffer = io.BytesIO()
+    _write(buffer, header, arrays)
+    return buffer.getvalue()
+
+
+def _write(file: BinaryIO, header: Mapping[str, Any], arrays: Arrays) -> None:
     members = {f"{name}.npy": _as_npy(array) for name, array in sorted(arrays.items())}
     entries = {"format": FORMAT, "version": VERSION, **header}
     entries["sha256"] = _digest(entries, members)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in [(_HEADER, json.dumps(entries).encode()), *members.items()]:
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
-    return buffer.getvalue()
+    members = {_HEADER: (json.dumps(entries).encode(),), **members}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, parts in members.items():
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.file_size = sum(len(part) for part in parts)
+            with archive.open(info, "w") as member:
+                for part in parts:
+                    member.write(part)
 
 
 def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
@@ -516,7 +527,7 @@ def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
                 f"reads version {VERSION}"
             )
         expected = header.pop("sha256")
-        if _digest(header, members) != expected:
+        if _digest(header, {name: (member,) for name, member in members.items()}) != expected:
             raise DataError(f"{origin} is damaged: its digest does not match its content")
         return header, {
             name.removesuffix(".npy"): _from_npy(member) for name, member in members.items()
@@ -552,10 +563,12 @@ def _stored(archive: zipfile.ZipFile, size: int) -> list[zipfile.ZipInfo]:
     return entries
 
 
-def _as_npy(array: NDArray[Any]) -> bytes:
+def _as_npy(array: NDArray[Any]) -> Parts:
+    """Return what ``numpy.save`` writes, without a copy of the array."""
+    content = np.ascontiguousarray(array)
     buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
+    np.lib.format.write_array_header_1_0(buffer, np.lib.format.header_data_from_array_1_0(content))
+    return buffer.getvalue(), content.reshape(-1).view(np.uint8).data
 
 
 def _from_npy(member: bytes) -> NDArray[Any]:
@@ -569,10 +582,12 @@ def _from_npy(member: bytes) -> NDArray[Any]:
     return flat.reshape(shape, order="F" if by_columns else "C")
 
 
-def _digest(header: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
+def _digest(header: Mapping[str, Any], members: Mapping[str, Parts]) -> str:
     total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name, content in sorted(members.items()):
-        total.update(name.encode() + b"\0" + content)
+    for name, parts in sorted(members.items()):
+        total.update(name.encode() + b"\0")
+        for part in parts:
+            total.update(part)
     return total.hexdigest()
 
 

@@ -1,7 +1,7 @@
 """The search in the index over moving means: a tree of boxes, scanned in single precision.
 
-Leaves hold up to ``LANES`` means as columns of float32, inner nodes as many boxes of their
-children (``_boxes.py`` keeps them up to date, ``_index.py`` builds and splits them). Single
+Leaves hold up to ``SEATS`` means as columns of float32, inner nodes up to ``LANES`` boxes of
+their children (``_boxes.py`` keeps them up to date, ``_index.py`` builds and splits them). Single
 precision decides only what it can decide for certain: means that may be equally near are
 compared again in double precision, so the answer is that of a linear search.
 
@@ -28,7 +28,8 @@ from tulle._jit import inlined, int64
 from tulle.stream._groups import GroupArrays
 
 ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
-LANES = 32  # means of a leaf, boxes of a node, at most
+LANES = 32  # boxes of a node, at most
+SEATS = 64  # means of a leaf, at most
 TOGETHER = 4  # dimensions that are measured together: rows of zeros make up the last of them
 UNIT = 2.0**-24
 UNKNOWN = -1.0
@@ -44,10 +45,10 @@ class Tree(NamedTuple):
 
     marks: Any  # int64 (4,): root, leaves in use, nodes in use, leaves when it was packed
     origin: Any  # float64 (d,), subtracted before rounding to float32
-    home: Any  # int32 (groups,), leaf * LANES + lane
-    points: Any  # float32 (leaves, D, LANES)
-    ids: Any  # int32 (leaves, LANES)
-    sizes: Any  # int32 (leaves, LANES), people in the group, -1 in an empty lane
+    home: Any  # int32 (groups,), leaf * SEATS + lane
+    points: Any  # float32 (leaves, D, SEATS)
+    ids: Any  # int32 (leaves, SEATS)
+    sizes: Any  # int32 (leaves, SEATS), people in the group, -1 in an empty lane
     used: Any  # int32 (leaves,)
     touched: Any  # int32 (leaves,), updates since the boxes were tight
     leaf_parent: Any  # int32 (leaves, 2): node, slot
@@ -64,7 +65,8 @@ class Scratch(NamedTuple):
     """Working memory of one search."""
 
     y: Any  # float32 (D,), the record about the origin
-    distances: Any  # float32 (levels, LANES), from the record to the lanes of a node or leaf
+    distances: Any  # float32 (levels, LANES), from the record to the boxes of a node
+    seats: Any  # float32 (SEATS,), from the record to the means of a leaf
     path: Any  # int32 (levels, 2): node, slot
     stack: Any  # int32 (depth, 2): child, oldest group below
     bounds: Any  # float32 (depth,)
@@ -206,21 +208,21 @@ def _look(
 ) -> Best:
     """Return the better of the best so far and the groups of a leaf."""
     slack, tie, coincident = rounding
-    distances = work.distances[-1]
+    distances = work.seats
     _measure_means(tree.points, leaf, work.y, distances)
     shown = _least(distances, tree.sizes, leaf, need)
     if shown == np.float32(np.inf) or shown > best.limit:
         return best
     limit = _threshold(max(_farthest(shown, slack, len(record)), tie), slack, len(record))
     rivals = 0
-    for lane in range(LANES):
+    for lane in range(SEATS):
         rivals += 1 if distances[lane] <= limit else 0
     if rivals == 1 and limit < best.shown and shown > coincident:
         first = _oldest(distances, shown, tree.ids, leaf)
         return Best(int64(tree.ids[leaf, first]), shown, UNKNOWN, limit)
     if best.distance == UNKNOWN:
         best = Best(best.group, best.shown, _exact(groups, record, best.group, tie), best.limit)
-    for lane in range(LANES):
+    for lane in range(SEATS):
         if distances[lane] > limit:
             continue
         group = int64(tree.ids[leaf, lane])
@@ -251,11 +253,11 @@ def _measure_means(points: Any, row: int, record: Any, out: Any) -> None:
 
     Four dimensions at a time: what takes long is to store a sum and load it again.
     """
-    for lane in range(LANES):
+    for lane in range(SEATS):
         out[lane] = np.float32(0.0)
     for k in range(0, points.shape[1], 4):
         a, b, c, d = record[k], record[k + 1], record[k + 2], record[k + 3]
-        for lane in range(LANES):
+        for lane in range(SEATS):
             first, second = points[row, k, lane] - a, points[row, k + 1, lane] - b
             third, fourth = points[row, k + 2, lane] - c, points[row, k + 3, lane] - d
             total = out[lane] + first * first + second * second
@@ -306,7 +308,7 @@ def _oldest(distances: Any, limit: Any, ages: Any, row: int) -> int:
     own = ages[row]
     first = int64(2**62)
     for lane in range(len(own)):  # age and lane in one number: its minimum needs no branch
-        rank = int64(own[lane]) * LANES + lane
+        rank = int64(own[lane]) * len(own) + lane
         rank = rank if distances[lane] <= limit else int64(2**62)
         first = min(first, rank)
-    return first % LANES
+    return first % len(own)

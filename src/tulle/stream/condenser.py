@@ -418,7 +418,7 @@ class StreamCondenser(BaseEstimator):
         force : bool
             Replace a file that exists.
         """
-        from tulle.stream._saved import state_to_bytes
+        from tulle.stream._saved import write_state
 
         check_choice("save", "waiting", waiting, ("seal", "plain"))
         self._require_groups()
@@ -427,9 +427,8 @@ class StreamCondenser(BaseEstimator):
                 f"{counted(self.n_waiting_, 'record', 'is')} waiting: pass a key to seal them, or "
                 "waiting='plain' to write them unencrypted"
             )
-        content = state_to_bytes(self, waiting=waiting, key=key)
         with atomic_write(path, force=force, mode=0o600) as file:
-            file.write(content)
+            write_state(file, self, waiting=waiting, key=key)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, key: SecretKey | None = None) -> StreamCondenser:

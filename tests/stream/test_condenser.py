@@ -448,7 +448,7 @@ def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
     file = io.BytesIO()
     write_state(file, stream, waiting="omit")
     written = file.getvalue()
-    standard = (X - stream._location) / stream._encoder.scales_
+    standard = (X - stream._fitted.location) / stream._fitted.encoder.scales_
     for row in (*range(0, 1_000, 50), 999):
         for record in (X[row], standard[row]):
             assert record.tobytes() not in kept
@@ -478,7 +478,7 @@ def test_a_pickle_holds_waiting_records_sealed_for_this_process(
     calm = pickle.dumps(waiting)
     waiting.partial_fit(secret, levels=[90])
     stored = [pickle.dumps(stream) for stream in (pending, waiting)]
-    standard = (secret - waiting._location) / waiting._encoder.scales_
+    standard = (secret - waiting._fitted.location) / waiting._fitted.encoder.scales_
     for content in stored:
         for value in (*secret[0], *standard[0]):
             assert np.float64(value).tobytes() not in content
@@ -497,11 +497,11 @@ def test_waiting_records_do_not_show_in_repr(rng: np.random.Generator) -> None:
     stream = StreamCondenser(k=5, random_state=0)
     stream.partial_fit(np.full((3, 2), 123.456))
     assert "123.456" not in repr(stream) + repr(stream.__dict__)
-    assert "123.456" not in repr(stream._pending) + repr(stream._example)
+    assert "123.456" not in repr(stream._body.pending) + repr(stream._body)
     stream.partial_fit(rng.normal(size=(100, 2)))
     stream.partial_fit(np.full((1, 2), 3.21), levels=[95])
     assert stream.n_waiting_ == 1
-    assert "3.21" not in repr(stream.__dict__["_states"][None].waiting) + repr(stream._aside)
+    assert "3.21" not in repr(stream._fitted.states[None].waiting) + repr(stream._fitted.aside)
 
 
 def test_two_snapshots_tell_nothing_of_a_single_newcomer(

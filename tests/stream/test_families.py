@@ -60,7 +60,7 @@ def test_many_snapshots_go_on_looking_like_the_stream() -> None:
     near = KDTree(np.concatenate(records))
     away, at_best = (near.query(drawn)[0].mean() for drawn in (shown, stream.sample()))
     assert away < 1.25 * at_best
-    published = stream._states[None].published
+    published = stream._fitted.states[None].published
     assert (published.behind.view().counts == 0).mean() < 0.15  # few can get no newcomers any more
 
 

@@ -32,7 +32,7 @@ def same_groups(one: StreamCondenser, two: StreamCondenser) -> bool:
 
 def held(stream: StreamCondenser, value: str, column: str = "ward") -> float:
     """Returns how many people of the groups hold a value; halves of a split hold fractions."""
-    names = stream._encoder.feature_names_
+    names = stream._fitted.encoder.feature_names_
     if f"{column}={value}" not in names:
         assert value not in stream.sample()[column].to_list()
         return 0

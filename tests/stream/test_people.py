@@ -216,7 +216,7 @@ def test_no_name_and_no_plain_hash_in_the_state(tmp_path: Path) -> None:
         condenser.save(tmp_path / "state")
     condenser.save(tmp_path / "state", key=key)
     content = (tmp_path / "state").read_bytes()
-    secret = condenser._persons
+    secret = condenser._fitted.persons
     assert secret is not None
     assert b"person-" not in content + pickle.dumps(condenser)
     assert secret.secret not in content + pickle.dumps(condenser)

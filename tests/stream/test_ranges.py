@@ -118,10 +118,10 @@ def test_a_drift_is_followed_by_the_means_of_groups(
         assert stream.last_change_.held_back >= step
         assert shown["x"].min() >= records["x"].min()
         largest.append(shown["x"].max())
-        published = stream._states[None].published.shown.view()
+        published = stream._fitted.states[None].published.shown.view()
         mean = published.counts @ published.means / published.counts.sum()
-        expected = mean * stream._encoder.scales_ + stream._location
-        drawn = stream._encoder.encode(to_polars(shown)).mean(axis=0)
+        expected = mean * stream._fitted.encoder.scales_ + stream._fitted.location
+        drawn = stream._fitted.encoder.encode(to_polars(shown)).mean(axis=0)
         np.testing.assert_allclose(drawn, expected, atol=1.0)
     assert largest == sorted(set(largest))
 
@@ -211,7 +211,7 @@ def test_ranges_are_those_of_a_sample_when_nothing_is_held_back(rng: np.random.G
     stream.partial_fit(rng.normal(size=(3_000, 2)) * 2)
     stream.snapshot()
     assert stream.last_change_.held_back == 0
-    assert stream._shown_ranges == seen_ranges(stream._encoder)
+    assert stream._fitted.shown_ranges == seen_ranges(stream._fitted.encoder)
 
 
 def test_missing_values_targets_and_public_bounds(rng: np.random.Generator) -> None:
@@ -232,7 +232,7 @@ def test_missing_values_targets_and_public_bounds(rng: np.random.Generator) -> N
     assert stream.last_change_.held_back > 0
     assert within(shown, table, "a")
     assert np.max(target) <= values.sum(axis=1).max()
-    assert (stream._encoder._codecs[1].low, len(stream._shown_ranges)) == (-5_000, 2)
+    assert (stream._fitted.encoder._codecs[1].low, len(stream._fitted.shown_ranges)) == (-5_000, 2)
 
 
 @pytest.mark.parametrize("shift", [0, 40])
@@ -255,8 +255,8 @@ def test_merged_streams_have_shown_the_ranges_of_both(shift: int, rng: np.random
 
 
 def _shown_days(stream: StreamCondenser) -> tuple[float, float]:
-    low, high, _ = stream._shown_ranges[0]
-    origin = stream._encoder._codecs[0].origin
+    low, high, _ = stream._fitted.shown_ranges[0]
+    origin = stream._fitted.encoder._codecs[0].origin
     return low + origin, high + origin
 
 
@@ -284,7 +284,7 @@ def test_those_who_wait_show_in_no_range(
         # a group of their own: now the range reaches those of whom there are enough
         going_on.partial_fit(as_table(np.full(597, 900)), levels=np.full(597, 600))
         assert going_on.n_waiting_ == 0
-        codec = going_on._encoder._codecs[0]
+        codec = going_on._fitted.encoder._codecs[0]
         since = codec.origin - (EPOCH - dt.date(1970, 1, 1)).days if as_table is as_dates else 0
         assert -25 < codec.low + since < -10
         assert 700 < codec.high + since < 1_000
@@ -321,5 +321,5 @@ def test_those_who_wait_in_either_of_two_merged_streams_do_not_show(swapped: boo
     assert 0 <= merged.snapshot().min() <= merged.snapshot().max() <= 10
     merged.partial_fit(np.full((298, 1), 5.0), levels=np.full(298, 300))
     assert merged.n_waiting_ == 0
-    codec = merged._encoder._codecs[0]
+    codec = merged._fitted.encoder._codecs[0]
     assert 0 <= codec.low <= codec.high <= 10  # one record on either side is not enough

@@ -159,7 +159,7 @@ def test_no_member_unfolds(name: str) -> None:
 
 
 def test_an_array_is_as_long_as_it_says() -> None:
-    member = _saved._as_npy(np.zeros(4))
+    member = b"".join(_saved._as_npy(np.zeros(4)))
     for wrong in (member[:-8], member.replace(b"(4,)", b"(9,)")):
         with pytest.raises(ValueError):
             _saved._from_npy(wrong)

@@ -62,7 +62,7 @@ def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints, Ints]:
     """Return records, people and largest levels of the groups shown (by the policy "all": all)."""
     if policy != "bounded":
         return condenser.counts_, condenser.people_, condenser.levels_
-    published = [state.published for state in condenser._states.values()]
+    published = [state.published for state in condenser._fitted.states.values()]
     views = [part.shown.view() for part in published if part is not None]
     return (
         np.concatenate([view.counts for view in views]),
@@ -207,7 +207,7 @@ def watch(
     condenser: StreamCondenser, policy: str, rng: np.random.Generator, *, together: bool = False
 ) -> list[AttackResult]:
     """Run both attacks that look for a newcomer on snapshots of one policy (bounded or all)."""
-    states = [state for state in condenser._states.values() if len(state.groups)]
+    states = [state for state in condenser._fitted.states.values() if len(state.groups)]
     sizes = np.array([len(state.groups) for state in states])
     arrive = _together if together else _alone
     pairs = []

@@ -13,7 +13,7 @@ from tulle._files import atomic_write
 from tulle.errors import DataError
 from tulle.keys import SecretKey
 from tulle.spark._jobs import reported, require_spark
-from tulle.stream._saved import read_state, state_from_bytes, state_to_bytes
+from tulle.stream._saved import read_state, state_from_bytes, write_state
 from tulle.stream.condenser import StreamCondenser
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def into_stream(
         if frame.height:
             current.partial_fit(frame)
         current._require_groups()
-        saved = state_to_bytes(current, waiting="seal", key=key, extra={_BATCH: int(batch)})
         with atomic_write(state, force=True, mode=0o600) as file:
-            file.write(saved)
+            write_state(file, current, waiting="seal", key=key, extra={_BATCH: int(batch)})
 
     return take

@@ -82,7 +82,7 @@ class Checkpoint:
 
     def write(self, condenser: StreamCondenser, extra: dict[str, Any]) -> None:
         """Replace the checkpoint; only its owner can read it."""
-        persons = condenser._persons
+        persons = condenser._fitted.persons
         if persons is not None and self.waiting == "omit":
             raise KeyMaterialError(
                 f"this stream counts the people in column '{persons.column}', of whom the state "

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tulle._types import Floats
+from tulle._types import Floats, Ints
 from tulle.condense._classes import LabelSchema
 from tulle.errors import DataError
-from tulle.stream._batches import Aside
+from tulle.stream._batches import Aside, Batch
 from tulle.stream._newcomers import Growth, Newcomers
-from tulle.stream._people import PersonHash
+from tulle.stream._people import People, PersonHash
 from tulle.stream._ranges import Range, united_ranges
 from tulle.stream._state import StreamState
 from tulle.table._codecs import Affine
@@ -21,11 +21,11 @@ from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border
 
 
-@dataclass(frozen=True)
+@dataclass(repr=False)
 class Fitted:
-    """Everything that saving, loading and merging carry from one condenser to another.
+    """A stream as it is between two batches: what saving, loading and merging carry along.
 
-    It exists once the initial records are in groups. Parameters are not part of it.
+    It exists once there are enough initial records. Parameters are not part of it.
     """
 
     seen: int
@@ -40,15 +40,11 @@ class Fitted:
     states: dict[Any, StreamState]  # by class
     aside: Aside
     newcomers: Newcomers  # who wait for a category
+    strict: bool  # groups split only into halves that hold their largest level
     seed: list[int]
     draws: int  # how many there were
     shown_draw: int  # that of the last snapshot
     shown_ranges: list[Range] | None  # of the last snapshot
-
-    @property
-    def strict(self) -> bool:
-        """Return whether groups split only into halves that hold their largest level."""
-        return any(state.strict for state in self.states.values())
 
     def classes(self, of: LabelSchema) -> list[Any]:
         """Return the classes in the type that they have in the schema."""
@@ -61,20 +57,65 @@ class Fitted:
         standard: Floats = (matrix - self.location) / self.encoder.scales_
         return standard
 
-    def grown(self, growth: Growth) -> Fitted:
-        """Return the state with one more category, which those who waited for it now have."""
+    def words(self, batch: Batch) -> Ints | None:
+        """Return a word for the person of each record, where people have several."""
+        return None if self.persons is None else self.persons.words(batch.frame)
+
+    def by_class(self, batch: Batch) -> list[tuple[Any, Ints]]:
+        """Return the records of each class, in the order in which the classes appear."""
+        if self.labels is None:
+            return [(None, np.arange(len(batch)))]
+        labels = batch.labels(self.labels)
+        classes, first = np.unique(labels.codes, return_index=True)
+        values = labels.schema.domain.to_list()
+        return [
+            (values[code], np.flatnonzero(labels.codes == code))
+            for code in classes[np.argsort(first)].tolist()
+        ]
+
+    def state_of(self, label: Any) -> StreamState:
+        """Return the groups of a class, which may be a new one."""
+        if label not in self.states:
+            people = None if self.persons is None else People()
+            self.states[label] = StreamState(len(self.location), strict=self.strict, people=people)
+        return self.states[label]
+
+    def waiting_numbers(self) -> list[int]:
+        """Return the numbers, in the stream, of the records that wait for a group."""
+        return _waiting_numbers(self.states)
+
+    @property
+    def waiting(self) -> int:
+        """Return how many records wait, for a group or for a category."""
+        return sum(len(state.waiting) for state in self.states.values()) + len(self.newcomers)
+
+    def generator(self, *purpose: int) -> np.random.Generator:
+        """Derive a generator from the seed of the stream."""
+        return np.random.default_rng([*self.seed, *purpose])
+
+    def next_draw(self) -> int:
+        """Return the number of the next draw."""
+        self.draws += 1
+        return self.draws - 1
+
+    def adopt(self, batch: Batch) -> None:
+        """Return future releases in the container of this batch."""
+        if self.labels is not None:
+            schema = batch.labels(None).schema
+            schema.converted(self.labels.of(list(self.states)).domain)
+            self.labels = schema
+        self.border = batch.border
+
+    def grow(self, growth: Growth) -> None:
+        """Add a category to a domain, which those who waited for it now have."""
         encoder, way = self.newcomers.grow(self.encoder, growth)
-        if len(way.shift) == len(self.location):
-            return replace(self, encoder=encoder)
-        location = self.location @ way.linear + way.shift
-        standard = _standardised(way, self, encoder.scales_, location)
-        return replace(
-            self,
-            encoder=encoder,
-            location=location,
-            states={label: state.moved(standard, 0) for label, state in self.states.items()},
-            aside=self.aside.moved(way, 0),
-        )
+        if len(way.shift) != len(self.location):
+            location = self.location @ way.linear + way.shift
+            standard = _standardised(way, self, encoder.scales_, location)
+            self.states = {label: state.moved(standard, 0) for label, state in self.states.items()}
+            self.aside = self.aside.moved(way, 0)
+            self.location = location
+        self.encoder = encoder
 
     def give_back(self, waiting: Sequence[dict[str, Any]], matrix: Floats) -> None:
         """Put waiting records back where they were.
@@ -107,7 +148,7 @@ class Fitted:
         aside = self.aside.moved(mine, 0)
         aside.rows |= other.aside.moved(theirs, self.seen).rows
         seen = self.seen + other.seen
-        numbers = waiting_numbers(states)
+        numbers = _waiting_numbers(states)
         nobody = np.zeros((0, len(location)))
         encoder.widen(aside.exchange(numbers, nobody, np.zeros(0, dtype=np.int64)))
         newcomers = Newcomers()
@@ -150,7 +191,7 @@ class Fitted:
         return both
 
 
-def waiting_numbers(states: dict[Any, StreamState]) -> list[int]:
+def _waiting_numbers(states: dict[Any, StreamState]) -> list[int]:
     """Return the numbers, in the stream, of the records that wait."""
     return sorted(waiter.number for state in states.values() for waiter in state.waiting.waiters)
 

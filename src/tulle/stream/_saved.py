@@ -73,7 +73,7 @@ def write_state(
 
     Omitted or sealed, they are still counted, by their numbers in the stream and their levels.
     """
-    fitted = condenser._kept()
+    fitted = condenser._fitted
     header, arrays = fitted_to_parts(fitted)
     private = _waiting_arrays(fitted) | _people_arrays(fitted)
     if private and waiting == "plain":
@@ -107,7 +107,7 @@ def state_from_bytes(
     with _refusing(origin):
         fitted, owed = _with_waiting(header, arrays, key)
         condenser = cls(**header["parameters"], columns=_columns_from_json(header["columns"]))
-        condenser._restore(fitted)
+        condenser._continue(fitted)
         condenser._fresh_container = True  # which kind of table comes is not known yet
         condenser.n_features_in_ = _whole(header["n_features"], 1)
         if header["feature_names"] is not None:
@@ -121,7 +121,7 @@ def state_from_bytes(
 
 def resupply(condenser: StreamCondenser, owed: list[Entries], X: Any) -> None:
     """Put back waiting records that the saved state left out, read again by their owner."""
-    fitted = condenser._kept()
+    fitted = condenser._fitted
     frame = Batch.of(X, None, classwise=False, names=fitted.names).frame
     matrix, fresh = fitted.encoder.encode_arriving(frame)
     unknown = [
@@ -271,6 +271,7 @@ def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[lis
         states=states,
         aside=Aside(),
         newcomers=Newcomers(),
+        strict=any(state.strict for state in states.values()),
         seed=[_whole(word) for word in header["seed"]],
         draws=_whole(header["draws"]),
         shown_draw=_whole(header["shown_draw"]),

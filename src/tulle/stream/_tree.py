@@ -97,12 +97,12 @@ def search(
 ) -> int:
     """Find the nearest group of at least ``need`` people, the oldest of coincident ones, or -1."""
     rounding = _place(tree, work, record, tie)
-    need = np.int32(min(need, MANY))
-    leaf, levels = _descend(tree, work, need, rounding.coincident)
+    people: Any = np.int32(min(need, MANY))
+    leaf, levels = _descend(tree, work, people, rounding.coincident)
     if levels == 0:
         return -1
     best = Best(-1, np.float32(np.inf), np.inf, np.float32(np.inf))
-    best = _look(tree, groups, work, record, leaf, need, best, rounding)
+    best = _look(tree, groups, work, record, leaf, people, best, rounding)
     depth = int64(0)
     for level in range(levels):
         node, slot = int64(work.path[level, 0]), int64(work.path[level, 1])
@@ -115,10 +115,10 @@ def search(
         if best.distance == 0.0 and work.stack[depth, 1] > best.group:
             continue  # only an older group could still win
         if child < 0:
-            best = _look(tree, groups, work, record, ~child, need, best, rounding)
+            best = _look(tree, groups, work, record, ~child, people, best, rounding)
         else:
             _measure_boxes(tree, child, work.y, work.distances[levels])
-            _least(work.distances[levels], tree.largest, child, need)
+            _least(work.distances[levels], tree.largest, child, people)
             depth = _push(tree, work, child, int64(-1), best.limit, levels, depth)
     return best.group
 

@@ -18,7 +18,6 @@ from tulle.condense.groupings import (
 from tulle.condense.groupings._best import Search
 from tulle.condense.groupings._cell_kernels import Cells
 from tulle.condense.groupings._fast import (
-    PaddedGroups,
     _grouped_large,
     _grouped_small,
     lay_out,
@@ -26,9 +25,9 @@ from tulle.condense.groupings._fast import (
     read_out,
     refine_large,
     start,
-    trade,
 )
 from tulle.condense.groupings._papers import mdav_small
+from tulle.condense.groupings._refinement import PaddedGroups, trade
 from tulle.condense.groupings._repair import squared_error
 from tulle.condense.groupings._start_kernels import mdav_block
 

@@ -17,6 +17,7 @@ from tulle._types import Floats, Ints
 from tulle.table._codecs import Affine
 
 UNPUBLISHED = -1
+_LINE = 8  # whole numbers in a line of the cache
 
 
 class GroupArrays(NamedTuple):
@@ -133,13 +134,16 @@ def triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _empty(dimensions: int, capacity: int) -> GroupArrays:
+    """Allocate arrays; the whole numbers of a group lie in one line of the processor's cache."""
     entries = dimensions * (dimensions + 1) // 2
+    numbers = np.zeros((capacity, _LINE), dtype=np.int64)
+    numbers[:, 4] = UNPUBLISHED
     return GroupArrays(
-        np.zeros(capacity, dtype=np.int64),
-        np.zeros(capacity, dtype=np.int64),
+        numbers[:, 0],
+        numbers[:, 1],
         np.zeros((capacity, dimensions)),
         np.zeros((capacity, entries)),
-        np.zeros(capacity, dtype=np.int64),
-        np.zeros(capacity, dtype=np.int64),
-        np.full(capacity, UNPUBLISHED, dtype=np.int64),
+        numbers[:, 2],
+        numbers[:, 3],
+        numbers[:, 4],
     )

@@ -138,11 +138,12 @@ def _empty(dimensions: int, capacity: int) -> GroupArrays:
     entries = dimensions * (dimensions + 1) // 2
     numbers = np.zeros((capacity, _LINE), dtype=np.int64)
     numbers[:, 4] = UNPUBLISHED
+    sums = np.zeros((capacity, -(-(dimensions + entries) // _LINE) * _LINE))
     return GroupArrays(
         numbers[:, 0],
         numbers[:, 1],
-        np.zeros((capacity, dimensions)),
-        np.zeros((capacity, entries)),
+        sums[:, :dimensions],
+        sums[:, dimensions : dimensions + entries],
         numbers[:, 2],
         numbers[:, 3],
         numbers[:, 4],

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,6 +24,7 @@ from tulle._commands._stream_intake import Intake
 from tulle._commands.stream import stream
 
 NAMES = [f"c{place}" for place in range(10)]
+RUNS = 3
 WAYS = ["index and updates alone", "partial_fit", "tulle stream, CSV", "tulle stream, NDJSON"]
 Marks = list[tuple[int, int, float]]  # records, groups, CPU seconds so far
 
@@ -86,6 +88,11 @@ def by_tenths(marks: Marks, count: int, step: int) -> list[tuple[int, int, float
     ]
 
 
+def quickest(runs: list[list[tuple[int, int, float]]]) -> list[tuple[int, int, float]]:
+    """The best rate of each part: what else runs on the machine only takes away from it."""
+    return [max(parts, key=itemgetter(2)) for parts in zip(*runs, strict=True)]
+
+
 def growing(quick: bool) -> None:
     """What of the growing search is left in what a user waits for."""
     count, step = (60_000, 20_000) if quick else (1_000_000, 100_000)
@@ -96,13 +103,13 @@ def growing(quick: bool) -> None:
     table = pl.DataFrame(records, schema=NAMES).with_columns(level=pl.Series(levels))
     for way in (alone, fitted):  # imports, compiles
         way(records[: 2 * batch], levels[: 2 * batch], batch)
-    runs = [
-        alone(records, levels, batch),
-        fitted(records, levels, batch),
-        commanded(table, "csv"),
-        commanded(table, "ndjson"),
-    ]
-    parts = [by_tenths(marks, count, step) for marks in runs]
+    ways = (
+        partial(alone, records, levels, batch),
+        partial(fitted, records, levels, batch),
+        partial(commanded, table, "csv"),
+        partial(commanded, table, "ndjson"),
+    )
+    parts = [quickest([by_tenths(way(), count, step) for _ in range(RUNS)]) for way in ways]
     rows: list[list[Any]] = [
         [*parts[0][place][:2], *(round(part[place][2]) for part in parts)]
         for place in range(len(parts[0]))
@@ -117,7 +124,9 @@ def growing(quick: bool) -> None:
         notes="Records/s of each tenth of one stream after its first groups: 10 columns, mixture "
         "of 20 Gaussians, levels uniform on 16..20, exact nearest admissible group. partial_fit "
         f"takes NumPy arrays of {batch:,} records with all checks. The command reads and types "
-        "lines and saves a checkpoint every 5 seconds. CPU seconds of all threads. Target: 80,000.",
+        "lines and saves a checkpoint every 5 seconds. CPU seconds of all threads, for each tenth the "
+        f"best of {RUNS} runs: even CPU seconds grow on a busy machine, whose caches are shared. "
+        "Targets: 80,000, and a first tenth at most 1.5 times as fast as the last.",
         packages=(*PACKAGES, "polars"),
         seed=SEED,
         quick=quick,

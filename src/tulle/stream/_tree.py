@@ -30,7 +30,7 @@ from tulle.stream._groups import GroupArrays
 ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
 LANES = 32  # boxes of a node, at most
 SEATS = 64  # means of a leaf, at most
-TOGETHER = 4  # dimensions that are measured together: rows of zeros make up the last of them
+TOGETHER = 2  # dimensions that are measured together at least: a row of zeros makes it even
 UNIT = 2.0**-24
 UNKNOWN = -1.0
 INFINITE: Any = np.float32(np.inf).view(np.int32)
@@ -255,13 +255,19 @@ def _measure_means(points: Any, row: int, record: Any, out: Any) -> None:
     """
     for lane in range(SEATS):
         out[lane] = np.float32(0.0)
-    for k in range(0, points.shape[1], 4):
+    whole = points.shape[1] - points.shape[1] % 4
+    for k in range(0, whole, 4):
         a, b, c, d = record[k], record[k + 1], record[k + 2], record[k + 3]
         for lane in range(SEATS):
             first, second = points[row, k, lane] - a, points[row, k + 1, lane] - b
             third, fourth = points[row, k + 2, lane] - c, points[row, k + 3, lane] - d
             total = out[lane] + first * first + second * second
             out[lane] = total + third * third + fourth * fourth
+    for k in range(whole, points.shape[1], 2):
+        a, b = record[k], record[k + 1]
+        for lane in range(SEATS):
+            first, second = points[row, k, lane] - a, points[row, k + 1, lane] - b
+            out[lane] = out[lane] + first * first + second * second
 
 
 @inlined
@@ -270,7 +276,7 @@ def _measure_boxes(tree: Tree, node: int, record: Any, out: Any) -> None:
     low, high = tree.low, tree.high
     for lane in range(LANES):
         out[lane] = np.float32(0.0)
-    for k in range(0, len(tree.origin), 2):
+    for k in range(0, low.shape[1], 2):
         a, b = record[k], record[k + 1]
         for lane in range(LANES):
             first = _gap(low[node, k, lane], high[node, k, lane], a)

@@ -124,8 +124,9 @@ def growing(quick: bool) -> None:
         notes="Records/s of each tenth of one stream after its first groups: 10 columns, mixture "
         "of 20 Gaussians, levels uniform on 16..20, exact nearest admissible group. partial_fit "
         f"takes NumPy arrays of {batch:,} records with all checks. The command reads and types "
-        "lines and saves a checkpoint every 5 seconds. CPU seconds of all threads, for each tenth the "
-        f"best of {RUNS} runs: even CPU seconds grow on a busy machine, whose caches are shared. "
+        "lines and saves a checkpoint every 5 seconds. CPU seconds of all threads, for each tenth "
+        f"the best of {RUNS} runs: even CPU seconds grow on a busy machine, whose caches are "
+        "shared. "
         "Targets: 80,000, and a first tenth at most 1.5 times as fast as the last.",
         packages=(*PACKAGES, "polars"),
         seed=SEED,

@@ -66,7 +66,7 @@ def _split() -> tuple[list[int], list[int], tuple[int, int]]:
     """The group of levels 2, 2, 2, 3, 5 before and after a record of level 3 joins."""
     records = np.random.default_rng(0).normal(size=(6, 3))
     levels = np.array([2, 2, 2, 3, 5, 3])
-    stream = StreamCondenser(init_size=5, grouping="levels", random_state=0)
+    stream = StreamCondenser(init_size=5, grouping="levels", synthesis="uniform", random_state=0)
     stream.partial_fit(records[:5], levels=levels[:5])
     before = stream.counts_.tolist()
     stream.partial_fit(records[5:], levels=levels[5:])
@@ -76,7 +76,9 @@ def _split() -> tuple[list[int], list[int], tuple[int, int]]:
 def _halves() -> tuple[float, float, float]:
     """Eigenvalue and centroids of the halves of a group that splits."""
     records = np.random.default_rng(1).normal(size=(8, 3)) * [5, 1, 0.5]
-    stream = StreamCondenser(init_size=7, scales=[1.0, 1.0, 1.0], random_state=0)
+    stream = StreamCondenser(
+        init_size=7, synthesis="uniform", scales=[1.0, 1.0, 1.0], random_state=0
+    )
     stream.partial_fit(records[:7], levels=np.full(7, 4)).partial_fit(
         records[7:], levels=np.array([4])
     )
@@ -179,7 +181,11 @@ def _release(
     regression = name == "Abalone"
     if method == "dynamic":
         stream = StreamCondenser(
-            init_size=len(X) // 4, grouping="levels", classwise=not regression, random_state=seed
+            init_size=len(X) // 4,
+            grouping="levels",
+            classwise=not regression,
+            synthesis="uniform",
+            random_state=seed,
         )
         for part in np.array_split(np.arange(len(X)), 20):
             stream.partial_fit(X[part], y[part], levels[part])

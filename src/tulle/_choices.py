@@ -9,7 +9,7 @@ from __future__ import annotations
 # condensation
 GROUPINGS = ("fast", "best", "levels", "modified", "original", "mdav")
 DISTRIBUTIONS = ("uniform", "normal", "mean")  # of records about the mean of their group
-SYNTHESES = ("shape", *DISTRIBUTIONS)  # of tables; streams keep statistics of groups only
+SYNTHESES = ("shape", *DISTRIBUTIONS)
 ON_INFEASIBLE = ("error", "suppress")
 SMALL_CLASSES = ("error", "suppress", "pool")
 ENGINES = ("machine", "spark")

@@ -33,7 +33,7 @@ class Streaming(Options):
     init: int = 1_000
     split: str = "paper"
     grouping: str = "fast"
-    synthesis: str = "uniform"
+    synthesis: str = "shape"
     snapshots: str = "bounded"
     every: int | None = None
     seconds: float | None = None

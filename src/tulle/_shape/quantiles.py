@@ -24,6 +24,7 @@ _SLACK = 1e-9  # people are sums of fractions
 _STANDS_OUT = 3.0  # times the people of a usual neighbour
 _RARE = 0.05  # of the people: so few may be exceptions
 _ONE = 1.5  # people: more than one, fewer than two
+_SOME = 5  # people besides those on heaps
 _FEW = 128  # pieces that stay apart
 _CELLS = 240  # about as many cells otherwise,
 _CELLS_OF_ATOMS = 64  # and so many where pieces are exact values
@@ -141,6 +142,23 @@ def fit_quantiles(
     if rng is not None:  # once and for all: many draws must not average to the true shares
         shares = rng.multinomial(len(values), shares) / len(values)
     return Quantiles(low, high, shares, cuts, cells, decimals)
+
+
+def find_heaps(values: Floats, people: Floats, enough: float, most: int) -> list[float]:
+    """Return up to ``most`` values that enough people hold, and far more than hold the others.
+
+    Such as no gains, or 40 hours. There are others than these, unless there is no heap.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    held: Floats = np.bincount(place, weights=people, minlength=len(distinct)).astype(float)
+    total = float(held.sum())
+    usual = (total - held) / max(len(distinct) - 1, 1)
+    heaps = held >= max(enough - _SLACK, _RARE * total)
+    heaps &= held > _STANDS_OUT * usual
+    chosen = np.flatnonzero(heaps)
+    chosen = chosen[np.argsort(-held[chosen], kind="stable")][:most]
+    rest = len(distinct) - len(chosen) >= 2 and total - held[chosen].sum() >= _SOME
+    return sorted(distinct[chosen].tolist()) if rest else []
 
 
 def draw_threshold(k: int, rng: np.random.Generator | None) -> float:

@@ -127,7 +127,9 @@ class Beginning:
             schema = schema.with_column(target)
         schema = with_growing_domains(schema, people=self.persons is not None)
         crowd = self._crowd(initial) if complete else None
-        encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
+        encoder = TableEncoder(schema).fit(
+            frame, border.plain(frame), crowd, heaps=stream.synthesis == "shape"
+        )
         fix_scales(encoder, stream.scales, border.features(frame))
         return encoder
 

@@ -210,6 +210,8 @@ def _look(
     slack, tie, coincident = rounding
     distances = work.seats
     _measure_means(tree.points, leaf, work.y, distances)
+    if _lowest(distances) > best.limit:
+        return best  # as of most leaves: their sizes, and which seats are empty, need not be known
     shown = _least(distances, tree.sizes, leaf, need)
     if shown == np.float32(np.inf) or shown > best.limit:
         return best
@@ -304,6 +306,17 @@ def _least(distances: Any, sizes: Any, row: int, need: Any) -> Any:
         found = bits[lane] if own[lane] >= need else INFINITE
         bits[lane] = found
         least = min(least, found)
+    smallest = np.int32(least)
+    return smallest.view(np.float32)
+
+
+@inlined
+def _lowest(distances: Any) -> Any:
+    """Return the least of all distances, by their bits as :func:`_least` does."""
+    bits = distances.view(np.int32)
+    least = INFINITE
+    for lane in range(len(bits)):
+        least = min(least, bits[lane])
     smallest = np.int32(least)
     return smallest.view(np.float32)
 

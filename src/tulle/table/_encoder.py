@@ -94,20 +94,32 @@ class TableEncoder:
         self.weights = weights
 
     def fit(
-        self, frame: pl.DataFrame, plain: Collection[str] = (), crowd: Crowd | None = None
+        self,
+        frame: pl.DataFrame,
+        plain: Collection[str] = (),
+        crowd: Crowd | None = None,
+        *,
+        heaps: bool = False,
     ) -> TableEncoder:
         """Learn kinds, ranges, domains and scales from a frame.
 
         The numbers of ``plain`` columns have no precision of their own to keep. With a ``crowd``,
         nothing is learnt to be shown that too few people share: rare values are merged, and bounds
-        rest on many people.
+        rest on many people; and numbers that very many share may be set apart as ``heaps``.
         """
         max_width = check_int("TableEncoder", "max_width", self.max_width, 2)
         schema = Schema.of(self.columns, frame).weighted(self.weights)
         if not schema.released:
             raise DataError("no column is left to encode: the roles exclude all of them")
         codecs = [
-            _fitted(frame[name], schema[name], max_width, plain=name in plain, crowd=crowd)
+            _fitted(
+                frame[name],
+                schema[name],
+                max_width,
+                plain=name in plain,
+                crowd=crowd,
+                heaps=heaps,
+            )
             for name in schema.released
         ]
         self._store(frame.columns, codecs, schema)
@@ -428,6 +440,7 @@ def _fitted(
     *,
     plain: bool,
     crowd: Crowd | None = None,
+    heaps: bool = False,
 ) -> Codec:
     """Return the fitted code of a column."""
     kind = _agreed(column, series.dtype)
@@ -437,7 +450,7 @@ def _fitted(
         return OrderedCodec.fit(series, column, crowd=crowd)
     if kind is Kind.BOOLEAN:
         return BooleanCodec.fit(series, column, crowd=crowd)
-    return NumberCodec.fit(series, column, find_decimals=not plain, crowd=crowd)
+    return NumberCodec.fit(series, column, find_decimals=not plain, crowd=crowd, heaps=heaps)
 
 
 def _agreed(column: Column, dtype: Any) -> Kind:

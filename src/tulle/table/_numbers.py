@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._shape.columns import NumberColumn, looks_coded
-from tulle._shape.quantiles import count_exceptions, draw_threshold
+from tulle._shape.quantiles import count_exceptions, draw_threshold, find_heaps
 from tulle._types import Flags, Floats
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -137,6 +137,7 @@ def is_present(block: Floats) -> Flags:
 
 _ROUNDING = 1e-9
 _MISSING = (NULL, NAN, UNREAD)
+_HEAPS = 4  # of a column, at most: each is a dimension
 
 
 @dataclass
@@ -171,12 +172,22 @@ class NumberCodec:
     least: int = 1  # people that a bound rests on
     tails: Tails | None = None  # later records beyond the range
     steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
+    heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
 
     @classmethod
     def fit(
-        cls, series: pl.Series, column: Column, *, find_decimals: bool, crowd: Crowd | None = None
+        cls,
+        series: pl.Series,
+        column: Column,
+        *,
+        find_decimals: bool,
+        crowd: Crowd | None = None,
+        heaps: bool = False,
     ) -> NumberCodec:
-        """Learn range, precision and scale from a column; what it shows, ``crowd`` shares."""
+        """Learn range, precision and scale from a column; what it shows, ``crowd`` shares.
+
+        With ``heaps``, a value that very many share is a state of its own, as special values are.
+        """
         writing = writing_of(series, column)
         inner = series.dtype if writing is None else writing.inner
         kind = column.kind
@@ -188,6 +199,8 @@ class NumberCodec:
             codec._fit_ticks(series if writing is None else writing.split(series)[0])
         values, states, problems = codec._read(series)
         refuse(problems)
+        if heaps and crowd is not None and codec._set_heaps_apart(values, states, crowd):
+            values, states, _ = codec._read(series)
         here = states == PRESENT
         present = values[here]
         codec._fit_states(states, None if column.keep_rare else crowd)
@@ -205,6 +218,18 @@ class NumberCodec:
             codec.pair = None
         codec._fit_scales(present, states)
         return codec
+
+    def _set_heaps_apart(self, values: Floats, states: States, crowd: Crowd) -> bool:
+        """Find the heaps of a column that is not written as text; return whether there are some."""
+        writing = self.writing or Writing(self.dtype, self.dtype)
+        here = states == PRESENT
+        if self.kind is Kind.DATETIME or writing.forms or only_two(values[here]) is not None:
+            return False
+        found = find_heaps(values[here], crowd.weights[here], crowd.enough(), _HEAPS)
+        self.heaps = tuple(found)
+        if found:
+            self.writing = replace(writing, special=(*writing.special, *found))
+        return bool(found)
 
     def _fit_states(self, states: States, crowd: Crowd | None) -> None:
         """Keep the states that enough people are in."""
@@ -240,8 +265,7 @@ class NumberCodec:
     @property
     def feature_names(self) -> list[str]:
         words = {NULL: "missing", NAN: "not a number", UNREAD: "not understood"}
-        special = () if self.writing is None else self.writing.special
-        words |= {state: str(value) for state, value in enumerate(special, start=FIRST)}
+        words |= {state: str(value) for state, value in enumerate(self._special, start=FIRST)}
         return [self.name, *(f"{self.name}=({words[state]})" for state in self.extra)]
 
     @property
@@ -573,24 +597,31 @@ class NumberCodec:
         """Return the code of both parts, and the way of each into it."""
         observed = [codec for codec in (self, other) if codec.observed] or [self]
         refuse_other_type(self.name, [codec.dtype for codec in observed])
-        special = [() if codec.writing is None else codec.writing.special for codec in observed]
-        if any(values != special[0] for values in special):
+        declared = [codec._special[: len(codec._special) - len(codec.heaps)] for codec in observed]
+        if any(values != declared[0] for values in declared):
             raise DataError(
                 f"column '{self.name}' has different special values in the two tables: fit both "
                 "with the same policy"
             )
+        heaps = tuple(sorted({heap for codec in observed for heap in codec.heaps}))
+        writing = next((codec.writing for codec in observed if codec.writing is not None), None)
+        if writing is not None and heaps:
+            writing = replace(writing, special=(*declared[0], *heaps))
         joined = replace(
             self,
             dtype=observed[0].dtype,
-            writing=observed[0].writing,
+            writing=writing,
+            heaps=heaps,
             unread=self.unread + other.unread,
             least=max(self.least, other.least),
             tails=None,
             too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
-            extra=sorted({*self.extra, *other.extra}),
+            extra=[],
             observed=self.observed + other.observed,
             decimals=_coarsest(observed),
         )
+        states = {joined._state_in(codec, s) for codec in (self, other) for s in codec.extra}
+        joined.extra = sorted(states)
         if self.kind is Kind.DATETIME:
             joined.origin = min(codec.origin for codec in observed)
             offsets = (codec.origin - joined.origin for codec in observed)
@@ -604,13 +635,24 @@ class NumberCodec:
         joined.scales = np.concatenate([self.scales[:1], np.ones(len(joined.extra))])
         return joined, self._way_into(joined), other._way_into(joined)
 
+    @property
+    def _special(self) -> tuple[str | float, ...]:
+        return () if self.writing is None else self.writing.special
+
+    def _state_in(self, part: NumberCodec, state: int) -> int:
+        """Return the number here of a state of a part."""
+        heap = state - FIRST - len(part._special) + len(part.heaps)
+        if heap < 0:
+            return state
+        return FIRST + len(self._special) - len(self.heaps) + self.heaps.index(part.heaps[heap])
+
     def _way_into(self, joined: NumberCodec) -> Affine:
         linear = np.zeros((self.width, joined.width))
         shift = np.zeros(joined.width)
         linear[0, 0] = self.tick / joined.tick
         shift[0] = _moved(0.0, self, joined)
         for place, state in enumerate(self.extra, start=1):
-            linear[place, 1 + joined.extra.index(state)] = 1.0
+            linear[place, 1 + joined.extra.index(joined._state_in(self, state))] = 1.0
             # a missing record now shows the fill of the whole
             linear[place, 0] = joined.fill - _moved(self.fill, self, joined)
         return Affine(linear, shift)

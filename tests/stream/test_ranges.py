@@ -239,7 +239,7 @@ def test_missing_values_targets_and_public_bounds(rng: np.random.Generator) -> N
 def test_merged_streams_have_shown_the_ranges_of_both(shift: int, rng: np.random.Generator) -> None:
     records = [as_dates(rng.normal(at, 10, size=200)) for at in (0, shift, 500)]
     *parts, silent = (stream_of(table) for table in records)
-    assert parts[0].merge(parts[1])._shown_ranges is None
+    assert parts[0].merge(parts[1])._fitted.shown_ranges is None
     for part in parts:
         part.snapshot()
         part.partial_fit(as_dates(np.array([-4_000, 4_000])))

@@ -27,6 +27,7 @@ from benchmarks.frontier_peers import ENVIRONMENTS
 from benchmarks.results import data_folder, save_chart, write_table
 
 HERE = Path(__file__).parent
+UV = Path(sys.executable).with_name("uv")  # as the Makefile installs it
 PATIENCE = 600
 SIZES = (3, 5, 10, 20, 50)
 SUBSAMPLES = (1, 5, 10, 40)
@@ -112,9 +113,9 @@ class Kitchen:
         """Return the interpreter of an environment, made if need be; None if it cannot be."""
         place = self.folder / name
         if not (place / "bin" / "python").exists():
-            run = subprocess.run(["uv", "venv", "-q", "--python", sys.executable, place])
+            run = subprocess.run([UV, "venv", "-q", "--python", sys.executable, place])
             wanted = ENVIRONMENTS[name][0]
-            command = ["uv", "pip", "install", "-q", "--python", place / "bin" / "python", *wanted]
+            command = [UV, "pip", "install", "-q", "--python", place / "bin" / "python", *wanted]
             run = subprocess.run(command)
             if run.returncode:
                 return None

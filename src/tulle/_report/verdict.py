@@ -50,11 +50,7 @@ _LARGER_GROUPS = (
 _NEXT = {  # what helps against an attack, by the beginning of its name
     "exact_copies": "find out how records of the original came into the release: no method here "
     "copies them",
-    "near_copies": _LARGER_GROUPS,
-    "linkage": _LARGER_GROUPS,
-    "inference": _LARGER_GROUPS,
     "membership": "take larger groups, and tell the recipient that membership is not hidden",
-    "singling_out": _LARGER_GROUPS,
     "exact_values": "find out how people's own numbers came into the release: the default "
     "synthesis (shape) draws others",
     "sums_on_grid": "draw without exact moments",
@@ -64,7 +60,8 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "closeness, in the policy)",
     "earlier": "draw both releases with the default synthesis (shape), or withdraw the earlier one",
     "worst_case": "take larger groups; whoever needs a bound needs differential privacy",
-    "rule_recovery": "raise --margin, which takes the rules further below the thresholds",
+    "rule_": "raise --margin, which takes the rules further below the thresholds",
+    "removed_items": "hide fewer rules, or share rules instead of baskets (--share rules)",
     "sketch": "ask for more protection (--model k-variance, a larger --delta or --k), and share "
     "the key and known records with nobody",
     "snapshots": "use --snapshots bounded, which shows newcomers in groups only",

@@ -27,7 +27,7 @@ ENVIRONMENTS = {
         ["DataSynthesizer epsilon 1", "DataSynthesizer epsilon 10"],
     ),
     "sdv": (["sdv", "pandas<3"], ["SDV copula", "SDV TVAE"]),
-    "dpmm": (["dpmm"], ["MST epsilon 1", "MST epsilon 10", "AIM epsilon 1", "AIM epsilon 10"]),
+    "dpmm": (["dpmm"], ["MST epsilon 1", "MST epsilon 10"]),
     "mostlyai": (["mostlyai-engine"], ["MOSTLY AI"]),
 }
 
@@ -240,26 +240,16 @@ def datasynthesizer(table, target, epsilon):
 
 @peer("MST epsilon 1")
 def mst_1(table, target):
-    return dpmm(table, target, "MSTPipeline", 1)
+    return dpmm(table, target, 1)
 
 
 @peer("MST epsilon 10")
 def mst_10(table, target):
-    return dpmm(table, target, "MSTPipeline", 10)
+    return dpmm(table, target, 10)
 
 
-@peer("AIM epsilon 1")
-def aim_1(table, target):
-    return dpmm(table, target, "AIMPipeline", 1)
-
-
-@peer("AIM epsilon 10")
-def aim_10(table, target):
-    return dpmm(table, target, "AIMPipeline", 10)
-
-
-def dpmm(table, target, pipeline, epsilon):
-    import dpmm.pipelines as pipelines
+def dpmm(table, target, epsilon):
+    from dpmm.pipelines import MSTPipeline
 
     plain = table.copy()
     for name in plain:
@@ -269,7 +259,7 @@ def dpmm(table, target, pipeline, epsilon):
         name: {"lower": plain[name].min(), "upper": plain[name].max()}
         for name in numeric(table, target)
     }
-    made = getattr(pipelines, pipeline)(epsilon=epsilon, delta=1e-5, disable_processing=False)
+    made = MSTPipeline(epsilon=epsilon, delta=1e-5, disable_processing=False)
     made.fit(plain, domain=bounds)
     return made.generate(len(table))
 

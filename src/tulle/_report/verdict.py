@@ -25,6 +25,7 @@ from tulle._report.model import Gate, Judgement, Level, Verdict, Whole
 from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
+_NOTABLE_OF = {"membership": 0.10}  # 55 of 100 right, where luck has 50
 GRAVE = 0.10
 _GRAVE_OF = {
     **dict.fromkeys(("membership", "earlier_membership", "worst_case"), 0.50),
@@ -192,7 +193,8 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
     spread = (attack["risk"] - attack["risk_low"]) / _Z
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
     limit = grave_from(name, attack)
-    if attack["risk"] < max(NOTABLE, needed):
+    notable = _NOTABLE_OF.get(name.partition(":")[0], NOTABLE)
+    if attack["risk"] < max(notable, needed):
         return "undecided" if attack["risk_high"] >= limit else ""
     return "grave" if attack["risk"] >= limit else "notable"
 

@@ -29,7 +29,7 @@ from benchmarks.results import data_folder, save_chart, write_table
 
 HERE = Path(__file__).parent
 UV = Path(sys.executable).with_name("uv")  # as the Makefile installs it
-PATIENCE = 600
+PATIENCE = 240
 SIZES = (3, 5, 10, 20, 50)
 SUBSAMPLES = (1, 5, 10, 40)
 FEWEST = 50  # records that the judge can say something about

@@ -141,7 +141,7 @@ def test_the_same_policy_goes_on_and_says_what_the_state_says(tmp_path: Path) ->
         ("k = 50", {}, r"k=5.*50.*p2\.toml"),
         ('split = "strict"', {}, "split=paper"),
         ('snapshots = "bounded"', {}, "snapshots=all"),
-        ('synthesis = "mean"', {}, "synthesis=uniform"),
+        ('synthesis = "mean"', {}, "synthesis=shape"),
         (
             "",
             {"city": 'kind = "category"\nrole = "identifier"'},

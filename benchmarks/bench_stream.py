@@ -103,7 +103,8 @@ def boxes_in_reach(engine: TreeEngine, records: np.ndarray) -> float:
     """Leaves whose box is no farther than the nearest mean: an exact search must open them."""
     tree, means = engine.tree, engine.groups.view().means
     node, slot = tree.leaf_parent[: tree.marks[_tree.LEAVES]].T
-    low, high = tree.low[node, :, slot] + tree.origin, tree.high[node, :, slot] + tree.origin
+    used = slice(len(tree.origin))
+    low, high = (box[node, used, slot] + tree.origin for box in (tree.low, tree.high))
     total = 0
     for record in records:
         nearest = ((means - record) ** 2).sum(axis=1).min()

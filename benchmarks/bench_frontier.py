@@ -249,6 +249,8 @@ def measure(table: Table, kitchen: Kitchen, quick: bool) -> tuple[list[dict[str,
     sent = table.name == "national2019"  # by their own teams
     for environment, (_, peers) in ENVIRONMENTS.items():
         for peer in peers if environment == "judge" or not (quick or sent) else ():
+            if sent and peer.startswith("MDAV"):  # a quarter of an hour on 24 such columns
+                continue
             problem = kitchen.ask(table, peer, environment)
             if problem:
                 failures.append(f"{peer}: {problem}")

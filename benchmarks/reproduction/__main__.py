@@ -29,6 +29,7 @@ EXPERIMENTS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "rules_table2": hiding.table2,
     "rules_windows": hiding.windows,
     "rules_times": hiding.times,
+    "rules_blocked": hiding.blocked,
     "sketches_equations": sketching.equations,
     "sketches_figures": sketching.figures,
     "sketches_dimensions": sketching.dimensions,

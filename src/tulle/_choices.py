@@ -32,6 +32,7 @@ HIDING_METHODS = (
 )  # fmt: skip
 VICTIMS = ("transaction", "window")
 LOOKAHEADS = ("always", "printed")
+INTERVALS = ("lower", "middle")  # where blocking compares an interval with a threshold
 SUPPORTS_OF = ("rule", "antecedent")
 SHARED = ("baskets", "rules")  # what leaves when rules are hidden
 ITEMSETS = ("all", "closed", "maximal")

@@ -148,7 +148,7 @@ def fitness(
         **_heap_metrics(columns),
         **_sense_metrics(tables, cells, laws, broken, broken_control, columns),
         **_group_metrics(groups, lines),
-        **({} if quick else _cluster_metrics(tables, rng)),
+        **({} if quick else cluster_metrics(tables, rng)),
     }
     pairs = [
         Pair(cells.names[some[0]], cells.names[some[-1]], 500 * (2 - float(value)))
@@ -439,7 +439,7 @@ def _lines(
     return found
 
 
-def _cluster_metrics(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
+def cluster_metrics(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
     """Return how well clusters of the release fit the originals."""
     parts = [
         tables.view.matrix(frame[chosen(frame.height, _CLUSTERED, rng)])

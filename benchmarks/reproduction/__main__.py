@@ -36,6 +36,7 @@ EXPERIMENTS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "sketches_times": sketching.times,
     "sites_table3": coding.table3,
     "sites_boxes": coding.boxes,
+    "sites_breaches": coding.breaches,
     "sites_adult": coding.adult,
 }
 

@@ -106,6 +106,8 @@ def test_a_copy_is_matched_and_tells_who_is_at_risk(tables: Any) -> None:
     assert metrics["k_marginal"] == 1000
     assert metrics["disco"] > 0.9
     assert metrics["replicated_uniques"] > 0.99
+    assert metrics["proximity_breach"] > 0.9 > 0.5 > metrics["proximity_breach_control"]
+    assert metrics["divergence_breach"] < 0.1  # of most people only their own record is like them
     assert metrics["nearer_excess"] == metrics["nearer_excess_apart"] > 0.4
     rows = next(s for s in found["sections"] if s["id"] == "people")["blocks"][0]["rows"]
     assert [row[0] for row in rows] == ["everybody", "the tenth that stands most apart"]

@@ -38,6 +38,7 @@ from tulle.auditing._fitness import fitness
 from tulle.auditing._fitness_section import fitness_section
 from tulle.auditing._people import (
     Register,
+    breaches,
     in_register,
     section_of_people,
     uniques,
@@ -355,7 +356,9 @@ def audited(
     if not quick:
         carriers = _carriers(attacks, hidden)
         at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
-        metrics |= uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
+        known = tables.of_role(Role.QUASI)
+        metrics |= uniques(tables, fit.cells, hidden, known) | excess
+        metrics |= breaches(tables, fit.cells, hidden, known)
         behind |= dict.fromkeys(_OF_FEW, 0)
     return Audit(
         {

@@ -60,20 +60,38 @@ def uniques(tables: Aligned, cells: Cells, secrets: Sequence[str], known: Sequen
     return found
 
 
+class _Asked(NamedTuple):
+    """What an intruder knows of everybody, and the cell of what they want to know."""
+
+    keys: list[Ints]  # of original, release and control: alike where all that is known is alike
+    answers: list[Ints]
+
+    @classmethod
+    def of(cls, cells: Cells, secret: str, known: Sequence[str]) -> _Asked:
+        target = cells.names.index(secret)
+        columns = [i for i, name in enumerate(cells.names) if name in known and i != target]
+        answers = [table[:, target].astype(np.int64) for table in cells.tables]
+        return cls(joined(cells.tables, cells.sizes, columns), answers)
+
+    @property
+    def people(self) -> list[int]:
+        """The tables of people: the original and, if there is one, the control."""
+        return [0, *range(2, len(self.keys))]
+
+
 def _disclosed(cells: Cells, secret: str, known: Sequence[str]) -> list[float]:
     """DiSCO of people in the data and, if there are any, of strangers."""
-    target = cells.names.index(secret)
-    columns = [i for i, name in enumerate(cells.names) if name in known and i != target]
-    keys = joined(cells.tables, cells.sizes, columns)
-    answers = [table[:, target].astype(np.int64) for table in cells.tables]
-    people = [0, *range(2, len(keys))]
-    return [disco(keys[i], answers[i], keys[1], answers[1]) for i in people]
+    keys, answers = asked = _Asked.of(cells, secret, known)
+    return [disco(keys[i], answers[i], keys[1], answers[1]) for i in asked.people]
 
 
 def breaches(
     tables: Aligned, cells: Cells, secrets: Sequence[str], known: Sequence[str]
 ) -> dict[str, float]:
-    """Compute proximity and divergence breach of the worst secret, next to the control's."""
+    """Compute proximity and divergence breach of the worst secret, next to the control's.
+
+    ``cells`` are those of ``tables``, row for row.
+    """
     shares: dict[str, list[list[float]]] = {"proximity_breach": [], "divergence_breach": []}
     for name in secrets:
         measure, both = _breach(tables, cells, name, known or tables.columns)
@@ -93,18 +111,14 @@ def _breach(
 
     Records agree with a person if they are in the same cell of everything that is known.
     """
-    target = cells.names.index(secret)
-    columns = [i for i, name in enumerate(cells.names) if name in known and i != target]
-    keys = joined(cells.tables, cells.sizes, columns)
-    people = [0, *range(2, len(keys))]
+    keys, answers = asked = _Asked.of(cells, secret, known)
     if secret not in tables.original.number_names:
-        codes = [table[:, target].astype(np.int64) for table in cells.tables]
-        found = [divergence(keys[i], codes[i], keys[1], codes[1]) for i in people]
-        return "divergence_breach", [float(share.mean()) for share in found]
-    records = [tables.original, tables.release, tables.control][: len(keys)]
+        shares = [divergence(keys[i], answers[i], keys[1], answers[1]) for i in asked.people]
+        return "divergence_breach", [float(share.mean()) for share in shares]
+    records = (tables.original, tables.release, tables.control)
     numbers = [_numbers_of(one, secret) for one in records if one is not None]
-    found = [proximity(keys[i], numbers[i], keys[1], numbers[1], CLOSE) for i in people]
-    return "proximity_breach", [float(share.mean()) for share in found]
+    shares = [proximity(keys[i], numbers[i], keys[1], numbers[1], CLOSE) for i in asked.people]
+    return "proximity_breach", [float(share.mean()) for share in shares]
 
 
 def _numbers_of(records: Records, name: str) -> Floats:

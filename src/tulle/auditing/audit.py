@@ -358,7 +358,7 @@ def audited(
         at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
         known = tables.of_role(Role.QUASI)
         metrics |= uniques(tables, fit.cells, hidden, known) | excess
-        metrics |= breaches(tables, fit.cells, hidden, known)
+        metrics |= breaches(fit.tables, fit.cells, hidden, known)
         behind |= dict.fromkeys(_OF_FEW, 0)
     return Audit(
         {

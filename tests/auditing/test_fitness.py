@@ -10,6 +10,7 @@ import pytest
 
 from tulle import Column, DataError, Kind, Policy, audit
 from tulle._attacks.nearest import nearest
+from tulle.auditing import _fitness as fitness_module
 from tulle.auditing._fitness import celled
 from tulle.auditing._people import in_register, linkability, linkage_known
 from tulle.auditing._tables import align
@@ -196,3 +197,12 @@ def test_rules_of_the_policy_are_held_against_the_release() -> None:
     assert found["verdict"]["use"]["level"] == "bad"
     none = audit(original, release, policy=Policy(columns, rules=()), random_state=0, attempts=20)
     assert "stated_rules_broken" not in none.to_dict()["metrics"]
+
+
+def test_a_table_that_is_measured_on_samples_is_attacked_whole(
+    tables: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitness_module, "MOST_RECORDS", 100)
+    found = audit(tables[0], tables[0], tables[2], random_state=0, attempts=50).to_dict()
+    assert found["metrics"]["disco"] > 0.9
+    assert found["metrics"]["proximity_breach"] > 0.9

@@ -96,8 +96,7 @@ class Fitness:
     groups: list[SubgroupDistance]
     lines: list[SubgroupLine]
     axes: tuple[str, str] | None  # of the lines
-    tables: Aligned  # that were measured: samples of large ones,
-    cells: Cells  # and these in cells
+    cells: Cells  # of what was measured: samples of large tables
     facts: dict[str, str]  # how it was measured
 
     @property
@@ -167,10 +166,15 @@ def fitness(
         sorted(groups, key=lambda group: group.by_chance - group.distance),
         sorted(lines, key=lambda one: one.agrees),
         axes,
-        tables,
         cells,
         facts,
     )
+
+
+def whole_cells(tables: Aligned, known: Cells) -> Cells:
+    """Return the cells of all records: those that are known, unless they are of samples."""
+    heights = [len(records) for records in compared(tables)]
+    return known if heights == [len(table) for table in known.tables] else celled(tables)
 
 
 def celled(tables: Aligned) -> Cells:

@@ -34,7 +34,7 @@ from tulle.auditing._attackers import (
     knowledge,
     planned,
 )
-from tulle.auditing._fitness import fitness
+from tulle.auditing._fitness import fitness, whole_cells
 from tulle.auditing._fitness_section import fitness_section
 from tulle.auditing._people import (
     Register,
@@ -355,10 +355,10 @@ def audited(
     at_risk: list[Section] = []
     if not quick:
         carriers = _carriers(attacks, hidden)
-        at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
-        known = tables.of_role(Role.QUASI)
-        metrics |= uniques(tables, fit.cells, hidden, known) | excess
-        metrics |= breaches(fit.tables, fit.cells, hidden, known)
+        cells, known = whole_cells(tables, fit.cells), tables.of_role(Role.QUASI)
+        at_risk, excess = section_of_people(tables, cells, carriers, k, people, tried)
+        metrics |= uniques(tables, cells, hidden, known) | excess
+        metrics |= breaches(tables, cells, hidden, known)
         behind |= dict.fromkeys(_OF_FEW, 0)
     return Audit(
         {

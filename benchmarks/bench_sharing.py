@@ -121,8 +121,8 @@ def main(quick: bool) -> None:
         "reader concludes that a secret set is frequent from a larger shared set, or from all its "
         "subsets of one size, and again from what was concluded. Proved by supports: the exact "
         "supports of shared sets leave no other possibility. Baskets instead: the rules are hidden "
-        "in the baskets (`RuleHider`, no margin), which the receiver mines; attacks on these are in "
-        "`hiding_attacks.md`.",
+        "in the baskets (`RuleHider`, no margin), which the receiver mines; attacks on these are "
+        "in `hiding_attacks.md`.",
         seed=SEED,
         quick=quick,
     )

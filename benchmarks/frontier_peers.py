@@ -274,7 +274,7 @@ def mostlyai(table, target):
         engine.split(workspace_dir=folder, tgt_data=table)
         engine.analyze(workspace_dir=folder)
         engine.encode(workspace_dir=folder)
-        engine.train(workspace_dir=folder, max_training_time=8.0)
+        engine.train(workspace_dir=folder, max_training_time=3.0)
         engine.generate(workspace_dir=folder, sample_size=len(table))
         return pd.read_parquet(f"{folder}/SyntheticData")
 

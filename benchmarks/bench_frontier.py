@@ -5,7 +5,8 @@
 Every peer and the judge run in environments of their own, which this benchmark makes with uv
 under ``TULLE_PEERS`` (default: ``tulle-peers`` in the folder for temporary files). Releases and
 judgements are kept there, so that an interrupted run goes on where it stopped. A peer that cannot
-be installed, fails or takes more than ``PATIENCE`` CPU seconds is listed as such.
+be installed, fails or takes more than ``TULLE_PATIENCE`` CPU seconds
+(default: 240) is listed as such.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from benchmarks.results import data_folder, save_chart, write_table
 
 HERE = Path(__file__).parent
 UV = Path(sys.executable).with_name("uv")  # as the Makefile installs it
-PATIENCE = 240
+PATIENCE = int(os.environ.get("TULLE_PATIENCE", "240"))  # CPU seconds of a peer
 SIZES = (3, 5, 10, 20, 50)
 SUBSAMPLES = (1, 5, 10, 40)
 FEWEST = 50  # records that the judge can say something about
@@ -249,6 +250,8 @@ def measure(table: Table, kitchen: Kitchen, quick: bool) -> tuple[list[dict[str,
     sent = table.name == "national2019"  # by their own teams
     for environment, (_, peers) in ENVIRONMENTS.items():
         for peer in peers if environment == "judge" or not (quick or sent) else ():
+            if sent and peer.startswith("MDAV"):  # a quarter of an hour on 24 such columns
+                continue
             problem = kitchen.ask(table, peer, environment)
             if problem:
                 failures.append(f"{peer}: {problem}")

@@ -33,3 +33,7 @@ def _link_to_results(app, name, source):
     page = r"\[([^\]]*)\]\(\.\./benchmarks/results/([\w-]+)\.md\)"
     linked = re.sub(page, r"{doc}`\1 </results/\2>`", source[0])
     source[0] = linked.replace("../benchmarks/results/", "results/")
+
+
+html_static_path = ["_static"]
+html_css_files = ["width.css"]

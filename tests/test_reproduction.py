@@ -59,6 +59,7 @@ def test_verdicts_on_bounds_misprints_and_claims() -> None:
         ("classes_worked", classes.worked),
         ("sites_table3", coding.table3),
         ("sites_boxes", coding.boxes),
+        ("sites_breaches", coding.breaches),
         ("sketches_equations", sketching.equations),
     ],
 )

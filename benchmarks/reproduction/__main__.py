@@ -29,12 +29,14 @@ EXPERIMENTS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "rules_table2": hiding.table2,
     "rules_windows": hiding.windows,
     "rules_times": hiding.times,
+    "rules_blocked": hiding.blocked,
     "sketches_equations": sketching.equations,
     "sketches_figures": sketching.figures,
     "sketches_dimensions": sketching.dimensions,
     "sketches_times": sketching.times,
     "sites_table3": coding.table3,
     "sites_boxes": coding.boxes,
+    "sites_breaches": coding.breaches,
     "sites_adult": coding.adult,
 }
 

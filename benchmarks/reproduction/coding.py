@@ -11,6 +11,7 @@ import polars as pl
 
 from benchmarks.results import data_folder, timed
 from tulle import SiteAgreement, SiteCodec, SiteSummary, association_rules
+from tulle._metrics.breaches import divergence, proximity
 
 Found = dict[str, Any]
 
@@ -63,6 +64,19 @@ def boxes(quick: bool) -> Found:
         for value in column
     ]
     return {"values": values, "curves": curves}
+
+
+def breaches(quick: bool) -> Found:
+    """Two people in one group: what an intruder concludes of the income and of the illness of X."""
+    group = np.array([0, 0])
+    pay, illness = np.array([10_000.0, 10_050.0]), np.array([1, 2])
+    shares = {
+        "proximity: the income itself": proximity(group, pay, group, pay, 0)[0],
+        "proximity: an interval of 50": proximity(group, pay, group, pay, 50)[0],
+        "divergence: the illness itself": (illness == illness[0]).mean(),
+        "divergence: the other one's illness": divergence(group, illness, group, illness)[0],
+    }
+    return {"values": {row: {"confidence, %": 100 * float(v)} for row, v in shares.items()}}
 
 
 def _five(values: Sequence[float]) -> list[float]:

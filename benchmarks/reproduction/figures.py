@@ -40,7 +40,7 @@ def _long(points: Points, keep: tuple[str, ...], measures: dict[str, str]) -> Po
     return rows
 
 
-def _panel(rows: Points, x: str, y: str, *, log: bool = False, width: int = 190) -> Any:
+def _panel(rows: Points, x: str, y: str, *, log: bool = False, width: int = 230) -> Any:
     axis = alt.X(f"{x}:Q", scale=alt.Scale(type="log" if log else "linear", zero=False), title=x)
     base = alt.Chart(alt.Data(values=rows)).encode(x=axis, color=alt.Color("series:N", title=None))
     lines = base.mark_line(point=True).encode(
@@ -57,7 +57,7 @@ def _facets(rows: Points, by: str, x: str, y: str, **options: Any) -> Any:
         )
         for name in dict.fromkeys(row[by] for row in rows)
     ]
-    return alt.concat(*panels, columns=4)
+    return alt.concat(*panels, columns=2 if len(panels) % 2 == 0 else 3)
 
 
 def _levels_accuracy(points: Points) -> Any:
@@ -80,16 +80,16 @@ def _classes_search(points: Points) -> Any:
             for how in ("rule", "brute")
         ]
         scale = alt.Scale(type="log") if log else alt.Scale()
+        chart = alt.Chart(alt.Data(values=rows))
+        # a bar would have to begin at zero, which a logarithmic axis does not have
+        marked = chart.mark_point(filled=True, size=70) if log else chart.mark_bar()
         panels.append(
-            alt.Chart(alt.Data(values=rows))
-            .mark_bar()
-            .encode(
+            marked.encode(
                 x=alt.X("data:N", title=None),
                 xOffset="how:N",
                 y=alt.Y("value:Q", title="CPU seconds" if log else what, scale=scale),
                 color=alt.Color("how:N", title=None),
-            )
-            .properties(width=320, height=170)
+            ).properties(width=270, height=170)
         )
     return alt.hconcat(*panels)
 

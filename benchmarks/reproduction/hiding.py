@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import data_folder, timed
-from tulle import RuleHider, Transactions, association_rules, choose_rules, read_fimi
+from tulle import PrivacyError, RuleHider, Transactions, association_rules, choose_rules, read_fimi
 from tulle.rules._classic import algo2a, iga, swa
 from tulle.rules._measures import Mined, side_effects
-from tulle.rules._sensitive import Sensitive, Thresholds
-from tulle.rules.rule import confidence_share, support_count
+from tulle.rules._sensitive import Sensitive, Thresholds, count_sets, lookup
+from tulle.rules.rule import Rule, confidence_share, support_count
 
 Found = dict[str, Any]
 
@@ -34,6 +34,7 @@ STUDIED = {
 RECORDS = {"BMS-1": 59_602, "Retail": 88_162, "Reuters": 7_774, "Kosarak": 990_573}
 WINDOWS = (500, 1_000, 5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000)
 CONFIDENCE = 0.6
+FILLS = (0.0, 0.5, 1.0)  # of open cells, by a receiver
 
 
 def load(name: str) -> Transactions:
@@ -141,6 +142,57 @@ def _windows(baskets: Transactions, share: float) -> list[dict[str, Any]]:
             }
         )
     return points
+
+
+def blocked(quick: bool) -> Found:
+    """Six rules made uncertain, by the lower end and by the middle of their intervals."""
+    safe = dict.fromkeys(("lower", "middle"), 0)
+    notes = []
+    rules = 0
+    for name, (file, share) in STUDIED.items():
+        if quick and name != "Reuters":
+            continue
+        limits = {"min_support": share, "min_confidence": CONFIDENCE}
+        baskets = load(file)
+        chosen = choose_rules(baskets, 6, scenario="S2", random_state=0, **limits)
+        rules += len(chosen)
+        minimum = support_count("blocked", share, len(baskets))
+        for interval in safe:
+            hider = RuleHider(
+                chosen, method="blocking", interval=interval, random_state=0, **limits
+            )
+            try:
+                released = hider.fit_transform(baskets)
+            except PrivacyError as error:
+                notes.append(f"{name}, {interval}: refused")
+                print(name, interval, error, flush=True)
+                continue
+            found = [_seen(released, rule, minimum, fill) for rule in chosen for fill in FILLS]
+            coin, full = (sum(found[i :: len(FILLS)]) for i in (1, 2))
+            safe[interval] += len(chosen) - coin
+            notes.append(f"{name}, {interval}: {coin} and {full}, {hider.dif_:.2%} of the cells")
+    return {
+        "claims": {
+            interval: {
+                "holds": count,
+                "of": rules,
+                "ours": "rules not found by a receiver who tosses a coin for each open cell",
+            }
+            for interval, count in safe.items()
+        },
+        "notes": f"Of six rules each, found with a coin and with all open cells full, and cells "
+        f"that are open: {'; '.join(notes)}.",
+    }
+
+
+def _seen(released: Transactions, rule: Rule, minimum: int, fill: float) -> bool:
+    """Return whether a rule is found once each open cell is full with some probability."""
+    assert released.unknown is not None
+    open_ = released.unknown
+    full = np.random.default_rng(0).random(len(open_.items)) < fill
+    filled = released.adding(open_.row_of[full], open_.items[full])
+    whole, left = count_sets(filled, lookup(filled, [rule.items, rule.antecedent]))
+    return whole >= minimum and whole >= CONFIDENCE * left
 
 
 def times(quick: bool) -> Found:

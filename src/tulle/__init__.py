@@ -50,6 +50,7 @@ _NAMES = {
     # several sites
     "tulle.sites.agreement": ("SiteAgreement",),
     "tulle.sites.codec": ("SiteCodec",),
+    "tulle.sites.matching": ("MatchedPeople", "match_people"),
     "tulle.sites.summary": ("SiteSummary",),
     "tulle.keys": ("PublicKey", "SecretKey", "SigningKey"),
     # audits and releases

@@ -43,6 +43,8 @@ from .rules.rule import read_rules as read_rules
 from .rules.scenarios import choose_rules as choose_rules
 from .sites.agreement import SiteAgreement as SiteAgreement
 from .sites.codec import SiteCodec as SiteCodec
+from .sites.matching import MatchedPeople as MatchedPeople
+from .sites.matching import match_people as match_people
 from .sites.summary import SiteSummary as SiteSummary
 from .sketch.miners import SketchKMeans as SketchKMeans
 from .sketch.miners import SketchKNeighborsClassifier as SketchKNeighborsClassifier

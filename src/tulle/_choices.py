@@ -14,6 +14,7 @@ ON_INFEASIBLE = ("error", "suppress")
 SMALL_CLASSES = ("error", "suppress", "pool")
 ENGINES = ("machine", "spark")
 GROUP_RULES = ("nearest", "bayes", "normal")  # of classification by groups
+TASKS = ("predict", "clusters")  # that releases are explored for
 STRATEGIES = ("rule", "grid", "gcd")  # of the search for a group size
 BASELINES = ("generalize", "randomize")  # older techniques that make releases
 
@@ -32,6 +33,7 @@ HIDING_METHODS = (
 )  # fmt: skip
 VICTIMS = ("transaction", "window")
 LOOKAHEADS = ("always", "printed")
+INTERVALS = ("lower", "middle")  # where blocking compares an interval with a threshold
 SUPPORTS_OF = ("rule", "antecedent")
 SHARED = ("baskets", "rules")  # what leaves when rules are hidden
 ITEMSETS = ("all", "closed", "maximal")

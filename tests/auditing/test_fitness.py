@@ -10,6 +10,7 @@ import pytest
 
 from tulle import Column, DataError, Kind, Policy, audit
 from tulle._attacks.nearest import nearest
+from tulle.auditing import _fitness as fitness_module
 from tulle.auditing._fitness import celled
 from tulle.auditing._people import in_register, linkability, linkage_known
 from tulle.auditing._tables import align
@@ -106,6 +107,8 @@ def test_a_copy_is_matched_and_tells_who_is_at_risk(tables: Any) -> None:
     assert metrics["k_marginal"] == 1000
     assert metrics["disco"] > 0.9
     assert metrics["replicated_uniques"] > 0.99
+    assert metrics["proximity_breach"] > 0.9 > 0.5 > metrics["proximity_breach_control"]
+    assert metrics["divergence_breach"] < 0.1  # of most people only their own record is like them
     assert metrics["nearer_excess"] == metrics["nearer_excess_apart"] > 0.4
     rows = next(s for s in found["sections"] if s["id"] == "people")["blocks"][0]["rows"]
     assert [row[0] for row in rows] == ["everybody", "the tenth that stands most apart"]
@@ -194,3 +197,12 @@ def test_rules_of_the_policy_are_held_against_the_release() -> None:
     assert found["verdict"]["use"]["level"] == "bad"
     none = audit(original, release, policy=Policy(columns, rules=()), random_state=0, attempts=20)
     assert "stated_rules_broken" not in none.to_dict()["metrics"]
+
+
+def test_a_table_that_is_measured_on_samples_is_attacked_whole(
+    tables: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitness_module, "MOST_RECORDS", 100)
+    found = audit(tables[0], tables[0], tables[2], random_state=0, attempts=50).to_dict()
+    assert found["metrics"]["disco"] > 0.9
+    assert found["metrics"]["proximity_breach"] > 0.9

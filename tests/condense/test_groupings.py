@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.construct_groups import construct_groups
 from tulle._choices import GROUPINGS as METHODS
 from tulle.condense._levels import check_feasible, check_groups
 from tulle.condense.groupings import group_records
@@ -120,6 +121,28 @@ def test_outlier_of_figure_1_joins_the_smaller_group() -> None:
         groups = group_records(matrix, levels, np.random.default_rng(seed), method="levels")
         assert len(set(groups[[0, 1, 2, 7]])) == 1
         assert sorted(np.bincount(groups)) == [4, 4]
+
+
+def test_pair_of_figure_6_is_broken_up() -> None:
+    """A pair of level 2 between two groups of three: each point goes to the nearer group."""
+    threes = [[0, 0], [0, 1], [1, 0], [10, 10], [10, 11], [11, 10]]
+    matrix = np.array([*threes, [0.9, 0.9], [9.9, 9.9]], dtype=float)
+    levels = np.array([3] * 6 + [2] * 2)
+    for seed in range(10):
+        groups = group_records(matrix, levels, np.random.default_rng(seed), method="levels")
+        assert len(set(groups[[0, 1, 2, 6]])) == len(set(groups[[3, 4, 5, 7]])) == 1
+        assert sorted(np.bincount(groups)) == [4, 4]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 50), st.integers(1, 8), st.integers(2, 3))
+@settings(max_examples=60)
+def test_construct_groups_is_the_papers(seed: int, n: int, top: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(n, d))
+    levels = np.minimum(rng.integers(1, top + 1, size=n), n)
+    groups = group_records(matrix, levels, np.random.default_rng(seed), method="levels")
+    found = {frozenset(np.flatnonzero(groups == name).tolist()) for name in np.unique(groups)}
+    assert found == construct_groups(matrix, levels, np.random.default_rng(seed))
 
 
 def test_records_that_differ_by_rounding_only_are_one_place_for_k_means() -> None:

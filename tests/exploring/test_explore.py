@@ -90,6 +90,26 @@ def test_numbers_are_scored_by_r2_and_scoring_can_be_chosen() -> None:
     assert chosen.points[0].scoring == "f1_macro"
 
 
+def test_clusters_are_a_task_of_their_own() -> None:
+    """Blobs are found again in the copy and in a release, not in shuffled columns."""
+    rng = np.random.default_rng(0)
+    centres = np.array([[0, 0], [9, 0], [0, 9], [9, 9], [20, 20]])
+    blobs = centres[rng.integers(0, 5, 400)] + rng.normal(size=(400, 2))
+    table = pl.DataFrame(blobs, schema=["x", "y"])
+    options = {"k": [5], "methods": ["shape"], "random_state": 0, "attempts": 40}
+    found = explore(table, task="clusters", rounds=["quick"], **options)
+    copy, shuffled, *_, release = found.points
+    assert {point.scoring for point in found.points} == {"clusters"}
+    assert copy.utility == pytest.approx(1)
+    assert copy.metrics["cluster_error"] == pytest.approx(1)
+    assert release.utility > 0.9 > 0.7 > shuffled.utility
+    assert 1 <= release.metrics["cluster_error"] < 1.5 < shuffled.metrics["cluster_error"]
+    assert found.rows()[-1]["cluster_error"] == release.metrics["cluster_error"]
+    assert "agreement of clusters" in found.html()
+    with pytest.raises(ParameterError, match="scoring"):
+        explore(table, task="clusters", scoring="r2", **options)
+
+
 def test_the_mean_gain_of_columns_agrees_with_trees_of_ones_own() -> None:
     tables = [people(400, seed) for seed in (1, 2, 3)]
     found = utility(align(*tables, None), None, None, np.random.default_rng(0))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import linregress
 
+from tulle._metrics.breaches import divergence, proximity
 from tulle._metrics.cells import Cells, joined, number_cells
 from tulle._metrics.heaps import heaps
 from tulle._metrics.k_marginal import by_column, differences, equivalent_share, score, sets_of
@@ -145,6 +146,43 @@ def test_uniques_agree_with_counters(
     answers = {key: {row[2] for row in right if row[:2] == key} for key in after}
     correct = sum(answers.get(row[:2]) == {row[2]} for row in left) / len(left)
     assert disco(mine, secret[0], theirs, secret[1]) == pytest.approx(correct)
+
+
+def test_the_papers_examples_of_breaches() -> None:
+    """Incomes of 10,000 and 10,050 in one group; gastritis and cancer in another."""
+    group = np.array([0, 0])
+    pay, illness = np.array([10_000.0, 10_050.0]), np.array([1, 2])
+    assert proximity(group, pay, group, pay, 50).tolist() == [1, 1]  # a short range, surely
+    assert proximity(group, pay, group, pay, 0).tolist() == [0.5, 0.5]  # the income itself
+    assert divergence(group, illness, group, illness).tolist() == [0.5, 0.5]
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows, rows)
+def test_breaches_agree_with_counting(
+    left: list[tuple[int, ...]], right: list[tuple[int, ...]]
+) -> None:
+    tables = [np.array(left), np.array(right)]
+    mine, theirs = joined(tables, [3] * 3, [0, 1])
+    near, wrong = [], []
+    for row in left:
+        like = [other[2] for other in right if other[:2] == row[:2]]
+        others = Counter(value for value in like if value != row[2])
+        near.append(sum(abs(value - row[2]) <= 1.5 for value in like) / max(1, len(like)))
+        wrong.append(max(others.values(), default=0) / max(1, len(like)))
+    numbers = [table[:, 2].astype(float) for table in tables]
+    found = proximity(mine, numbers[0], theirs, numbers[1], 1.5)
+    assert found.tolist() == pytest.approx(near)
+    found = divergence(mine, tables[0][:, 2], theirs, tables[1][:, 2])
+    assert found.tolist() == pytest.approx(wrong)
+
+
+def test_a_missing_number_is_close_to_none() -> None:
+    keys, numbers = np.array([0, 0, 1]), np.array([5.0, np.nan, np.nan])
+    assert proximity(keys, numbers, keys, numbers, 1).tolist() == [0.5, 0, 0]
+    nothing = np.empty(0, dtype=np.int64)
+    assert proximity(keys, numbers, nothing, np.empty(0), 1).tolist() == [0, 0, 0]
+    assert divergence(keys, keys, nothing, nothing).tolist() == [0, 0, 0]
 
 
 def test_strangers_count_only_if_they_would_stand_alone() -> None:

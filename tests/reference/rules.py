@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -187,6 +187,21 @@ def verykios(baskets, sensitive, limits, confidence, method):
         again = pending + [r for r in range(len(sensitive)) if r not in pending]
         pending = [r for r in again if not is_hidden(out, sensitive[r], limits[r], confidence)]
     return out
+
+
+def intervals(sure, unknown, rule):
+    """The lowest and highest support and confidence of all ways to fill unknown cells in."""
+    open_cells = [(row, item) for row, items in enumerate(unknown) for item in items]
+    supports, confidences = [], []
+    for choice in product([False, True], repeat=len(open_cells)):
+        filled = [set(basket) for basket in sure]
+        for (row, item), full in zip(open_cells, choice):
+            if full:
+                filled[row].add(item)
+        whole, left = support(filled, rule[0] + rule[1]), support(filled, rule[0])
+        supports.append(whole)
+        confidences.append(Fraction(whole, left) if left else Fraction(0))
+    return min(supports), max(supports), min(confidences), max(confidences)
 
 
 def covered_share(lost, all_):

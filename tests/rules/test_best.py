@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.reference import rules as slow
 from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules import RuleHider, choose_rules
+from tulle.rules import _classes as classes
 from tulle.rules import _search as impact
-from tulle.rules import patterns as classes
 from tulle.rules._search import Impact
 from tulle.rules.mine import implications, mine
 from tulle.transactions import Transactions

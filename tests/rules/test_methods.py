@@ -16,9 +16,10 @@ from tulle.errors import PrivacyError
 from tulle.rules import _classic as verykios
 from tulle.rules import _classic as victims
 from tulle.rules import _window as window
-from tulle.rules._additions import blocking, sure_rows
+from tulle.rules._blocking import blocking, interval_of, refuse_middles, sure_rows
 from tulle.rules._sensitive import Edits, Sensitive, Thresholds
 from tulle.rules._window import slide
+from tulle.rules.hider import RuleHider
 from tulle.rules.rule import Rule
 from tulle.transactions import Transactions
 
@@ -52,7 +53,7 @@ def problems(draw: Any) -> tuple[list[set[int]], Sensitive]:
 
 def coded(baskets: list[set[int]]) -> Transactions:
     rows = np.repeat(np.arange(len(baskets)), [len(basket) for basket in baskets])
-    items = np.array([item for basket in baskets for item in basket])
+    items = np.array([item for basket in baskets for item in basket], dtype=np.int64)
     return Transactions.from_pairs(rows, items, len(baskets), np.arange(N_ITEMS))
 
 
@@ -203,13 +204,68 @@ def test_blocking_makes_rules_uncertain_and_tells_no_lie(problem: Any) -> None:
             assert lower < limit or (least is not None and lower < least * upper)
     assert edits.blocked is not None
     for r, items in enumerate(sensitive.whole):
-        rows = sure_rows(sensitive, edits.blocked, items).tolist()
+        rows = sure_rows(sensitive, edits, items).tolist()
         assert rows == [row for row, basket in enumerate(sure) if set(items) <= basket], r
     for item in range(N_ITEMS):
         ones = sum(item in old for old, unknown in zip(baskets, open_) if item in unknown)
         zeros = sum(item not in old for old, unknown in zip(baskets, open_) if item in unknown)
         lacking = sum(item not in old for old in baskets)
         assert zeros == min(ones, lacking)
+
+
+CELLS = st.sampled_from(["sure", "open", "none"])
+
+
+@given(st.lists(st.lists(CELLS, min_size=4, max_size=4), min_size=1, max_size=4))
+@settings(max_examples=60)
+def test_intervals_are_those_of_all_ways_to_fill_cells_in(cells: list[list[str]]) -> None:
+    sure = [{i for i, cell in enumerate(row) if cell == "sure"} for row in cells]
+    open_ = [{i for i, cell in enumerate(row) if cell == "open"} for row in cells]
+    assume(sum(map(len, open_)) <= 8)
+    filled = [a | b for a, b in zip(sure, open_)]
+    rule = ((0, 1), (2,))
+    found = interval_of(*rule, coded(sure).rows_with, coded(filled).rows_with)
+    assert found[:4] == slow.intervals(sure, open_, rule)
+
+
+@given(problems())
+@settings(max_examples=80)
+def test_blocking_by_the_middle(problem: Any) -> None:
+    """The middle of an interval ends below the threshold, by brute force, or is refused."""
+    baskets, sensitive = problem
+    edits = blocking(sensitive, np.random.default_rng(2), interval="middle")
+    released = edits.apply(sensitive.baskets)
+    assert released.unknown is not None
+    sure = [set(basket) for basket in released.to_lists()]
+    open_ = [set(basket) for basket in released.unknown.to_lists()]
+    for old, certain, unknown in zip(baskets, sure, open_):
+        assert certain <= old <= certain | unknown
+    assume(sum(map(len, open_)) <= 10)
+    below = []
+    for a, b, limit, least in zip(
+        sensitive.antecedent, sensitive.consequent, sensitive.limit, sensitive.confidence
+    ):
+        low, high, worst, best = slow.intervals(sure, open_, (a, b))
+        sure_enough = least is not None and worst + best < 2 * least
+        below.append(low + high < 2 * limit or sure_enough)
+    if all(below):
+        refuse_middles(sensitive, released)
+    else:
+        with pytest.raises(PrivacyError, match=f"{below.count(False)} of {len(below)} rules"):
+            refuse_middles(sensitive, released)
+
+
+def test_the_middle_asks_for_more_than_the_lower_end() -> None:
+    baskets = [["bread", "beer"]] * 8 + [["bread"]] * 2 + [["milk"]] * 20
+    changed = {}
+    for interval in ("lower", "middle"):
+        hider = RuleHider(
+            ["bread -> beer"], method="blocking", min_support=3, min_confidence=0.6, margin=0,
+            interval=interval, random_state=0,
+        )  # fmt: skip
+        hider.fit_transform(baskets)
+        changed[interval] = hider.report_[0]["confidence_after"]
+    assert changed == {"lower": 0.5, "middle": 0.3}  # (0.3 + 0.8) / 2 is below 0.6
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 40), st.booleans())

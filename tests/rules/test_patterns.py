@@ -47,6 +47,13 @@ def test_no_inference_regains_a_sensitive_set(
         assert all(frozenset(s) in shared for s in smaller if len(s) > 1)
     assert one.recovery_factor_ == 0
     assert one.n_itemsets_ == len(frequent)
+    known = {items: slow.support(baskets, items) for items in shared}
+    known |= {items: count for items, count in frequent.items() if len(items) == 1}
+    known[frozenset()] = len(baskets)
+    certain = [items for items in secret if patterns.least_support(items, known) >= 2]
+    # proved by single items alone, or not at all
+    assert not any(other <= items for items in certain for other in shared)
+    assert one.n_proved_by_items_ == len(certain)
     assert 0 <= one.side_effect_factor_ <= 1
 
 
@@ -82,9 +89,31 @@ def test_the_attack_finds_what_naive_removal_leaves() -> None:
     secret = [frozenset({0, 1, 2})]
     only_the_set = np.array([len(found.codes(node)) < 3 for node in range(len(found))])
     assert patterns.recovered(found, only_the_set, secret) == secret
-    assert patterns.recovered(found, patterns.shareable(found, secret), secret) == []
+    assert patterns.recovered(found, patterns.shareable(found, secret, 2), secret) == []
     with pytest.raises(PrivacyError):
         patterns._require_unrecoverable(found, only_the_set, secret)
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 3)), min_size=1, max_size=12),
+    st.sets(st.sets(st.integers(0, 3), min_size=1, max_size=3).map(frozenset)),
+)
+@settings(max_examples=100)
+def test_the_least_support_is_never_more_than_the_support(
+    baskets: list[set[int]], shared: set[frozenset[int]]
+) -> None:
+    whole = frozenset(range(4))
+    known = {items: slow.support(baskets, items) for items in {*shared, frozenset()}}
+    assert patterns.least_support(whole, known) <= slow.support(baskets, whole)
+
+
+def test_supports_that_would_prove_a_set_are_left_out() -> None:
+    """0 and 1 are together in 9 of 10 baskets with 0, and 0 and 2 too: 8 of them hold all three."""
+    baskets = [[0, 1, 2]] * 8 + [[0, 1], [0, 2]] + [[3]] * 30
+    one = PatternSanitizer(["0, 1 -> 2"], min_support=3, min_confidence=0)
+    shared = shared_sets(one.fit_transform(baskets))
+    assert len(shared & {frozenset(pair) for pair in combinations((0, 1, 2), 2)}) <= 1
+    assert one.n_proved_by_items_ == 0
 
 
 def test_pandas_in_pandas_out() -> None:

@@ -46,6 +46,14 @@ def test_the_terminal_shows_the_releases_and_the_next_step(table: Path, tmp_path
     assert "explore.html" in "".join(result.stdout.split())
 
 
+def test_the_task_can_be_clusters(table: Path, tmp_path: Path) -> None:
+    result = run(table, "-o", tmp_path / "f", "-k", "4", "--task", "clusters", *QUICK, "--json")
+    points = json.loads(result.stdout)["points"]
+    assert {point["scoring"] for point in points} == {"clusters"}
+    assert points[0]["utility"] == 1.0
+    assert points[-1]["cluster_error"] > 0
+
+
 def test_gates_that_no_release_passes_are_exit_code_one(table: Path, tmp_path: Path) -> None:
     words = ("-k", "4", "--max-singling-out", "0", "--max-membership", "0", "--max-inference", "0")
     result = run(table, "-o", tmp_path / "f", *words, *QUICK)

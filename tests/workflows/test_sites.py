@@ -119,7 +119,7 @@ def test_union_refuses_changed_tables_and_foreign_releases(folder: Path) -> None
     manifest = json.loads(manifest_path("two.parquet").read_text())
     for changes, words in [
         ({"method": "condensation"}, "site codes"),
-        ({"method": "union of site codes"}, "union"),
+        ({"method": "union of site codes"}, "joined already"),
         ({"parameters": {}}, "names no agreement"),
         ({"columns": {"age": {"coded": "number"}}}, "different columns"),
     ]:

@@ -29,6 +29,7 @@ class Exploring(Gates):
 
     k: Sequence[int] = (3, 5, 10, 20, 50, 100)
     synthesis: Sequence[str] = ("shape", "uniform")
+    task: str = "predict"
     scoring: str | None = None
     holdout: float | str | None = None
     attempts: int | None = None
@@ -82,6 +83,7 @@ def explore_file(
             columns=columns,
             k=options.k,
             methods=options.synthesis,
+            task=options.task,
             scoring=options.scoring,
             gates=gates,
             attempts=options.attempts,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HELD = "no secret itemset is shared, and none can be inferred from what is shared"
 LIMITS = (
     "Supports and confidences of the shared rules are exact: of two items that are each in nearly "
-    "all baskets they prove that the pair is frequent.",
+    "all baskets they prove that the pair is frequent, whatever is left out.",
     "A receiver who knows the usual strength of a rule may notice that it is missing.",
 )
 _OF_BASKETS = ("method", "margin", "disclosure", "window", "victim", "additions", "shuffle")
@@ -67,6 +67,7 @@ def shared_rules(
         "rules_shared": sanitizer.n_rules_shared_,
         "side_effect_factor": sanitizer.side_effect_factor_,
         "recovery_factor": sanitizer.recovery_factor_,
+        "proved_by_single_items": sanitizer.n_proved_by_items_,
     }
     return Shared(flat(ordered, output), summary, _audit_of(sanitizer, summary, command))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle._commands.sites import (
     ENCODED,
+    MATCHED,
     Done,
     carried,
     facts_of,
@@ -39,6 +40,10 @@ LIMITS = (
     "Order: a code is larger if its value is.",
     "Equality: the same value has the same code in every record and at every site.",
     "Anything from the other sites: anyone who holds the agreement can read every table of codes.",
+)
+WHO = (
+    "Who somebody is, from the other sites: anyone who holds the agreement can compute the "
+    "pseudonym of everybody they know."
 )
 
 
@@ -77,26 +82,32 @@ def encode(
 
     from tulle._random import as_generator
     from tulle.auditing._sites import WARNING, warnings_of
-    from tulle.io.read import read_batches, read_table
+    from tulle.io.read import read_batches, read_schema, read_table
     from tulle.io.write import put_batches
     from tulle.releases import write_release
+    from tulle.sites._columns import held_columns
     from tulle.sites.codec import SiteCodec
 
     signer = signing_key(sign_key)
     shared = load_agreement(agreement, passphrase, key_file, release)
-    known = None if public is None else read_table(public, attacked_columns(shared))
+    held = held_columns(shared.columns, read_schema(source).names())
+    known = None if public is None else read_table(public, attacked_columns(held))
     rng = as_generator(seed)  # one for all batches: they must not draw alike
     codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=rng)
     counts: dict[str, int] = {"records": 0}
+    people = _People(held)
 
     def batches() -> Iterator[pl.DataFrame]:
         for batch in read_batches(source):
             codes = codec.transform(batch)
             counts["records"] += codes.height
+            people.add(codes)
             yield codes
+        people.check()
 
     # the manifest is completed after the data: by then the counts are there
-    manifest = _manifest(shared, source, counts, {"release": release, "clamp": clamp}, seed)
+    options = {"release": release, "clamp": clamp}
+    manifest = _manifest(shared, held, source, counts, options, seed)
     write_release(
         output,
         lambda file: put_batches(batches(), file, output, words=carried(shared.fingerprint)),
@@ -112,8 +123,8 @@ def encode(
     attacks: list[AttackResult] = []
     same: dict[str, float] = {}
     if report is not None:
-        attacks, same = _audited(shared, read_table(source), read_table(output), known, seed)
-    made = _report(shared, attacks, same, counts["records"], command)
+        attacks, same = _audited(held, read_table(source), read_table(output), known, seed)
+    made = _report(shared, held, attacks, same, counts["records"], command)
     if report is not None:
         with writing_beside(there, report):
             made.save(report, force=force)
@@ -124,8 +135,33 @@ def encode(
     return Done(summary, {"attacks": _rows(attacks)}, notes, made.verdict)
 
 
+class _People:
+    """The pseudonyms of a table that is read in batches: nobody may occur in two of them."""
+
+    def __init__(self, held: Sequence[Coded]) -> None:
+        from tulle.sites._columns import Matched
+
+        self.column = next((column.name for column in held if isinstance(column, Matched)), None)
+        self.parts: list[pl.Series] = []
+
+    def add(self, codes: pl.DataFrame) -> None:
+        """Take in the people of a batch."""
+        if self.column is not None:
+            self.parts.append(codes[self.column])
+
+    def check(self) -> None:
+        """Raise if somebody occurs twice."""
+        import polars as pl
+
+        from tulle.sites.matching import refuse_repeated
+
+        if self.parts:
+            refuse_repeated(pl.concat(self.parts), "the table")
+
+
 def _manifest(
     agreement: SiteAgreement,
+    held: Sequence[Coded],
     source: FilePath,
     counts: Mapping[str, int],
     options: Mapping[str, Any],
@@ -136,7 +172,7 @@ def _manifest(
     from tulle.releases import Manifest
     from tulle.sites._columns import Dropped
 
-    sent = [column for column in agreement.columns if not isinstance(column, Dropped)]
+    sent = [column for column in held if not isinstance(column, Dropped)]
     # a plain digest would let the miner try guesses at a small table
     table = "" if is_sql(source) else agreement.keyed_id(digest(sources_read(source)[0]))
     return Manifest(
@@ -163,24 +199,24 @@ def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
     return " or ".join(["every code leads back to its value", *moved])
 
 
-def attacked_columns(agreement: SiteAgreement) -> list[str]:
+def attacked_columns(held: Sequence[Coded]) -> list[str]:
     """Return the columns of the plain table that attackers want to know."""
-    from tulle.sites._columns import Dropped, Plain
+    from tulle.sites._columns import Dropped, Matched, Plain
 
-    hidden = [c for c in agreement.columns if not isinstance(c, Dropped | Plain)]
+    hidden = [c for c in held if not isinstance(c, Dropped | Plain | Matched)]
     return [name for column in hidden for name in column.sources]
 
 
 def _coded(column: Coded) -> str:
-    from tulle.sites._columns import Graded, Plain
+    from tulle.sites._columns import Graded, Matched, Plain
 
-    if isinstance(column, Plain):
-        return "plain"
+    if isinstance(column, Plain | Matched):
+        return "plain" if isinstance(column, Plain) else MATCHED
     return "number" if isinstance(column, Graded) else "alias"
 
 
 def _audited(
-    agreement: SiteAgreement,
+    held: Sequence[Coded],
     plain: pl.DataFrame,
     codes: pl.DataFrame,
     known: pl.DataFrame | None,
@@ -190,30 +226,35 @@ def _audited(
     from tulle._metrics.answers import same_answers
     from tulle._random import as_generator
     from tulle.auditing._sites import attack_tables
-    from tulle.sites._columns import Aliased, Dropped
+    from tulle.sites._columns import Aliased, Dropped, Matched
 
-    splits = {c.name: c.split for c in agreement.columns if isinstance(c, Aliased) and c.split}
+    splits = {c.name: c.split for c in held if isinstance(c, Aliased) and c.split}
+    codes = codes.drop(column.name for column in held if isinstance(column, Matched))
     attacks = attack_tables(plain, codes, known, splits=splits, random_state=seed)
-    target = _target(agreement)
+    target = _target(held)
     if target is None:
         return attacks, {}
-    sent = [name for column in agreement.columns for name in column.sources if name in plain]
-    at_home = {column.name for column in agreement.columns if isinstance(column, Dropped)}
-    mined = plain.select(name for name in sent if name not in at_home)
+    mined = plain.select(
+        name
+        for column in held
+        if not isinstance(column, Dropped | Matched)
+        for name in column.sources
+    )
     return attacks, same_answers(mined, codes, target, as_generator(seed))
 
 
-def _target(agreement: SiteAgreement) -> str | None:
+def _target(held: Sequence[Coded]) -> str | None:
     """Return the column miners predict: the target, else the first column of categories."""
     from tulle.sites._columns import Aliased
 
-    named = [column for column in agreement.columns if isinstance(column, Aliased)]
+    named = [column for column in held if isinstance(column, Aliased)]
     targets = [column.name for column in named if column.role is Role.TARGET]
     return next(iter([*targets, *(column.name for column in named)]), None)
 
 
 def _report(
     agreement: SiteAgreement,
+    held: Sequence[Coded],
     attacks: list[AttackResult],
     same: dict[str, float],
     records: int,
@@ -232,7 +273,7 @@ def _report(
             {
                 "type": "table",
                 "columns": ["column", "type", "role", "coded"],
-                "rows": [list(row.values()) for row in agreement.describe()],
+                "rows": [[c.name, str(c.type), str(c.role), c.in_words] for c in held],
             }
         ],
     }
@@ -250,7 +291,7 @@ def _report(
             "metrics": same,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [columns],
-            "limits": [WARNING, *LIMITS],
+            "limits": [WARNING, *LIMITS, *([WHO] if _People(held).column else [])],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
             "verdict": {"privacy": pseudonymised(_details(attacks))},

@@ -1,14 +1,18 @@
-"""``tulle sites join``: the miner's union of the codes of several sites."""
+"""``tulle sites join``: the miner's table, from the codes of several sites.
+
+Sites with the same columns hold other people: their tables go one below the other. Sites that match
+people hold other columns of the same ones: these go next to each other, by pseudonym.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._sources import check_files, signing_key, sources_read
-from tulle._commands.sites import ENCODED, Done, carried, unmeasured
+from tulle._commands.sites import ENCODED, MATCHED, Done, carried, unmeasured
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle.errors import DataError
@@ -17,8 +21,11 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     import polars as pl
 
     from tulle._types import FilePath
+    from tulle.releases import Manifest
 
 UNION = "union of site codes"
+PEOPLE = "people of several sites, matched"
+_SMALL = 10  # people left out: fewer are not counted for anybody to read
 _FEW = 200  # aliases: a column of more is one of names, which no two sites need share
 
 
@@ -42,45 +49,112 @@ def join(
 ) -> Done:
     """Join the codes of several sites into one table on the miner's side, or say why not."""
     if len(sources) < 2:
-        raise DataError("a union needs the codes of at least two sites")
+        raise DataError("a join needs the codes of at least two sites")
     reads = {os.path.realpath(path): path for path in sources_read(*sources, sign_key)}
     check_files(reads, release=output, force=force)
 
     from tulle.io.write import put_batches
-    from tulle.releases import Manifest, write_release
+    from tulle.releases import write_release
 
     signer = signing_key(sign_key)
     parts = [_checked(source) for source in sources]
-    _refuse_mixture(parts)
-    first = parts[0]
-    schema = _schema(parts)
-    records = [part.records for part in parts]
-    manifest = Manifest(
-        method=UNION,
-        parameters={"fingerprint": first.fingerprint, "tables": len(sources)},
-        guarantee={"one agreement, one schema, no table twice": True},
-        verified={"fingerprints equal": True, "tables unchanged": True, "no table twice": True},
-        counts={"records": sum(records)},
-        columns=first.columns,
-        source={"tables": [part.table for part in parts]},
-        output={"columns": schema.names()},
-        verdict=unmeasured(),
-    )
-    aliases = _Aliases([n for n, entry in first.columns.items() if entry["coded"] == "alias"])
+    _refuse_agreements(parts)
+    by = _matched_by(parts)
+    joined = _union(parts) if by is None else _people(parts, by)
+    words = carried(parts[0].fingerprint)
     write_release(
         output,
-        lambda file: put_batches(
-            _batches(parts, schema, aliases), file, output, words=carried(first.fingerprint)
-        ),
-        manifest,
+        lambda file: put_batches(joined.batches, file, output, words=words),
+        joined.manifest,
         sources=sources_read(*sources, sign_key),
         sign_key=signer,
         force=force,
     )
-    rows = [{"table": os.fspath(s), "records": count} for s, count in zip(sources, records)]
-    facts = {"fingerprint": first.fingerprint, "records": sum(records)}
-    compared = aliases.rows()
-    return Done(facts, {"joined": rows, "aliases": compared}, _notes(compared), unmeasured())
+    return joined.done()
+
+
+class _Joined(NamedTuple):
+    """What is written, and what is said of it once it is there."""
+
+    manifest: Manifest
+    batches: Iterable[pl.DataFrame]
+    done: Callable[[], Done]
+
+
+def _union(parts: Sequence[_Part]) -> _Joined:
+    """Put the tables one below the other."""
+    _refuse_mixture(parts)
+    first, schema = parts[0], _schema(parts)
+    records = sum(part.records for part in parts)
+    manifest = _manifest(UNION, parts, records, first.columns, "one schema, no table twice")
+    aliases = _Aliases([n for n, entry in first.columns.items() if entry["coded"] == "alias"])
+
+    def done() -> Done:
+        rows = [{"table": os.fspath(part.source), "records": part.records} for part in parts]
+        facts = {"fingerprint": first.fingerprint, "records": records}
+        compared = aliases.rows()
+        return Done(facts, {"joined": rows, "aliases": compared}, _notes(compared), unmeasured())
+
+    return _Joined(manifest, _batches(parts, schema, aliases), done)
+
+
+def _people(parts: Sequence[_Part], by: str) -> _Joined:
+    """Put the columns of the people who are in all tables next to each other."""
+    from tulle.io.read import read_table
+    from tulle.sites.matching import match_people
+
+    tables = []
+    for part in parts:
+        schema = _schema([part])
+        tables.append(read_table(part.source).select(schema.names()).cast(schema))
+        _refuse_other_height(part, tables[-1].height)
+    found = match_people(tables, by)
+    columns = {name: entry for part in parts for name, entry in part.columns.items() if name != by}
+    people = found.table.height
+    manifest = _manifest(PEOPLE, parts, people, columns, "nobody twice, no pseudonym")
+    rows = [
+        {"table": os.fspath(part.source), "matched": people, "left_out": _told(count)}
+        for part, count in zip(parts, found.left_out)
+    ]
+    facts = {"fingerprint": parts[0].fingerprint, "records": people}
+    notes = [
+        f"The pseudonyms of '{by}' are not in the joined table, but still in those of the sites: "
+        "delete these once they are joined."
+    ]
+    if people < _SMALL:
+        notes.append(f"Only {people} people were matched: do all sites write '{by}' alike?")
+    return _Joined(
+        manifest, [found.table], lambda: Done(facts, {"joined": rows}, notes, unmeasured())
+    )
+
+
+def _told(left_out: int) -> int | str:
+    """Return a number of people unless it is so small that it tells about single ones."""
+    return left_out if left_out >= _SMALL else f"fewer than {_SMALL}"
+
+
+def _manifest(
+    method: str, parts: Sequence[_Part], records: int, columns: Mapping[str, Any], promise: str
+) -> Manifest:
+    from tulle.releases import Manifest
+
+    return Manifest(
+        method=method,
+        parameters={"fingerprint": parts[0].fingerprint, "tables": len(parts)},
+        guarantee={f"one agreement, {promise}": True},
+        verified={"fingerprints equal": True, "tables unchanged": True, promise: True},
+        counts={"records": records},
+        columns=columns,
+        source={"tables": [part.table for part in parts]},
+        output={"columns": list(columns)},
+        verdict=unmeasured(),
+    )
+
+
+def _matched_by(parts: Sequence[_Part]) -> str | None:
+    """Return the column by which people are matched, if they are."""
+    first = parts[0].columns
+    return next((name for name, entry in first.items() if entry["coded"] == MATCHED), None)
 
 
 class _Aliases:
@@ -153,11 +227,7 @@ def _batches(
                 content += int(np.sum(hashes, dtype=np.uint64))
                 aliases.count(codes)
                 yield codes
-            if records != part.records:
-                raise DataError(
-                    f"{part.source} holds {counted(records, 'record')}, but its manifest says "
-                    f"{part.records}"
-                )
+            _refuse_other_height(part, records)
             # the same records in any order, name and format
             twin = seen.setdefault((records, content % 2**64), part.source)
             if records and twin is not part.source:
@@ -170,14 +240,14 @@ def _checked(source: FilePath) -> _Part:
     from tulle.releases import read_manifest, verify_release
 
     manifest = read_manifest(source)
-    if manifest.method not in (ENCODED, UNION):
+    if manifest.method not in (ENCODED, UNION, PEOPLE):
         raise DataError(
             f"{source} is not a table of site codes but a release made by {manifest.method}"
         )
     if not all(row["holds"] for row in verify_release(source)):
         raise DataError(f"{source} was changed after it was encoded: ask the site for a new copy")
-    if manifest.method == UNION:
-        raise DataError(f"{source} is already a union: join the tables of the sites")
+    if manifest.method != ENCODED:
+        raise DataError(f"{source} is joined already: join the tables of the sites")
     try:
         return _Part(
             source,
@@ -194,15 +264,30 @@ def _checked(source: FilePath) -> _Part:
         ) from None
 
 
-def _refuse_mixture(parts: Sequence[_Part]) -> None:
+def _refuse_other_height(part: _Part, records: int) -> None:
+    if records != part.records:
+        raise DataError(
+            f"{part.source} holds {counted(records, 'record')}, but its manifest says "
+            f"{part.records}"
+        )
+
+
+def _refuse_agreements(parts: Sequence[_Part]) -> None:
+    """Refuse tables that were not encoded alike."""
     first = parts[0]
-    seen: dict[str, FilePath] = {}
     for part in parts:
         if part.fingerprint != first.fingerprint:
             raise DataError(
                 f"{part.source} was encoded under agreement {part.fingerprint}, "
                 f"{first.source} under {first.fingerprint}: their codes do not match"
             )
+
+
+def _refuse_mixture(parts: Sequence[_Part]) -> None:
+    """Refuse tables of which the rows do not fit below each other, or would count twice."""
+    first = parts[0]
+    seen: dict[str, FilePath] = {}
+    for part in parts:
         if part.columns != first.columns:
             raise DataError(f"{part.source} and {first.source} have different columns")
         # sites without a record look alike, and count nothing
@@ -234,7 +319,7 @@ def _schema(parts: Sequence[_Part]) -> pl.Schema:
         }
         if entry["coded"] == "plain":
             joined[name] = _plain_type(name, found)
-        elif entry["coded"] == "alias":
+        elif entry["coded"] in ("alias", MATCHED):
             joined[name] = pl.String()
         elif all(dtype.is_numeric() for dtype in found):
             joined[name] = pl.Float64()

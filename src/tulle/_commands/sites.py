@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.sites.agreement import SiteAgreement
 
 ENCODED = "site codes"
+MATCHED = "pseudonym"  # how the column is coded by which people are matched
 CARRIED = "tulle.fingerprint"
 _SHORTEST = 8  # characters of a passphrase
 
@@ -193,13 +194,15 @@ def _agreement(
         raise DataError("an agreement needs a policy (--policy FILE) or summaries from the sites")
     if not summaries:
         return SiteAgreement.from_policy(policy or "", **choices)
-    schema, ranges = merge_summaries([SiteSummary.load(path) for path in summaries])
+    kept = {} if policy is None else load_policy(policy).options("sites", OPTIONS)
+    wanted = merged(kept, choices)
+    told_by_sites = [SiteSummary.load(path) for path in summaries]
+    schema, ranges = merge_summaries(told_by_sites, wanted.get("match"))
     if policy is None:
         return SiteAgreement.create(schema, **merged({"ranges": ranges}, choices))
     known = load_policy(policy, [column.name for column in schema])
     measured = [column for column in known.columns if column.kind in MEASURED]
     told = {c.name: c.bounds or ranges.get(c.name) for c in measured}
-    wanted = merged(known.options("sites", OPTIONS), choices)
     public = {name: ends for name, ends in told.items() if ends is not None}
     return SiteAgreement.create(known, **merged({"ranges": public}, wanted))
 

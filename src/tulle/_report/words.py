@@ -186,6 +186,33 @@ METRICS = {  # in the order of a report
         "share",
         about="people",
     ),
+    "proximity_breach": Words(
+        "Proximity breach, worst column",
+        "Of the released records that agree with what is known of a person, the mean share whose "
+        "number is within a tenth of a standard deviation of theirs: how surely a short interval "
+        "is known.",
+        "share",
+        about="people",
+    ),
+    "proximity_breach_control": Words(
+        "Proximity breach of the same column, people kept out",
+        "The same share of strangers: what the shape of the data tells of anybody.",
+        "share",
+        about="people",
+    ),
+    "divergence_breach": Words(
+        "Divergence breach, worst column",
+        "Of the released records that agree with what is known of a person, the mean share that "
+        "have the commonest wrong value: how surely something false is believed of them.",
+        "share",
+        about="people",
+    ),
+    "divergence_breach_control": Words(
+        "Divergence breach of the same column, people kept out",
+        "The same share of strangers.",
+        "share",
+        about="people",
+    ),
     "nearer_excess": Words(
         "Nearer than anybody, excess",
         "How much more often a released record is nearer to a person than any other person in the "

@@ -96,7 +96,7 @@ class Fitness:
     groups: list[SubgroupDistance]
     lines: list[SubgroupLine]
     axes: tuple[str, str] | None  # of the lines
-    cells: Cells
+    cells: Cells  # of what was measured: samples of large tables
     facts: dict[str, str]  # how it was measured
 
     @property
@@ -148,7 +148,7 @@ def fitness(
         **_heap_metrics(columns),
         **_sense_metrics(tables, cells, laws, broken, broken_control, columns),
         **_group_metrics(groups, lines),
-        **({} if quick else _cluster_metrics(tables, rng)),
+        **({} if quick else cluster_metrics(tables, rng)),
     }
     pairs = [
         Pair(cells.names[some[0]], cells.names[some[-1]], 500 * (2 - float(value)))
@@ -169,6 +169,12 @@ def fitness(
         cells,
         facts,
     )
+
+
+def whole_cells(tables: Aligned, known: Cells) -> Cells:
+    """Return the cells of all records: those that are known, unless they are of samples."""
+    heights = [len(records) for records in compared(tables)]
+    return known if heights == [len(table) for table in known.tables] else celled(tables)
 
 
 def celled(tables: Aligned) -> Cells:
@@ -439,7 +445,7 @@ def _lines(
     return found
 
 
-def _cluster_metrics(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
+def cluster_metrics(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
     """Return how well clusters of the release fit the originals."""
     parts = [
         tables.view.matrix(frame[chosen(frame.height, _CLUSTERED, rng)])

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from tulle._attacks.inference import CLOSE
 from tulle._attacks.linkage import is_own
 from tulle._attacks.nearest import between, nearest, spacing
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
+from tulle._metrics.breaches import divergence, proximity
 from tulle._metrics.cells import Cells, joined
 from tulle._metrics.subgroups import subgroups
 from tulle._metrics.uniques import (
@@ -58,14 +60,71 @@ def uniques(tables: Aligned, cells: Cells, secrets: Sequence[str], known: Sequen
     return found
 
 
+class _Asked(NamedTuple):
+    """What an intruder knows of everybody, and the cell of what they want to know."""
+
+    keys: list[Ints]  # of original, release and control: alike where all that is known is alike
+    answers: list[Ints]
+
+    @classmethod
+    def of(cls, cells: Cells, secret: str, known: Sequence[str]) -> _Asked:
+        target = cells.names.index(secret)
+        columns = [i for i, name in enumerate(cells.names) if name in known and i != target]
+        answers = [table[:, target].astype(np.int64) for table in cells.tables]
+        return cls(joined(cells.tables, cells.sizes, columns), answers)
+
+    @property
+    def people(self) -> list[int]:
+        """The tables of people: the original and, if there is one, the control."""
+        return [0, *range(2, len(self.keys))]
+
+
 def _disclosed(cells: Cells, secret: str, known: Sequence[str]) -> list[float]:
     """DiSCO of people in the data and, if there are any, of strangers."""
-    target = cells.names.index(secret)
-    columns = [i for i, name in enumerate(cells.names) if name in known and i != target]
-    keys = joined(cells.tables, cells.sizes, columns)
-    answers = [table[:, target].astype(np.int64) for table in cells.tables]
-    people = [0, *range(2, len(keys))]
-    return [disco(keys[i], answers[i], keys[1], answers[1]) for i in people]
+    keys, answers = asked = _Asked.of(cells, secret, known)
+    return [disco(keys[i], answers[i], keys[1], answers[1]) for i in asked.people]
+
+
+def breaches(
+    tables: Aligned, cells: Cells, secrets: Sequence[str], known: Sequence[str]
+) -> dict[str, float]:
+    """Compute proximity and divergence breach of the worst secret, next to the control's.
+
+    ``cells`` are those of ``tables``, row for row.
+    """
+    shares: dict[str, list[list[float]]] = {"proximity_breach": [], "divergence_breach": []}
+    for name in secrets:
+        measure, both = _breach(tables, cells, name, known or tables.columns)
+        shares[measure].append(both)
+    found: dict[str, float] = {}
+    for measure, of_columns in shares.items():
+        if of_columns:
+            worst = max(of_columns, key=lambda both: both[0])
+            found |= dict(zip((measure, f"{measure}_control"), worst))
+    return found
+
+
+def _breach(
+    tables: Aligned, cells: Cells, secret: str, known: Sequence[str]
+) -> tuple[str, list[float]]:
+    """Return which breach a secret can have, and that of people and, if there are any, strangers.
+
+    Records agree with a person if they are in the same cell of everything that is known.
+    """
+    keys, answers = asked = _Asked.of(cells, secret, known)
+    if secret not in tables.original.number_names:
+        shares = [divergence(keys[i], answers[i], keys[1], answers[1]) for i in asked.people]
+        return "divergence_breach", [float(share.mean()) for share in shares]
+    records = (tables.original, tables.release, tables.control)
+    numbers = [_numbers_of(one, secret) for one in records if one is not None]
+    shares = [proximity(keys[i], numbers[i], keys[1], numbers[1], CLOSE) for i in asked.people]
+    return "proximity_breach", [float(share.mean()) for share in shares]
+
+
+def _numbers_of(records: Records, name: str) -> Floats:
+    """Return a column of numbers, NaN where they are missing."""
+    one = records.only([name])
+    return np.where(one.codes.any(axis=1), np.nan, one.numbers[:, 0])
 
 
 # Attacks that join tables: two halves of the columns, and a register.

@@ -34,10 +34,11 @@ from tulle.auditing._attackers import (
     knowledge,
     planned,
 )
-from tulle.auditing._fitness import fitness
+from tulle.auditing._fitness import fitness, whole_cells
 from tulle.auditing._fitness_section import fitness_section
 from tulle.auditing._people import (
     Register,
+    breaches,
     in_register,
     section_of_people,
     uniques,
@@ -354,8 +355,10 @@ def audited(
     at_risk: list[Section] = []
     if not quick:
         carriers = _carriers(attacks, hidden)
-        at_risk, excess = section_of_people(tables, fit.cells, carriers, k, people, tried)
-        metrics |= uniques(tables, fit.cells, hidden, tables.of_role(Role.QUASI)) | excess
+        cells, known = whole_cells(tables, fit.cells), tables.of_role(Role.QUASI)
+        at_risk, excess = section_of_people(tables, cells, carriers, k, people, tried)
+        metrics |= uniques(tables, cells, hidden, known) | excess
+        metrics |= breaches(tables, cells, hidden, known)
         behind |= dict.fromkeys(_OF_FEW, 0)
     return Audit(
         {

@@ -17,12 +17,15 @@ _SCORES = {
     "roc_auc": "area under the ROC curve for the target",
     "balanced_accuracy": "balanced accuracy for the target",
     "r2": "R2 for the target",
+    "clusters": "agreement of clusters found in the release with those of the original (adjusted "
+    "Rand index: 1 the same, 0 chance)",
 }
 _MEASURES = {  # the curves over k
     "risk": "risk: worst excess over the control",
     "utility": "utility",
     "k_marginal": "k-marginal score",
     "distinguishability": "distinguishability (AUC)",
+    "cluster_error": "error of clusters (1: as good as the original's own)",
 }
 _NO_USE = {
     "level": "undecided",
@@ -149,6 +152,7 @@ def _table(found: Exploration) -> Section:
         "utility": "utility",
         "k_marginal": "k-marginal",
         "distinguishability": "told apart (AUC)",
+        "cluster_error": "error of clusters",
         "as_useful_as": "as useful as",
         "as_risky_as": "as risky as",
         "privacy": "privacy",

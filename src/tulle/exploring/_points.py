@@ -18,7 +18,7 @@ from tulle.auditing._pictures import group_section
 from tulle.auditing._tables import align
 from tulle.auditing.audit import Audit, audited
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
-from tulle.exploring._utility import utility
+from tulle.exploring._utility import utility, utility_of_clusters
 from tulle.table.inference import is_class
 from tulle.table.schema import Column, Role
 
@@ -94,6 +94,7 @@ class Settings:
     """How points are measured: the same for all of a frontier."""
 
     seed: int
+    task: str = "predict"
     scoring: str | None = None
     attempts: int | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
@@ -174,7 +175,11 @@ def measured(name: str, spec: Spec, people: People, settings: Settings) -> Point
     tables = align(
         people.members.select(names), release.select(names), people.control.select(names), kept
     )
-    use = utility(tables, people.target, settings.scoring, np.random.default_rng(settings.seed))
+    rng = np.random.default_rng(settings.seed)
+    if settings.task == "clusters":
+        use = utility_of_clusters(tables, rng)
+    else:
+        use = utility(tables, people.target, settings.scoring, rng)
     found = audited(
         tables,
         settings.seed,
@@ -191,7 +196,7 @@ def measured(name: str, spec: Spec, people: People, settings: Settings) -> Point
         **_worst(found.result["attacks"]),
         utility=use.score,
         scoring=use.scoring,
-        metrics=found.result["metrics"],
+        metrics={**found.result["metrics"], **use.metrics},
         attacks=found.result["attacks"],
         verdict=found.verdict,
         gates=found.result["gates"],

@@ -1,15 +1,20 @@
-"""The utility axis: how well somebody who gets the release predicts people who are not in it."""
+"""The utility axis: how well somebody who gets the release predicts people who are not in it.
+
+Or, if that is the task, whether they find the clusters of the original.
+"""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from tulle._attacks.records import Records, chosen
 from tulle._threads import models_on_one
 from tulle._types import Floats, Ints
+from tulle.auditing._fitness import cluster_metrics
 from tulle.auditing._measures import is_target_class, ranked
 from tulle.auditing._tables import Aligned
 from tulle.errors import ParameterError
@@ -20,11 +25,13 @@ _MOST_COLUMNS = 20  # that are predicted in turn
 _ROUNDS = 60
 
 
-class Utility(NamedTuple):
-    """A score, and what it is."""
+@dataclass(frozen=True)
+class Utility:
+    """A score, what it is, and what else was measured for it."""
 
     score: float
     scoring: str
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 def utility(
@@ -44,10 +51,25 @@ def utility(
     return Utility(float(np.mean(known)) if known else 0.0, "columns")
 
 
-def check_scoring(scoring: str | None) -> None:
-    """Refuse a name that scikit-learn has no scorer for."""
+def utility_of_clusters(tables: Aligned, rng: np.random.Generator) -> Utility:
+    """Score clusters that are found in the release by how they part the originals.
+
+    A release with too few different records to be clustered parts nobody: 0.
+    """
+    found = cluster_metrics(tables, rng)
+    return Utility(found.get("cluster_agreement", 0.0), "clusters", found)
+
+
+def check_scoring(scoring: str | None, task: str) -> None:
+    """Refuse a name that scikit-learn has no scorer for, and one that nothing would use."""
     from sklearn.metrics import get_scorer_names
 
+    if scoring is not None and task == "clusters":
+        raise ParameterError(
+            "The 'scoring' parameter of explore is for task='predict': clusters are scored by how "
+            "well they agree.",
+            parameter="scoring",
+        )
     if scoring is not None and scoring not in get_scorer_names():
         raise ParameterError(
             f"The 'scoring' parameter of explore is one of scikit-learn's scorers, such as "

@@ -26,6 +26,7 @@ import numpy as np
 
 from tulle._progress import bar
 from tulle._types import Flags, Floats, Ints
+from tulle.rules._classes import Classes
 from tulle.rules._classic import (
     algo1b,
     algo2a,
@@ -41,7 +42,6 @@ from tulle.rules._classic import (
 )
 from tulle.rules._sensitive import Edits, Sensitive
 from tulle.rules.mine import Implications, Itemsets
-from tulle.rules.patterns import Classes
 from tulle.transactions import Transactions
 
 # What removals do to the rules that should stay. The rules are those mined before, with one item

@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tulle._checks import check_choice, check_flag, check_int
-from tulle._choices import HIDING_METHODS, LOOKAHEADS, VICTIMS
+from tulle._choices import HIDING_METHODS, INTERVALS, LOOKAHEADS, VICTIMS
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
-from tulle.rules._additions import best_adding, blocking
+from tulle.rules._additions import best_adding
+from tulle.rules._blocking import blocking, refuse_middles
 from tulle.rules._classic import (
     algo1a,
     algo1b,
@@ -213,7 +214,6 @@ SIMPLE = {
     "algo1b": algo1b,
     "algo2a": algo2a,
     "algo2b": algo2b,
-    "blocking": blocking,
 }
 
 
@@ -255,6 +255,10 @@ class RuleHider(BaseEstimator):
     lookahead
         Whether ``swa`` spares a basket in which the victim of an earlier rule already broke this
         one: ``"always"``, or as the paper prints it (``"printed"``): only for rules with psi = 0.
+    interval
+        ``blocking`` makes supports and confidences uncertain. A rule counts as hidden when the
+        ``"lower"`` end of one of them is below its threshold, or, stricter and as the paper has
+        it, the ``"middle"``, too.
     keep
         Itemsets that must stay frequent: lists of items, or texts ``"bread, milk"``.
     additions
@@ -316,6 +320,7 @@ class RuleHider(BaseEstimator):
         window: int | None = None,
         victim: str = "transaction",
         lookahead: str = "always",
+        interval: str = "lower",
         keep: Sequence[Sequence[Hashable] | str] = (),
         additions: bool = False,
         shuffle: bool = False,
@@ -330,6 +335,7 @@ class RuleHider(BaseEstimator):
         self.window = window
         self.victim = victim
         self.lookahead = lookahead
+        self.interval = interval
         self.keep = keep
         self.additions = additions
         self.shuffle = shuffle
@@ -375,6 +381,8 @@ class RuleHider(BaseEstimator):
         edits = self._hide(sensitive, before, kept_sets, rng)
         released = edits.apply(baskets)
         self.report_ = verified(sensitive, released, thresholds, self.method)
+        if self.method == "blocking" and self.interval == "middle":
+            refuse_middles(sensitive, released)
         require_kept(released, kept_sets, before, self.method)
         if len(edits.added_rows):
             warnings.warn(
@@ -395,6 +403,7 @@ class RuleHider(BaseEstimator):
         check_choice(name, "method", self.method, HIDING_METHODS)
         check_choice(name, "victim", self.victim, VICTIMS)
         check_choice(name, "lookahead", self.lookahead, LOOKAHEADS)
+        check_choice(name, "interval", self.interval, INTERVALS)
         check_flag(name, "additions", self.additions)
         check_flag(name, "shuffle", self.shuffle)
         if self.additions and self.method != "best":
@@ -454,6 +463,8 @@ class RuleHider(BaseEstimator):
             if self.additions:
                 return best_adding(sensitive, before, impact, kept_sets, rng)
             return best(sensitive, impact, rng)
+        if self.method == "blocking":
+            return blocking(sensitive, rng, interval=self.interval)
         return SIMPLE[self.method](sensitive, rng)
 
     def _measure(self, sensitive: Sensitive, before: Mined | None, released: Transactions) -> None:

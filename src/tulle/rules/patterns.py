@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from tulle._checks import check_int
-from tulle._types import Codes, Flags, Floats, Ints, Words
+from tulle._types import Flags
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.rules._sensitive import lookup
 from tulle.rules.containers import open_baskets
@@ -19,7 +17,6 @@ from tulle.rules.mine import (
     Implications,
     Itemsets,
     as_given,
-    hash_words,
     implications,
     mine,
     rules_frame,
@@ -38,7 +35,8 @@ class PatternSanitizer(BaseEstimator):
     larger set knows that the set is frequent (backward inference); anyone who sees all its subsets
     of one size guesses it (forward inference). So a pair of items is chosen in each sensitive set,
     the pair whose loss takes the fewest other sets with it, and every itemset that contains a
-    chosen pair is left out.
+    chosen pair is left out. Where the exact supports of what is left still prove that a sensitive
+    set is frequent, more of its pairs are chosen.
 
     Parameters
     ----------
@@ -59,13 +57,16 @@ class PatternSanitizer(BaseEstimator):
         Share of the rules not to be hidden that were left out all the same.
     recovery_factor_ : float
         Share of the sensitive itemsets that inference regains: 0, or nothing is given back.
+    n_proved_by_items_ : int
+        Sensitive itemsets that the supports of their single items alone prove to be frequent.
 
     Notes
     -----
     **What may leave**: the frame of rules; the attributes. Single items are always shared, so
-    inference of a pair from its two items, which no sanitizing can prevent, is not counted.
-    Not protected: supports and confidences of what is shared are exact. Of two items that are
-    each in nearly all baskets they prove that the pair is frequent.
+    inference of a set from its single items, which no sanitizing can prevent, is not counted as
+    recovery: of two items that are each in nearly all baskets, exact supports prove that the pair
+    is frequent. ``n_proved_by_items_`` tells how often; hide these rules in the baskets
+    (:class:`RuleHider`).
 
     Examples
     --------
@@ -114,12 +115,13 @@ class PatternSanitizer(BaseEstimator):
 
         found = mine(source.baskets, minimum)
         sensitive = _sensitive_sets(source.baskets, wanted, minimum)
-        shared = shareable(found, sensitive)
+        shared = shareable(found, sensitive, minimum)
         _require_unrecoverable(found, shared, sensitive)
 
         every = implications(found, confidence, self.max_consequent)
         left = Implications(found, every.nodes[shared[every.whole]])
         self._store(found, shared, every, left, sensitive)
+        self.n_proved_by_items_ = len(proved(found, _nodes(found), shared, sensitive, minimum))
         frame = rules_frame(left, source.baskets.names, len(source.baskets))
         return as_given(frame, pandas=source.pandas)
 
@@ -144,23 +146,85 @@ class PatternSanitizer(BaseEstimator):
         self.recovery_factor_ = 0.0
 
 
-def shareable(found: Itemsets, sensitive: list[frozenset[int]]) -> Flags:
+def shareable(found: Itemsets, sensitive: list[frozenset[int]], minimum: int) -> Flags:
     """Return which itemsets may be shared: those that hold no chosen pair.
 
     Pairs are chosen one after another: the one that covers most sensitive sets for each other
-    itemset that goes with it.
+    itemset that goes with it. Then more pairs of the sets that supports still prove.
     """
     member = _members(found)
     shared = np.ones(len(found), dtype=bool)
     open_ = list(dict.fromkeys(sensitive))
+    nodes = _nodes(found)
+
+    def leave_out(best: Pair) -> None:
+        shared[_contains(member, best)] = False
+
     while open_:
-        pairs = sorted({frozenset(p) for s in open_ for p in combinations(s, 2)}, key=sorted)
-        price = {pair: _contains(member, pair) & shared for pair in pairs}
-        cover = {pair: sum(pair <= itemset for itemset in open_) for pair in pairs}
-        best = min(pairs, key=lambda pair: int(price[pair].sum()) / cover[pair])
-        shared &= ~price[best]
+        best = _cheapest(open_, member, shared)
+        leave_out(best)
         open_ = [itemset for itemset in open_ if not best <= itemset]
+    while open_ := [
+        itemset
+        for itemset in proved(found, nodes, shared, sensitive, minimum)
+        if any(shared[nodes[frozenset(pair)]] for pair in combinations(itemset, 2))
+    ]:
+        leave_out(_cheapest(open_, member, shared))
     return shared
+
+
+def _cheapest(sets: list[frozenset[int]], member: dict[int, Flags], shared: Flags) -> Pair:
+    """Return the pair that covers most of some sets for each shared itemset that goes with it."""
+    pairs = sorted({frozenset(p) for s in sets for p in combinations(s, 2)}, key=sorted)
+    price = {pair: int((_contains(member, pair) & shared).sum()) for pair in pairs}
+    cover = {pair: sum(pair <= itemset for itemset in sets) for pair in pairs}
+    return min((pair for pair in pairs if price[pair]), key=lambda one: price[one] / cover[one])
+
+
+def proved(
+    found: Itemsets, nodes: Sets, shared: Flags, sensitive: list[frozenset[int]], minimum: int
+) -> list[frozenset[int]]:
+    """Return the sensitive sets of which the exact supports of shared sets prove enough support."""
+    known = []
+    for itemset in sensitive:
+        held = {part: nodes[part] for part in _parts(itemset) if shared[nodes[part]]}
+        supports = {part: int(found.support[node]) for part, node in held.items()}
+        if least_support(itemset, supports) >= minimum:
+            known.append(itemset)
+    return known
+
+
+def least_support(wanted: frozenset[int], supports: dict[frozenset[int], int]) -> int:
+    """Compute the least support that a set can have, given those of some of its subsets.
+
+    Two parts X and Y meet in the baskets of what they have in common, so at least
+    |X| + |Y| - |X and Y| baskets hold both; and so on, from small parts to large ones.
+
+    >>> known = {frozenset(): 100, frozenset("a"): 60, frozenset("ab"): 50, frozenset("ac"): 40}
+    >>> least_support(frozenset("abc"), known)
+    30
+    """
+    least: dict[frozenset[int], int] = {}
+    most: dict[frozenset[int], int] = {}
+    for part in _parts(wanted):
+        if part in supports:
+            least[part] = most[part] = supports[part]
+            continue
+        smaller = [one for one in least if one < part]
+        most[part] = min(most[one] for one in smaller)
+        bounds = [
+            least[one] + least[other] - most[one & other]
+            for one, other in combinations(smaller, 2)
+            if one | other == part
+        ]
+        least[part] = max([0, *bounds])
+    return least[wanted]
+
+
+def _parts(itemset: frozenset[int]) -> list[frozenset[int]]:
+    """Return all subsets, small ones first."""
+    sizes = range(len(itemset) + 1)
+    return [frozenset(part) for size in sizes for part in combinations(sorted(itemset), size)]
 
 
 def recovered(
@@ -237,107 +301,3 @@ def _members(found: Itemsets) -> dict[int, Flags]:
 def _contains(member: dict[int, Flags], pair: Pair) -> Flags:
     first, second = pair
     return member[first] & member[second]
-
-
-# What removals from untouched baskets cost, by classes of itemsets. In dense data thousands of
-# itemsets are held by exactly the same baskets. They form a class: which basket holds it is one
-# column of a matrix of booleans, and what its sets weigh for each item one row of another
-# matrix. The costs of all removals are then one product of matrices, many times faster than walks
-# over the tree of itemsets.
-
-_MOST_CELLS = 30_000_000  # of the matrix of booleans: 120 MB
-_STEP = 150  # multiplications that take the time of one step of a walk
-
-
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """Classes of itemsets, for some baskets and some items that may be removed."""
-
-    place: Ints  # of each basket among the rows of ``held``
-    held: npt.NDArray[np.float32]  # [basket, class]
-    owner: Ints  # for each pair of an itemset and an item that may be removed: the itemset,
-    cell: Ints  # and its class and the item as one number
-    n_items: int
-
-    @classmethod
-    def of(
-        cls, baskets: Transactions, itemsets: Itemsets, rows: Ints, items: Ints
-    ) -> Classes | None:
-        """Return the classes; None where baskets hold so few sets that walks over them are
-        faster.
-        """
-        steps = float(itemsets.support.sum()) * len(rows) / len(baskets)
-        most = min(_MOST_CELLS, int(_STEP * steps) // max(len(items), 1)) // max(len(rows), 1)
-        found = _classify(baskets, itemsets, rows, most)
-        if found is None:
-            return None
-        numbers, bits = found
-        held = np.unpackbits(bits.view(np.uint8), axis=1, count=len(rows)).T
-        indptr, codes = itemsets.rows
-        column = np.full(len(baskets.names), -1, dtype=np.int64)
-        column[items] = np.arange(len(items))
-        removable = np.flatnonzero(column[codes] >= 0)
-        owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))[removable]
-        place = np.full(len(baskets), -1, dtype=np.int64)
-        place[rows] = np.arange(len(rows))
-        return cls(
-            place,
-            np.ascontiguousarray(held, dtype=np.float32),
-            owner,
-            numbers[owner] * len(items) + column[codes[removable]],
-            len(items),
-        )
-
-    def costs(self, rows: Ints, weight: Floats) -> Floats:
-        """Compute, for each of some untouched baskets and each item, the weight of the sets that
-        go.
-        """
-        n_classes = self.held.shape[1]
-        weights = np.bincount(self.cell, weight[self.owner], n_classes * self.n_items)
-        table = weights.reshape(n_classes, self.n_items).astype(np.float32)
-        return (self.held[self.place[rows]] @ table).astype(np.float64)
-
-
-def _classify(
-    baskets: Transactions, itemsets: Itemsets, rows: Ints, most: int
-) -> tuple[Ints, Words] | None:
-    """Return the class of each itemset, and the baskets of each class as bits; None if too many.
-
-    Level by level: the baskets of a set are those of its parent that hold one item more.
-    """
-    frequent = np.unique(itemsets.item[1:])
-    rank = np.searchsorted(frequent, itemsets.item)
-    holders = _holders(baskets, rows, frequent)
-    width = len(holders)
-    numbers = np.zeros(len(itemsets), dtype=np.int64)
-    bits = np.full((1, holders.shape[1]), np.uint64(2**64 - 1))  # all hold the empty set
-    known = {int(_hashed(bits)[0]): 0}
-    for size in range(1, int(itemsets.sizes.max(initial=0)) + 1):
-        nodes = np.flatnonzero(itemsets.sizes == size)
-        pairs = numbers[itemsets.parent[nodes]] * width + rank[nodes]
-        pairs, pair_of = np.unique(pairs, return_inverse=True)
-        if len(pairs) > 4 * most:
-            return None
-        grown = bits[pairs // width] & holders[pairs % width]
-        before = len(known)
-        class_of = np.array([known.setdefault(h, len(known)) for h in _hashed(grown).tolist()])
-        _, first = np.unique(class_of, return_index=True)
-        bits = np.concatenate((bits, grown[first[class_of[first] >= before]]))
-        numbers[nodes] = class_of[pair_of]
-        if len(known) > most:
-            return None
-    return numbers, bits
-
-
-def _holders(baskets: Transactions, rows: Ints, items: Codes) -> Words:
-    """Return, for each of some items, which of some baskets hold it: a row of bits."""
-    some = baskets.take(rows)
-    held = np.zeros((len(items), 64 * -(-len(rows) // 64)), dtype=bool)
-    for place, item in enumerate(items.tolist()):
-        held[place, some.row_of[some.cells(item)]] = True
-    return np.packbits(held, axis=1).view(np.uint64)
-
-
-def _hashed(bits: Words) -> Words:
-    with np.errstate(over="ignore"):
-        return ((bits ^ (bits >> np.uint64(29))) * hash_words(bits.shape[1])).sum(axis=1)

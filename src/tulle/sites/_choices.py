@@ -33,6 +33,7 @@ from tulle.sites._columns import (
     Dropped,
     Graded,
     Joint,
+    Matched,
     Plain,
     ValueType,
     check_exact,
@@ -82,6 +83,9 @@ class Choices:
     joint
         Pairs of columns that get one alias together. Hides the single marginals; the miner sees
         one attribute instead of two.
+    match
+        The column that says who somebody is, at every site, where the sites hold other columns of
+        the same people. It goes out as a keyed pseudonym, by which tables are joined.
     """
 
     ranges: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -95,6 +99,7 @@ class Choices:
     plain: Collection[str] = ()
     split: Mapping[str, float] = field(default_factory=dict)
     joint: Collection[Sequence[str]] = ()
+    match: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Choices:
@@ -127,6 +132,8 @@ class Choices:
         for name, ends in self.ranges.items():
             if not _is_list(ends) or len(ends) != 2:
                 raise wrong_choice("ranges", f"needs (low, high) for column '{name}'")
+        if not isinstance(self.match, str | None):
+            raise wrong_choice("match", "must be the name of one column")
         pairs = self.joint if _is_list(self.joint) else [self.joint]
         if not all(_is_list(pair) and len(set(pair)) == len(pair) == 2 for pair in pairs):
             raise wrong_choice("joint", "takes pairs of two different columns")
@@ -134,7 +141,7 @@ class Choices:
             check_real(OWNER, f"split['{name}']", share, 1 / PARTS, 1)
 
     def _check_names(self, names: Sequence[str]) -> None:
-        for option in (*_MAPPINGS, "alias", "plain", "joint"):
+        for option in (*_MAPPINGS, "alias", "plain", "joint", "match"):
             for name in self._named(option):
                 if name not in names:
                     hint = nearest_name(str(name), names)
@@ -149,7 +156,7 @@ class Choices:
             raise ParameterError("a column can be in one pair of 'joint' only")
 
     def _check_contradictions(self) -> None:
-        ways = ("alias", "categories", "joint", "limits", "plain", "split")
+        ways = ("alias", "categories", "joint", "limits", "match", "plain", "split")
         for first, second in combinations(ways, 2):
             both = set(self._named(first)) & set(self._named(second))
             if both and (first, second) not in _TOGETHER:
@@ -175,6 +182,8 @@ class Choices:
 
     def _named(self, option: str) -> list[str]:
         given = getattr(self, option)
+        if option == "match":
+            return [] if given is None else [given]
         return [name for pair in given for name in pair] if option == "joint" else list(given)
 
 
@@ -257,6 +266,8 @@ def _kind(name: str, kind: Any) -> Kind:
 
 def _code(column: Column, choices: Choices, key: SecretKey) -> Coded:
     name, role, type = column.name, column.role, TYPE_OF_KIND[column.kind]
+    if name == choices.match:
+        return Matched(name, type, role)
     if not role.released:
         return Dropped(name, type, role)
     if name in choices.plain:
@@ -372,7 +383,7 @@ def _number(name: str, end: Any, type: ValueType) -> float:
 
 
 def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[str, Any]) -> None:
-    skip = {*choices.alias, *choices.plain, *choices.categories, *paired}
+    skip = {*choices.alias, *choices.plain, *choices.categories, *paired, choices.match}
     bare = [
         column.name
         for column in columns

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tulle._json import read_json
 from tulle._plurals import counted
 from tulle._types import Floats
-from tulle.errors import DataError, KeyMaterialError, ParameterError
+from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites._sealed import read_sealed, write_sealed
 from tulle.table._series import refuse_patterns
@@ -243,6 +243,17 @@ class Dropped(_Coded):
 
 
 @dataclass(frozen=True, repr=False)
+class Matched(_Coded):
+    """The column that says who somebody is, where sites hold other columns of the same people."""
+
+    way = "matched"
+
+    @property
+    def in_words(self) -> str:
+        return "keyed pseudonyms, to match people"
+
+
+@dataclass(frozen=True, repr=False)
 class Aliased(_Coded):
     """A column whose values get aliases: keyed, or from a table of agreed categories."""
 
@@ -316,8 +327,10 @@ class Graded(_Coded):
         return bool(steps.max() < ROUNDS_BACK)
 
 
-Coded = Plain | Dropped | Aliased | Joint | Graded
-_WAYS: dict[str, type[Coded]] = {c.way: c for c in (Plain, Dropped, Aliased, Joint, Graded)}
+Coded = Plain | Dropped | Matched | Aliased | Joint | Graded
+_WAYS: dict[str, type[Coded]] = {
+    c.way: c for c in (Plain, Dropped, Matched, Aliased, Joint, Graded)
+}
 
 
 def read_column(entries: Mapping[str, Any]) -> Coded:
@@ -380,6 +393,40 @@ def check_names(columns: Sequence[Coded]) -> None:
                     f"column '{column.name}_{number}' is named like an alias of "
                     f"'{column.name}': rename it, or use keyed aliases"
                 )
+
+
+def held_columns(columns: Sequence[Coded], names: Sequence[str]) -> list[Coded]:
+    """Return the agreed columns that a table with these names is to have; raise if it differs.
+
+    Where people are matched, the columns that a table lacks are those of other sites.
+    """
+    matching = any(isinstance(column, Matched) for column in columns)
+    held = [
+        column
+        for column in columns
+        if not matching or isinstance(column, Matched) or {*column.sources} & {*names}
+    ]
+    wanted = [column for column in held if not isinstance(column, Dropped)]
+    absent = [name for column in wanted for name in column.sources if name not in names]
+    if absent:
+        raise DataError(
+            f"the table has no column '{absent[0]}', which the agreement lists: "
+            f"{nearest_name(absent[0], names)}"
+        )
+    agreed = {name for column in columns for name in column.sources}
+    extra = [name for name in names if name not in agreed]
+    if extra:
+        shown = ", ".join(f"'{name}'" for name in extra[:5])
+        raise DataError(
+            f"{counted(len(extra), 'column', 'is')} not in the agreement: {shown}. Drop "
+            "them, or create a new agreement"
+        )
+    if matching and len(wanted) == 1:
+        raise DataError(
+            f"the table has nothing to share but '{wanted[0].name}', by which people are matched: "
+            "pass a table with some of the agreed columns"
+        )
+    return held
 
 
 # Aliases: names of values that carry no order, no alphabet and no meaning. A keyed alias is

@@ -121,6 +121,9 @@ class SiteAgreement:
               **changes mining results**.
             - ``joint``: pairs of columns that get one alias together. Hides the single marginals;
               the miner sees one attribute instead of two.
+            - ``match``: the column that says who somebody is, where the sites hold other columns
+              of the same people. It goes out as a keyed pseudonym, and
+              :func:`tulle.match_people` joins the tables by it.
 
         Returns
         -------
@@ -144,7 +147,8 @@ class SiteAgreement:
         Parameters
         ----------
         summaries : iterable of SiteSummary
-            One from each site: names, kinds and rounded ranges, no list of categories.
+            One from each site: names, kinds and rounded ranges, no list of categories. All sites
+            have the same columns, or, with ``match``, that one in common and no other.
         **choices
             Further parameters of :meth:`create`.
 
@@ -154,7 +158,7 @@ class SiteAgreement:
         """
         from tulle.sites.summary import merge_summaries
 
-        schema, ranges = merge_summaries(summaries)
+        schema, ranges = merge_summaries(summaries, choices.get("match"))
         given = choices.pop("ranges", None) or {}
         return cls.create(schema, ranges={**ranges, **given}, **choices)
 

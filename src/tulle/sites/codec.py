@@ -16,7 +16,7 @@ from tulle._checks import check_choice
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats
-from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError, nearest_name
+from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.sites import _columns as grading
 from tulle.sites._columns import (
     OTHER,
@@ -27,9 +27,11 @@ from tulle.sites._columns import (
     Dropped,
     Graded,
     Joint,
+    Matched,
     Plain,
     ValueType,
     Vocabulary,
+    held_columns,
 )
 from tulle.sites._numbers import from_numbers, numbers_of
 from tulle.sites._results import (
@@ -43,6 +45,7 @@ from tulle.sites._results import (
 from tulle.sites._shapes import named_columns, rebuild
 from tulle.sites._texts import from_text, present, texts_of
 from tulle.sites.agreement import SiteAgreement
+from tulle.sites.matching import pseudonyms_of
 from tulle.table._frames import Exit, enter
 
 # One column to codes and back. What is coded is decoded again before anything leaves.
@@ -326,6 +329,9 @@ class SiteCodec:
     def transform(self, X: Any) -> Any:
         """Encode a table: the agreed columns, in the agreed order.
 
+        Where the sites match people, these are the columns that this site holds, and the column
+        that says who somebody is becomes a pseudonym; each person may have one record only.
+
         Parameters
         ----------
         X : table
@@ -336,10 +342,10 @@ class SiteCodec:
         table
             The same kind of container, row for row.
         """
-        frame = self._open(X)
+        frame, held = self._open(X)
         rng = as_generator(self.random_state)
         encoded = []
-        for column in self.agreement.columns:
+        for column in held:
             if not isinstance(column, Dropped):
                 encoded.append(self._encode(frame, column, rng).alias(column.name))
         return rebuild(X, pl.DataFrame(encoded))
@@ -357,8 +363,8 @@ class SiteCodec:
         SiteCodec
             This codec.
         """
-        frame = self._open(X)
-        for column in self.agreement.columns:
+        frame, held = self._open(X)
+        for column in held:
             if isinstance(column, Joint) or (isinstance(column, Aliased) and column.keyed):
                 self._vocabulary.learn(column.name, distinct_texts(frame, column))
         return self
@@ -573,28 +579,11 @@ class SiteCodec:
 
     # -- one column ---------------------------------------------------------------------------
 
-    def _open(self, X: Any) -> pl.DataFrame:
+    def _open(self, X: Any) -> tuple[pl.DataFrame, list[Coded]]:
         frame, exit = enter(X)
-        self._check_columns(frame.columns)
+        held = held_columns(self.agreement.columns, frame.columns)
         self._exit, self._dtypes = exit, dict(frame.schema)
-        return frame
-
-    def _check_columns(self, names: list[str]) -> None:
-        agreed = [name for column in self.agreement.columns for name in column.sources]
-        at_home = {c.name for c in self.agreement.columns if isinstance(c, Dropped)}
-        absent = [name for name in agreed if name not in names and name not in at_home]
-        if absent:
-            raise DataError(
-                f"the table has no column '{absent[0]}', which the agreement lists: "
-                f"{nearest_name(absent[0], names)}"
-            )
-        extra = [name for name in names if name not in agreed]
-        if extra:
-            shown = ", ".join(f"'{name}'" for name in extra[:5])
-            raise DataError(
-                f"{counted(len(extra), 'column', 'is')} not in the agreement: {shown}. Drop "
-                "them, or create a new agreement"
-            )
+        return frame, held
 
     def _encode(self, frame: pl.DataFrame, column: Coded, rng: np.random.Generator) -> pl.Series:
         if isinstance(column, Graded):
@@ -603,6 +592,8 @@ class SiteCodec:
             return frame[column.name]
         if isinstance(column, Joint):
             return encode_joint(frame, column, self._vocabulary)
+        if isinstance(column, Matched):
+            return pseudonyms_of(frame[column.name], self.agreement._key)
         assert isinstance(column, Aliased)
         if not column.keyed:
             return encode_listed(frame[column.name], column, self._vocabulary)

@@ -15,7 +15,7 @@ import polars as pl
 
 from tulle._files import atomic_write
 from tulle._plurals import counted
-from tulle.errors import DataError
+from tulle.errors import DataError, nearest_name
 from tulle.sites import _numbers as dates
 from tulle.sites._choices import as_columns
 from tulle.sites._columns import ValueType, refuse_codes
@@ -157,24 +157,22 @@ class SiteSummary:
 
 
 def merge_summaries(
-    summaries: Iterable[SiteSummary],
+    summaries: Iterable[SiteSummary], match: str | None = None
 ) -> tuple[list[Column], dict[str, tuple[Any, Any]]]:
-    """Return the common schema of some sites, and ranges that hold all of them."""
+    """Return the common schema of some sites, and ranges that hold all of them.
+
+    Sites that match people by a column have this one in common and no other.
+    """
     found = list(summaries)
     if not found or not all(isinstance(summary, SiteSummary) for summary in found):
         raise DataError("an agreement needs the summary of at least one site")
-    first = [column.name for column in found[0].columns]
-    for place, summary in enumerate(found, start=1):
-        names = [column.name for column in summary.columns]
-        odd = sorted({*names} ^ {*first})
-        if odd:
-            raise DataError(
-                f"sites 1 and {place} have different columns: '{odd[0]}' is in only one of them"
-            )
-        if len(names) > len(first):
+    listed = [[column.name for column in summary.columns] for summary in found]
+    for place, names in enumerate(listed, start=1):
+        if len(names) > len({*names}):
             raise DataError(f"the summary of site {place} lists a column twice")
+    names = _same_columns(listed) if match is None else _other_columns(listed, match)
     schema, ranges = [], {}
-    for name in first:
+    for name in names:
         told = [column for summary in found for column in summary.columns if column.name == name]
         kind = _common_kind(name, told)
         schema.append(Column(name, kind, _common_role(told)))
@@ -182,6 +180,37 @@ def merge_summaries(
         if ends:
             ranges[name] = _common_range(name, kind, ends)
     return schema, ranges
+
+
+def _same_columns(listed: Sequence[Sequence[str]]) -> list[str]:
+    first = listed[0]
+    for place, names in enumerate(listed, start=1):
+        odd = sorted({*names} ^ {*first})
+        if odd:
+            raise DataError(
+                f"sites 1 and {place} have different columns: '{odd[0]}' is in only one of them. "
+                "If they hold the same people, name the column that says who they are (match=, "
+                "--match)"
+            )
+    return list(first)
+
+
+def _other_columns(listed: Sequence[Sequence[str]], match: str) -> list[str]:
+    at: dict[str, int] = {}
+    for place, names in enumerate(listed, start=1):
+        if match not in names:
+            raise DataError(
+                f"site {place} has no column '{match}' to match people by: "
+                f"{nearest_name(match, names)}"
+            )
+        for name in names:
+            if name != match and name in at:
+                raise DataError(
+                    f"sites {at[name]} and {place} both have the column '{name}': of people who "
+                    "are matched each column comes from one site; drop it at the other"
+                )
+            at[name] = place
+    return [match, *(name for name in at if name != match)]
 
 
 def _common_kind(name: str, told: list[ColumnSummary]) -> Kind:

@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from tulle._choices import SYNTHESES
+from tulle._choices import SYNTHESES, TASKS
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 
@@ -56,6 +56,11 @@ class _Listed(click.ParamType):
     type=_Listed(click.Choice(SYNTHESES), "methods"),
     metavar="NAME,...",
     help=f"How records are drawn: {', '.join(SYNTHESES)}.  [shape,uniform]",
+)
+@click.option(
+    "--task",
+    type=click.Choice(TASKS),
+    help="What a release is for: to predict, or to find clusters.  [predict]",
 )
 @click.option(
     "--scoring",

@@ -193,6 +193,11 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     metavar="COLUMN COLUMN",
     help="Use one alias for a pair of columns.",
 )
+@click.option(
+    "--match",
+    metavar="COLUMN",
+    help="The sites hold other columns of the same people: this one says who they are.",
+)
 @options.force
 @options.as_json
 def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
@@ -259,8 +264,9 @@ def encode(source: str, output: str, as_json: bool, key_file: str | None, **argu
 def join(tables: tuple[str, ...], output: str, as_json: bool, **arguments: Any) -> None:
     """Join the codes of several sites into one table (the miner's side).
 
-    Refuses codes of different agreements, different columns, changed files, and the same table
-    twice. Needs no key.
+    One below the other; or, under an agreement with --match, one next to the other, for the people
+    who are in all of them. Refuses codes of different agreements, columns that do not fit, changed
+    files, and records that would count twice. Needs no key.
     """
     from tulle._commands.site_union import join as make
     from tulle.cli._output import where_to_look, working

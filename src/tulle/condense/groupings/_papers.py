@@ -125,22 +125,33 @@ def _cannibalize(
 def _attrition(
     lower: list[_Group], upper: list[_Group], level: int, matrix: Floats, levels: Ints
 ) -> None:
-    """Let groups with more than ``level`` members give away those that fit better below."""
-    for group in upper:
+    """Let groups with more than ``level`` members give away those that fit better below.
+
+    What each record would gain is computed for all groups before any record moves.
+    """
+    large = [group for group in upper if len(group.rows) > level]
+    if not lower:
+        return
+    for group, gains in zip(large, [_gains(group, lower, matrix, levels) for group in large]):
         surplus = len(group.rows) - level
-        if surplus <= 0 or not lower:
+        for row in sorted(gains, key=lambda row: (gains[row][0], row), reverse=True)[:surplus]:
+            group.remove(row, matrix)
+            gains[row][1].add(row, matrix)
+
+
+def _gains(
+    group: _Group, lower: list[_Group], matrix: Floats, levels: Ints
+) -> dict[int, tuple[float, _Group]]:
+    """Return the records of a group that would be nearer to a lower one, by how much, and which."""
+    gains = {}
+    for row in group.rows:
+        host = _viable(lower, row, matrix, levels)
+        if host is None:
             continue
-        gains = []
-        for row in group.rows:
-            host = _viable(lower, row, matrix, levels)
-            if host is not None:
-                own = np.linalg.norm(matrix[row] - group.mean)
-                gains.append((own - np.linalg.norm(matrix[row] - host.mean), row))
-        for gain, row in sorted(gains, reverse=True)[:surplus]:
-            host = _viable(lower, row, matrix, levels)
-            if gain > 0 and host is not None:
-                group.remove(row, matrix)
-                host.add(row, matrix)
+        own, other = (float(np.linalg.norm(matrix[row] - one.mean)) for one in (group, host))
+        if own > other:
+            gains[row] = (own - other, host)
+    return gains
 
 
 def _viable(lower: list[_Group], row: int, matrix: Floats, levels: Ints) -> _Group | None:

@@ -205,7 +205,7 @@ def compare_sizes(quick: bool) -> None:
         for size in sizes:
             write_batches(mixture(size), source, force=True)
             loss = None
-            if size <= 4_000_000:
+            if size <= 1_000_000:
                 whole = run(source, folder / "whole.parquet", WHOLE)
                 loss = whole.summary["information_loss"]
                 rows.append(row("mixture, d = 10", size, "in memory", whole, loss))

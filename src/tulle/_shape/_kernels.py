@@ -294,13 +294,14 @@ def follow(features: Any, split: Any, goes_left: Any, left: Any) -> Any:
     leaf = split < 0  # a row stays there, wherever its cell lies
     stay = np.where(leaf, np.arange(len(split)), left)
     bits = np.where(leaf[:, None], np.uint8(255), goes_left)
-    return _follow(features, np.maximum(split, 0), bits, stay)
+    leaves = np.empty(len(features), np.int64)
+    _follow(features, np.maximum(split, 0), bits, stay, leaves)
+    return leaves
 
 
-@kernel
-def _follow(features: Any, split: Any, goes_left: Any, left: Any) -> Any:
+@borrowing
+def _follow(features: Any, split: Any, goes_left: Any, left: Any, out: Any) -> None:
     n = len(features)
-    out = np.empty(n, np.int64)
     for r0 in range(0, n, 4):  # four at a time, which do not wait for each other
         r1, r2, r3 = min(r0 + 1, n - 1), min(r0 + 2, n - 1), min(r0 + 3, n - 1)
         n0, n1, n2, n3, before = int64(0), int64(0), int64(0), int64(0), int64(-1)
@@ -311,7 +312,6 @@ def _follow(features: Any, split: Any, goes_left: Any, left: Any) -> Any:
             n2 = _next(features, r2, n2, split, goes_left, left)
             n3 = _next(features, r3, n3, split, goes_left, left)
         out[r0], out[r1], out[r2], out[r3] = n0, n1, n2, n3
-    return out
 
 
 @inlined

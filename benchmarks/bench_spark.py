@@ -47,7 +47,7 @@ from tulle._commands.condense import condense
 from tulle._large import machine
 from tulle.io import read
 machine.CELL = machine._LEAST_CELL = int(cell)
-_large._needed = lambda source: float("inf")
+_large.needed = lambda source: float("inf")
 read.Opened.batches.__defaults__ = (None, int(rows))
 condense(source, output, memory="2GB", seed=int(seed), audit=False)
 """

@@ -86,7 +86,7 @@ def is_large(source: FilePath, options: Condensing) -> bool:
         given = None if options.memory is None else parse_size(options.memory)
     if format_of(source) is Format.SQL:
         return given is not None
-    return _needed(source) > (given or half_of_memory())
+    return needed(source) > (given or half_of_memory())
 
 
 class Looked(NamedTuple):
@@ -108,7 +108,7 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
     from tulle._random import as_generator
     from tulle.io.read import open_table, read_table
 
-    if format_of(source) is Format.SQL or _needed(source) <= half_of_memory():
+    if format_of(source) is Format.SQL or needed(source) <= half_of_memory():
         table = read_table(source)
         return Looked(table, table.height, [])
     words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
@@ -135,11 +135,16 @@ def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[s
     return []
 
 
-def _needed(source: FilePath) -> float:
-    """Estimate the bytes that condensing a file in memory takes."""
+def needed(source: FilePath) -> float:
+    """Estimate the bytes that condensing or attacking a table in memory takes."""
+    from tulle.io.read import parts_of
+
     kind = format_of(source)
     if kind is Format.EXCEL:
         return 0.0  # a sheet has a million rows at most
+    parts = parts_of(source)
+    if parts:
+        return sum(map(needed, parts))
     path = existing_file(source)
     if kind in _PER_BYTE:
         packed = _PACKED if is_compressed(source) else 1

@@ -90,7 +90,11 @@ session = opened(master)
 for number in map(int, partitions.split(",")):
     df = session.read.parquet(source).repartition(number)
     name = output if "," not in partitions else output.replace("many", f"many{number}")
-    spark.condense(df, name, random_state=int(seed), accept_risk="a benchmark on loopback")
+    try:
+        spark.condense(df, name, random_state=int(seed), accept_risk="a benchmark on loopback")
+    except Exception as error:
+        print(str(error.__context__)[:3_000], flush=True)
+        raise
 session.stop()
 """
 )

@@ -421,7 +421,8 @@ class PartWriter(NamedTuple):
         frame = frame.select(name for name in self.columns if name in frame.columns)
         name = f"part-{number:05d}{_suffix(self.output)}"
         entry = write_part(folder, name, frame.height, lambda file: put_table(frame, file, name))
-        some = frame.head(math.ceil(frame.height * self.share)).clone()
+        # gathered: a slice would keep the whole part in memory
+        some = frame[list(range(math.ceil(frame.height * self.share)))]
         return WrittenPart(number, name, entry, some)
 
 

@@ -232,7 +232,7 @@ def read_like(
         for name in table.columns
         if name in model.columns and _differ(table.schema[name], model.schema[name])
     ]
-    if not odd or format_of(source) not in _WITHOUT_TYPES:
+    if not odd or parts_of(source) or format_of(source) not in _WITHOUT_TYPES:
         return table
     texts, forms = _texts(source, odd), _forms(origin)
     found = [_taken(texts[name], model.schema[name], forms.get(name)) for name in odd]

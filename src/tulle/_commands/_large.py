@@ -55,7 +55,7 @@ _EACH = 120  # bytes that a cell of a table takes while it is condensed in memor
 _PER_BYTE = {Format.CSV: 20, Format.NDJSON: 8}  # ... and a byte of text
 _PACKED = 4  # times as large as it is packed
 _LEAST = 100_000_000
-_UNTRIED = "attack the release with tulle audit, on a machine that holds it"
+_UNTRIED = "attack the release with tulle audit"
 _REPEATED = 1.02  # rows a value from which what looks unique in a sample is not
 _VALUES = 20_000  # looked at for that
 

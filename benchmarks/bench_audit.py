@@ -110,7 +110,7 @@ def main(quick: bool) -> None:
         table.append(
             [
                 name,
-                found["verdict"]["level"],
+                found["verdict"]["privacy"]["level"],
                 *(f"{attacks[a]['rate']:.3f} ({attacks[a]['control']:.3f})" for a in SEEN),
                 metrics["accuracy_ratio"],
                 metrics["covariance_compatibility"],

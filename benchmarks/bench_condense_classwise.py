@@ -62,9 +62,7 @@ class Adult:
         self.X, self.y = train.drop("class"), train["class"]
         self.X_test, self.truth = test.drop("class"), test["class"].to_numpy()
         self.encoder = TableEncoder().fit(self.X)
-        numbers = {name for name, kind in self.X.schema.items() if kind.is_numeric()}
-        names = self.encoder.feature_names_
-        self.numeric = [place for place, name in enumerate(names) if name in numbers]
+        self.numbers = {name for name, kind in self.X.schema.items() if kind.is_numeric()}
 
     def release(self, way: str, grouping: str, k: int, seed: int) -> dict[str, float]:
         """Accuracies and privacy of one release."""
@@ -83,13 +81,18 @@ class Adult:
         if way == UNSEEN:
             released = released.drop("class"), released["class"]
         originals, counterparts = pairs.together()
-        width = len(self.encoder.feature_names_)  # further dimensions are the label's
+        # rare categories are merged, so that there are fewer dimensions than the encoder's
+        names = [
+            n for n in condenser._encoder.feature_names_ if n.partition("=")[0] in self.X.columns
+        ]
+        width = len(names)  # further dimensions are the label's
+        numeric = [place for place, name in enumerate(names) if name in self.numbers]
         widths = interval_widths(originals, counterparts)[:width]
         shares = condenser.means_[:, width:]  # of each class in each group
         fewer = shares.min(axis=1, initial=1.0) if shares.size else 0.0 * condenser.counts_
         return {
             **self.accuracies(*released),
-            "privacy": float(widths[self.numeric].mean()),
+            "privacy": float(widths[numeric].mean()),
             "privacy, all": float(np.nanmean(widths)),
             "fewer": float(condenser.counts_ @ fewer / len(self.y)),
         }

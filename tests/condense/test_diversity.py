@@ -48,10 +48,10 @@ def _groups(condenser: Condenser, table: pl.DataFrame) -> tuple[np.ndarray, np.n
 
 
 @pytest.mark.guarantee
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), values=st.integers(2, 4))
 def test_every_group_holds_enough_different_values(seed: int, values: int) -> None:
-    table = _patients(np.random.default_rng(seed))
+    table = _patients(np.random.default_rng(seed), 160)
     condenser = Condenser(5, columns=_sensitive(diversity=values), random_state=seed)
     groups, codes = _groups(condenser, table)
     for group in range(groups.max() + 1):
@@ -61,10 +61,10 @@ def test_every_group_holds_enough_different_values(seed: int, values: int) -> No
 
 
 @pytest.mark.guarantee
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), distance=st.sampled_from([0.2, 0.4, 0.6]))
 def test_every_group_and_every_leaf_is_close_to_the_table(seed: int, distance: float) -> None:
-    table = _patients(np.random.default_rng(seed))
+    table = _patients(np.random.default_rng(seed), 160)
     condenser = Condenser(5, columns=_sensitive(closeness=distance), random_state=seed)
     groups, codes = _groups(condenser, table)
     whole = np.bincount(codes) / len(codes)

@@ -38,7 +38,7 @@ class Groups:
         self.seen.append(groups)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.integers(12, 60),

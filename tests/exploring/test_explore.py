@@ -272,6 +272,12 @@ def test_a_lucky_k_is_not_named() -> None:
     assert choose([lucky[0], other, *lucky[2:]]).point is lucky[0]
 
 
+def test_a_good_k_stands_next_to_one_that_is_not_decided() -> None:
+    good, open_ = _point(10, "good"), _point(30, "undecided", 0.08)
+    assert choose([good, open_]).point is good
+    assert choose([good, _point(30, "caution", 0.3)]).point is None
+
+
 def test_none_passes_and_what_to_change() -> None:
     choice = choose([_point(3, "bad", 0.5), _point(40, "bad", 0.3)])
     assert choice.point is None

@@ -212,6 +212,25 @@ def test_what_cannot_be_kept_is_refused_unless_it_is_accepted() -> None:
     assert papers.broken_rules_["area = a * b"] > 0
 
 
+@pytest.mark.parametrize("kind", ["number", "category"])
+def test_what_follows_from_a_missing_value_is_missing(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 900, 1500)
+    industry = pl.Series(
+        "industry", code if kind == "number" else [f"i{c // 60:02d}" for c in code]
+    )
+    table = pl.DataFrame(
+        {"industry": industry, "sector": code // 180, "age": rng.normal(size=1500)}
+    )
+    jobless = pl.Series(rng.random(1500) < 0.4)
+    names = ("industry", "sector")
+    table = table.with_columns(pl.when(~jobless).then(pl.col(name)).alias(name) for name in names)
+    release = Condenser(k=10, rules=["industry -> sector"], random_state=0).fit(table).sample()
+    missing = release["industry"].is_null()
+    assert 450 < missing.sum() < 750
+    assert (release["sector"].is_null() == missing).all()
+
+
 def test_rules_that_cannot_be_meant_are_refused() -> None:
     table = pl.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0)})
     with pytest.raises(ParameterError, match="position 3"):

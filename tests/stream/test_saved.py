@@ -74,7 +74,7 @@ def test_a_sound_state_is_read() -> None:
     assert load(_saved.to_bytes(header, arrays)).n_waiting_ == 1
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.integers(0, 10**9),
     st.sampled_from(["paper", "strict"]),

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import io
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tulle._files import OutputExists
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError, ParameterError, TulleError
 from tulle.io.read import read_table
 from tulle.io.write import put_batches, write_batches, write_table
 
@@ -338,3 +341,35 @@ def test_tables_of_any_kind_are_written(tmp_path: Path, name: str) -> None:
     assert read_table(tmp_path / f"rows{name}").columns == ["x0", "x1"]
     with pytest.raises(DataError, match="collect"):
         write_table(frame.lazy(), tmp_path / f"lazy{name}")
+
+
+class _Full(io.BytesIO):
+    """A disk that is full after some bytes."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() > 10_000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(data)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+def test_batches_are_made_where_they_are_asked_for(name: str) -> None:
+    """On a thread of polars, the small stack is not enough for linear algebra."""
+    makers: set[int] = set()
+
+    def batches(stop: bool = False) -> Iterator[pl.DataFrame]:
+        for number in range(30):
+            makers.add(threading.get_ident())
+            if stop and number == 20:
+                raise ParameterError("enough")
+            yield pl.DataFrame({"x": np.random.default_rng(number).random(5_000)})
+
+    put_batches(batches(), file := io.BytesIO(), name)
+    read = pl.read_parquet if name.endswith("parquet") else pl.read_ipc
+    file.seek(0)
+    assert read(file).height == 150_000
+    with pytest.raises(ParameterError):
+        put_batches(batches(stop=True), io.BytesIO(), name)
+    with pytest.raises(DataError):
+        put_batches(batches(), _Full(), name)
+    assert makers == {threading.get_ident()}

@@ -23,7 +23,7 @@ from tulle._types import Floats, Ints
 
 _WINDOWS = {2: 40, 3: 24, 4: 17, 5: 14}  # rows of a plane, and nearest rows they are taken from
 _LEAST = 6  # columns of numbers, of which half are known
-_ATTEMPTS = 60  # people, and as many strangers: each takes thousands of planes
+_ATTEMPTS = 400  # people, and as many strangers: each takes thousands of planes
 _RIDGE = 1e-9
 
 

@@ -94,7 +94,7 @@ class Mapped:
     by: tuple[str, ...]
     first: Dependency
     longer: tuple[dict[tuple[float, ...], float], ...] = ()  # by two columns, by three, ...
-    own: str | None = None  # where one of the others is missing
+    own: str | None = None  # where one of the others is missing; else it is missing there too
     gone: str | None = None  # where it is missing though they are there
 
     @property
@@ -115,10 +115,9 @@ class Mapped:
         missing = -1 if np.issubdtype(found.dtype, np.integer) else np.nan
         if self.gone is not None:
             found = np.where(np.asarray(drawn[self.gone]) == 1, missing, found)
-        if self.own is not None:
-            alone = np.logical_or.reduce([_as_keys(drawn[name]) == np.inf for name in self.by])
-            found = np.where(alone, drawn[self.own], found)
-        return np.asarray(found)
+        alone = np.logical_or.reduce([_as_keys(drawn[name]) == np.inf for name in self.by])
+        own = missing if self.own is None else drawn[self.own]
+        return np.asarray(np.where(alone, own, found))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from tulle._report.model import Gate, Judgement, Level, Verdict, Whole
 from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
+_NOTABLE_OF = {"membership": 0.10}  # 55 of 100 right, where luck has 50
 GRAVE = 0.10
 _GRAVE_OF = {
     **dict.fromkeys(("membership", "earlier_membership", "worst_case"), 0.50),
@@ -50,11 +51,7 @@ _LARGER_GROUPS = (
 _NEXT = {  # what helps against an attack, by the beginning of its name
     "exact_copies": "find out how records of the original came into the release: no method here "
     "copies them",
-    "near_copies": _LARGER_GROUPS,
-    "linkage": _LARGER_GROUPS,
-    "inference": _LARGER_GROUPS,
     "membership": "take larger groups, and tell the recipient that membership is not hidden",
-    "singling_out": _LARGER_GROUPS,
     "exact_values": "find out how people's own numbers came into the release: the default "
     "synthesis (shape) draws others",
     "sums_on_grid": "draw without exact moments",
@@ -64,7 +61,8 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "closeness, in the policy)",
     "earlier": "draw both releases with the default synthesis (shape), or withdraw the earlier one",
     "worst_case": "take larger groups; whoever needs a bound needs differential privacy",
-    "rule_recovery": "raise --margin, which takes the rules further below the thresholds",
+    "rule_": "raise --margin, which takes the rules further below the thresholds",
+    "removed_items": "hide fewer rules, or share rules instead of baskets (--share rules)",
     "sketch": "ask for more protection (--model k-variance, a larger --delta or --k), and share "
     "the key and known records with nobody",
     "snapshots": "use --snapshots bounded, which shows newcomers in groups only",
@@ -195,7 +193,8 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
     spread = (attack["risk"] - attack["risk_low"]) / _Z
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
     limit = grave_from(name, attack)
-    if attack["risk"] < max(NOTABLE, needed):
+    notable = _NOTABLE_OF.get(name.partition(":")[0], NOTABLE)
+    if attack["risk"] < max(notable, needed):
         return "undecided" if attack["risk_high"] >= limit else ""
     return "grave" if attack["risk"] >= limit else "notable"
 

@@ -40,7 +40,8 @@ def choose(points: Sequence[Point]) -> Choice:
 
     A release whose verdict is good goes before one with a reservation. One with a reservation
     passes if no interval of an attack reaches what would be grave, else if all attacks stay below
-    half of that. Chance must not pick it: the next larger k of its curve has to pass too.
+    half of that. Chance must not pick it: the next larger k of its curve has to pass too, or,
+    next to a good verdict, at least not to fail.
     """
     releases = [p for p in points if p.spec.is_release and p.verdict is not None]
     if not releases:
@@ -52,7 +53,11 @@ def choose(points: Sequence[Point]) -> Choice:
         (doubt, point)
         for point in releases
         for doubt in [doubts[point.id]]
-        if doubt is not None and all(doubts[p.id] is not None for p in _next(point, releases))
+        if doubt is not None
+        and all(
+            doubts[p.id] is not None or (doubt == 0 and p.level == "undecided")
+            for p in _next(point, releases)
+        )
     ]
     if passing:
         _, best = min(passing, key=lambda e: (e[0], e[1].spec.k or 0, -(e[1].utility or 0.0)))

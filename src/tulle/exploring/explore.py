@@ -38,7 +38,7 @@ SIZES = (3, 5, 10, 20, 50, 100)
 METHODS = ("shape", "uniform")
 _QUICK, _QUICK_CONTROL = 1_200, 800  # records of the quick round
 _QUICK_ATTEMPTS, _QUICK_SIZES = 300, 4
-_APART, _MOST_APART = 300, 0.3  # people, and share of a small table
+_APART, _MOST_APART = 800, 0.3  # people, and share of a small table
 Progress = Callable[[Point, int, int], None]
 
 

@@ -12,9 +12,11 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import PurePath
+from queue import Full, Queue
 from typing import Any, BinaryIO, cast
 
 import polars as pl
@@ -241,16 +243,46 @@ def _put_binary(
     kind: Format,
     words: dict[str, str] | None,
 ) -> None:
+    """Write frames as they come, with polars on a thread of its own.
+
+    Polars would ask for each on a thread whose stack is too small for linear algebra, where making
+    a frame can kill the process. So frames are made here and handed over one by one.
+    """
     from polars.io.plugins import register_io_source
 
-    def source(*_: Any) -> Iterator[pl.DataFrame]:
-        yield from frames
+    handed: Queue[pl.DataFrame | None] = Queue(1)
 
-    lazy = register_io_source(source, schema=first.schema)
-    if kind is Format.PARQUET:
-        lazy.sink_parquet(file, metadata=words)
-    else:
-        lazy.sink_ipc(file)
+    def source(*_: Any) -> Iterator[pl.DataFrame]:
+        while (frame := handed.get()) is not None:
+            yield frame
+
+    def write() -> None:
+        lazy = register_io_source(source, schema=first.schema)
+        if kind is Format.PARQUET:
+            lazy.sink_parquet(file, metadata=words)
+        else:
+            lazy.sink_ipc(file)
+
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(write)
+        try:
+            for frame in frames:
+                _hand_over(frame, handed, written)
+        finally:  # an error here leaves half a file, which its owner removes
+            _hand_over(None, handed, written)
+        written.result()
+
+
+def _hand_over(
+    frame: pl.DataFrame | None, handed: Queue[pl.DataFrame | None], written: Future[None]
+) -> None:
+    """Wait until the writer takes a frame; raise what has ended it."""
+    while not written.done():
+        with suppress(Full):
+            handed.put(frame, timeout=0.1)
+            return
+    if frame is not None:
+        written.result()
 
 
 @contextmanager

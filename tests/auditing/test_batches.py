@@ -131,6 +131,8 @@ def test_the_command_attacks_a_release_of_many_parts(
     assert "1,000 original and 1,000 released records are searched in batches" in text
     with pytest.raises(ParameterError, match="--known"):
         audit_files(source, release, known=source)
+    with pytest.raises(ParameterError, match="singling"):
+        audit_files(source, release, max_singling_out=0.1)
 
 
 def test_a_release_of_many_parts_is_also_audited_in_memory(

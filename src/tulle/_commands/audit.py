@@ -42,6 +42,13 @@ class Auditing(Gates):
     memory: str | None = None  # beyond which tables are read in batches; half of the machine's
 
 
+# gates on what is not measured in batches: an attack that was not tried must not pass one
+_GATES_OF_WHOLE = (
+    *("max_singling_out", "max_membership", "max_homogeneity", "max_reconstruction"),
+    "min_accuracy_ratio",
+)
+
+
 def audit_files(
     original: FilePath,
     release: FilePath,
@@ -88,6 +95,7 @@ def audit_files(
         )
     if _are_large(original, release, options):
         asked = {"--earlier": earlier, "--known": known, "--worst-case": worst_case or None}
+        asked |= {options.word(name): limits[name] for name in _GATES_OF_WHOLE}
         found = _audit_large(original, release, control, policy, options, asked)
     else:
         found = _audit_whole(

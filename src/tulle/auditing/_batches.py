@@ -83,8 +83,9 @@ def audit_batches(
         spacings = [Spacing(people, inside=True)]
         spacings += [Spacing(strangers, inside=False)] if strangers is not None else []
         for frame in original():
+            batch = view.records(frame)
             for spacing in spacings:
-                spacing.add(view.records(frame))
+                spacing.add(batch)
             advance(frame.height)
         searches = _Searches(people, strangers, attackers, hidden)
         for frame in release():

@@ -1,8 +1,9 @@
 """Tables larger than memory: CPU seconds, peak memory and loss of ``tulle condense --memory``; then
 what two cores bring, what a first run waits for its compiler, and mining in blocks.
 
-``python -m benchmarks.bench_scale [--quick]``. Needs some 4 GB of disk for the largest table. Wall
-times are compared with each other only: let nothing else run.
+``python -m benchmarks.bench_scale [--quick] [--only PART ...]`` with the parts ``sizes``,
+``files``, ``people``, ``cold``, ``mining`` and ``cores``; each writes its table when it ends. Needs
+some 4 GB of disk for the largest table. Only ``cores`` compares wall times: let nothing else run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,14 +132,30 @@ def python(*arguments: str, cores: int | None = None, **environment: str) -> Run
             process = subprocess.Popen(command, stdout=told, env=os.environ | environment)
         finally:
             os.sched_setaffinity(0, own)
-        _, status, used = os.wait4(process.pid, 0)
+        peak, ended = 0.0, 0
+        while not ended:
+            peak = max(peak, _peak_of(process.pid))
+            ended, status, used = os.wait4(process.pid, os.WNOHANG)
+            time.sleep(0 if ended else 0.05)
         process.returncode = os.waitstatus_to_exitcode(status)
         told.seek(0)
         text = told.read()
     if process.returncode:
         sys.exit(f"{' '.join(command)} ended with {process.returncode}")
     wall = time.perf_counter() - start
-    return Run(json.loads(text), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, wall)
+    return Run(json.loads(text), used.ru_utime + used.ru_stime, peak, wall)
+
+
+def _peak_of(pid: int) -> float:
+    """The largest resident size of a process so far, in MB.
+
+    ``ru_maxrss`` would not do: it begins with the size of the process that started this one.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return max((int(x.split()[1]) / 1024 for x in lines if x.startswith("VmHWM")), default=0.0)
 
 
 def row(what: str, records: int, way: str, found: Run, loss: float | None) -> list[object]:
@@ -156,36 +173,63 @@ def row(what: str, records: int, way: str, found: Run, loss: float | None) -> li
     ]
 
 
-def main(quick: bool = False) -> None:
-    compare_cold(quick)
-    compare_cores(quick)
-    compare_mining(quick)
-    compare_sizes(quick)
+HEADER = ["table", "records", "way", "cells", "CPU s", "peak MB", "loss %", "ratio", "smallest"]
+HOW = (
+    "Whole runs of `tulle condense --no-audit` from Parquet to release and manifest, kernels "
+    "compiled before, k = 10. The ratio is to the loss of the same table condensed in memory. "
+    "Peak is the largest resident size of the process, libraries included. "
+)
+
+
+def write(name: str, title: str, rows: list[list[object]], notes: str, quick: bool) -> None:
+    packages = ("numpy", "numba", "polars")
+    write_table(name, title, HEADER, rows, notes=notes, packages=packages, seed=SEED, quick=quick)
+
+
+def compile_kernels(folder: Path) -> None:
+    """Run once, so that no run that is measured compiles."""
+    write_batches(mixture(90_000), folder / "first.parquet")
+    run(folder / "first.parquet", folder / "first-release.parquet", WHOLE)
+    run(folder / "first.parquet", folder / "first-parts.parquet", "100MB")
 
 
 def compare_sizes(quick: bool) -> None:
-    """Whole releases in memory and in cells."""
+    """Whole releases of ever larger tables, in memory and in cells."""
     sizes = [200_000] if quick else [1_000_000, 4_000_000, 10_000_000]
-    rows = []
+    memory = "100MB" if quick else MEMORY
+    rows, used = [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        output = folder / "release.parquet"
-        warm = folder / "warm.parquet"
-        write_batches(mixture(30_000), warm)
-        run(warm, output, WHOLE)  # compiles
-        output.unlink()
+        source = folder / "mixture.parquet"
+        compile_kernels(folder)
         for size in sizes:
-            source = folder / "mixture.parquet"
             write_batches(mixture(size), source, force=True)
             loss = None
             if size <= 1_000_000:
                 whole = run(source, folder / "whole.parquet", WHOLE)
                 loss = whole.summary["information_loss"]
-                rows.append(row("mixture, d = 10", size, "in memory", whole, 1.0 * loss))
-            found = run(source, output, "100MB" if quick else MEMORY)
+                rows.append(row("mixture, d = 10", size, "in memory", whole, loss))
+            found = run(source, folder / "release.parquet", memory)
+            used.append(found.seconds)
             rows.append(row("mixture, d = 10", size, "in cells", found, loss))
             print(rows[-1], flush=True)
-        for file in () if quick else ("skin_segmentation", "kddcup99_10pct"):
+    notes = f"{HOW}In cells with `--memory {memory}`."
+    if not quick:
+        each = (used[-1] - used[0]) / (sizes[-1] - sizes[0])
+        notes += (
+            f" From the slope, 100,000,000 records would take some {each * 1e8 / 60:.0f} CPU "
+            "minutes: extrapolated, not run."
+        )
+    write("scale", "Tables larger than memory", rows, notes, quick)
+
+
+def compare_files(quick: bool) -> None:
+    """What cells cost in information on real tables."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        compile_kernels(folder)
+        for file in ("skin_segmentation", "kddcup99_10pct"):
             table = real(file)
             source, policy = folder / f"{file}.parquet", folder / f"{file}.toml"
             write_batches([table], source)
@@ -194,29 +238,30 @@ def compare_sizes(quick: bool) -> None:
             whole = run(source, folder / f"{file}-whole.parquet", WHOLE, *given)
             loss = whole.summary["information_loss"]
             rows.append(row(file, table.height, "in memory", whole, loss))
-            found = run(source, folder / f"{file}-cells.parquet", "100MB", *given)
-            rows.append(row(file, table.height, "in cells", found, loss))
-        for size in [50_000] if quick else [300_000, 1_000_000]:
-            source, policy = folder / "mixed.parquet", folder / "mixed.toml"
+            for memory in ("100MB", MEMORY):
+                output = folder / f"{file}-{memory}.parquet"
+                found = run(source, output, memory, *given)
+                if "cells" in found.summary:
+                    rows.append(row(file, table.height, f"--memory {memory}", found, loss))
+                    print(rows[-1], flush=True)
+    write("scale_files", "Real tables in cells", rows, HOW, quick)
+
+
+def compare_people(quick: bool) -> None:
+    """A table of several kinds of columns, with levels and people who have several rows."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source, policy = folder / "mixed.parquet", folder / "mixed.toml"
+        policy.write_text(MIXED_POLICY)
+        compile_kernels(folder)
+        for size in [50_000] if quick else [300_000, 1_000_000, 3_000_000]:
             write_batches(mixed(size), source, force=True)
-            policy.write_text(MIXED_POLICY)
+            output = folder / "release.parquet"
             found = run(source, output, "100MB" if quick else MEMORY, "--policy", str(policy))
             rows.append(row("visits of people, levels 5, 10, 20", size, "in cells", found, None))
-            print(rows[-1])
-    write_table(
-        "scale",
-        "Tables larger than memory",
-        ["table", "records", "way", "cells", "CPU s", "peak MB", "loss %", "ratio", "smallest"],
-        rows,
-        notes="Whole runs of `tulle condense --no-audit` from Parquet to release and manifest, "
-        f"kernels compiled before, k = 10; in cells with `--memory {MEMORY}` (real tables 100MB: "
-        "cells of some 30,000 records). The ratio is to the loss of the same table condensed in "
-        "memory. "
-        "Peak is the largest resident size of the process, libraries included.",
-        packages=("numpy", "numba", "polars"),
-        seed=SEED,
-        quick=quick,
-    )  # fmt: skip
+            print(rows[-1], flush=True)
+    write("scale_people", "Kinds, levels and people, larger than memory", rows, HOW, quick)
 
 
 GROUPING = """
@@ -318,5 +363,21 @@ def compare_mining(quick: bool) -> None:
     )
 
 
+PARTS = {
+    "sizes": compare_sizes,
+    "files": compare_files,
+    "people": compare_people,
+    "cold": compare_cold,
+    "mining": compare_mining,
+    "cores": compare_cores,
+}
+
+
+def main(quick: bool = False, only: Sequence[str] = ()) -> None:
+    for part in only or PARTS:
+        PARTS[part](quick)
+
+
 if __name__ == "__main__":
-    main("--quick" in sys.argv)
+    chosen = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else []
+    main("--quick" in sys.argv, [part for part in chosen if part != "--quick"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import time
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,17 @@ def test_batches_and_threads_do_not_change_a_release(rows: int, threads: int) ->
     table = people()
     _, wanted, _ = run(table)
     _, found, _ = run(table, rows=rows, threads=threads)
+    assert found.equals(wanted)
+
+
+def test_a_batch_of_whole_days_is_encoded_as_the_table_in_which_some_have_a_time() -> None:
+    table = people()
+    rng = np.random.default_rng(3)
+    minutes = np.where(rng.random(table.height) < 0.05, rng.integers(1, 1440, table.height), 0)
+    table = table.with_columns(pl.col("day").cast(pl.Datetime("us")) + pl.duration(minutes=minutes))
+    _, wanted, _ = run(table, rows=1_200)
+    _, found, _ = run(table, rows=19, threads=2)
+    assert (wanted["day"].dt.time() != time(0)).any()
     assert found.equals(wanted)
 
 

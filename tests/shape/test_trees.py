@@ -41,7 +41,7 @@ def best_first_split(
 @settings(max_examples=25, deadline=None)
 def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: int) -> None:
     features, states, people = made(seed)
-    (split, _left, _), goes_left, leaf = grow(
+    (split, _), goes_left, leaf = grow(
         features, np.full(3, 6), np.ones(3, bool), states, 3, np.zeros(400), people, float(least)
     )
     held = np.bincount(leaf, weights=people)

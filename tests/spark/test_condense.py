@@ -28,7 +28,7 @@ ROWS = 1_200
 def small_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_spark, "CELL", 250)
     monkeypatch.setattr(on_spark, "SAMPLE", 500)
-    monkeypatch.setattr(_large, "_needed", lambda source: float("inf"))
+    monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
     budget = machine.Budget(10**9, 2, cell=250, sample=500)
     monkeypatch.setattr(machine.Budget, "of", lambda *_: budget)
 

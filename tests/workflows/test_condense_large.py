@@ -35,7 +35,7 @@ def visits(n: int = 1_000, seed: int = 0) -> pl.DataFrame:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(_large, "_needed", lambda source: float("inf"))
+    monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
     monkeypatch.setattr(machine, "CELL", 300)
     monkeypatch.setattr(machine, "_LEAST_CELL", 200)
     path = tmp_path / "visits.csv"
@@ -146,7 +146,7 @@ from tulle._commands import _large
 from tulle._commands.condense import condense
 from tulle._large import machine
 machine.CELL = machine._LEAST_CELL = 200
-_large._needed = lambda source: float("inf")
+_large.needed = lambda source: float("inf")
 put = _large.PartWriter.write
 def dying(writer, folder, number, frame):
     if number == 2:

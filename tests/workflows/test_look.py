@@ -30,7 +30,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     path = tmp_path / "people.parquet"
     table.write_parquet(path)
-    monkeypatch.setattr(_large, "_needed", lambda source: float("inf"))
+    monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
     monkeypatch.setattr(facts, "SAMPLE", 300)
     monkeypatch.chdir(tmp_path)
     return path

@@ -17,6 +17,14 @@ from tulle._attacks.result import AttackResult
 from tulle._types import Floats
 
 NEAR = 0.1  # of the way to the nearest other person
+EXACT_STORY = (
+    "Anyone who reads the release. Right if a person's record appears in it unchanged, in every "
+    "column."
+)
+NEAR_STORY = (
+    "Anyone who reads the release and knows a person's record. Right if a released record differs "
+    "from it, over all columns, by less than a tenth of the way to the nearest other person."
+)
 
 
 def exact_copies(
@@ -38,8 +46,7 @@ def exact_copies(
         _count_in(original, release.scrambled(rng)),
         None if control is None else _count_in(control, release),
         None if control is None else control.n_people,
-        story="Anyone who reads the release. Right if a person's record appears in it "
-        "unchanged, in every column.",
+        story=EXACT_STORY,
     )
 
 
@@ -67,9 +74,7 @@ def near_copies(
         _count_near(people, release.scrambled(rng), apart),
         strange,
         strangers or None,
-        story="Anyone who reads the release and knows a person's record. Right if a released "
-        "record differs from it, over all columns, by less than a tenth of the way to the "
-        "nearest other person.",
+        story=NEAR_STORY,
     )
 
 

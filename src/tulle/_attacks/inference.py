@@ -48,8 +48,6 @@ def inference(
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
         strange = _read_off(outside, seen, answers)
-    numeric = secret in original.number_names
-    right_if = f"within {CLOSE:g} standard deviations" if numeric else "the same"
     return AttackResult(
         f"inference:{secret}",
         len(people),
@@ -57,15 +55,28 @@ def inference(
         int(guess.sum()),
         None if strange is None else int(strange.sum()),
         None if strange is None else len(strange),
-        story=f"{who} who knows {_listed(columns, original)} about a person takes the "
-        f"nearest released record and reads '{secret}' from it. Right if it is {right_if}.",
+        story=story_of(who, columns, original, secret),
+    )
+
+
+def story_of(who: str, columns: tuple[str, ...], people: Records, secret: str) -> str:
+    """Return who reads a secret, from what, and when they are right."""
+    numeric = secret in people.number_names
+    right_if = f"within {CLOSE:g} standard deviations" if numeric else "the same"
+    return (
+        f"{who} who knows {_listed(columns, people)} about a person takes the nearest released "
+        f"record and reads '{secret}' from it. Right if it is {right_if}."
     )
 
 
 def _answers(known: Records, secret: Records) -> tuple[Records, Records]:
     """Return each combination of known values in the release, once, and the secret to read off."""
     _, first, kinds = np.unique(as_bytes(known), return_index=True, return_inverse=True)
-    kinds = kinds.ravel()
+    return known.take(first), _told(kinds.ravel(), secret)
+
+
+def _told(kinds: Ints, secret: Records) -> Records:
+    """Return the secret to read off for each kind, 0, 1, ..."""
     if secret.numbers.shape[1]:
         gone = np.asarray(secret.codes.any(axis=1))
         order = np.lexsort((secret.numbers[:, 0], gone, kinds))
@@ -73,7 +84,7 @@ def _answers(known: Records, secret: Records) -> tuple[Records, Records]:
     else:
         order = np.lexsort((secret.codes[:, 0], kinds))
         picks = _commonest(kinds[order], secret.codes[order, 0])
-    return known.take(first), secret.take(order[picks])
+    return secret.take(order[picks])
 
 
 def _middles(kinds: Ints, gone: NDArray[np.bool_]) -> Ints:
@@ -100,13 +111,26 @@ def _commonest(kinds: Ints, codes: Codes) -> Ints:
 
 def _read_off(people: Records, seen: Records, answers: Records) -> NDArray[np.bool_]:
     links = nearest(people.only(seen.columns), seen).rows[:, 0]
-    return _agree(people.only(answers.columns), answers.take(links))
+    return agree(people.only(answers.columns), answers.take(links))
 
 
-def _agree(truth: Records, answer: Records) -> NDArray[np.bool_]:
+def agree(truth: Records, answer: Records) -> NDArray[np.bool_]:
     """Return where numbers are close and codes equal; a missing value must be missing in both."""
     close = (np.abs(truth.numbers - answer.numbers) <= CLOSE).all(axis=1)
     return np.asarray(close & (truth.codes == answer.codes).all(axis=1))
+
+
+def read_off_alike(found: list[Records], alike: NDArray[np.bool_]) -> Records:
+    """Return the secret that each person's nearest records tell: the commonest, or the median.
+
+    ``found`` are the nearest record of each person, the second nearest, ...; ``alike``, (people,
+    len(found)), says which of them are as near as the nearest.
+    """
+    rows, places = np.nonzero(alike)
+    numbers = np.stack([records.numbers for records in found])[places, rows]
+    codes = np.stack([records.codes for records in found])[places, rows]
+    secret = Records(numbers, codes, found[0].number_names, found[0].code_names)
+    return _told(rows.astype(np.int64), secret)
 
 
 def best_guess(truth: Records, released: Records) -> NDArray[np.bool_]:

@@ -27,7 +27,7 @@ _Join = Callable[[Records, Records], Ints]  # people, release -> the record give
 OWN = 0.25  # of the way to the nearest other person
 _CANDIDATES = 10  # released records that a person may be given in the one-to-one attack
 
-_STORY = (
+STORY = (
     "{who} who knows {known} of {attempts:,} people links each to the nearest released "
     "record{how}. Right if that record is nearer to the person, over all columns, than a quarter "
     "of the way to anyone else in the data."
@@ -118,7 +118,7 @@ def _attack(
         _count_own(people, shuffled, guesses, apart),
         control_right,
         strangers or None,
-        story=_STORY.format(who=who, known=known_text, attempts=len(people), how=how),
+        story=STORY.format(who=who, known=known_text, attempts=len(people), how=how),
         details={"people with a twin in the data": int((apart == 0).sum())},
     )
 

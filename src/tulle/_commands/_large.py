@@ -55,7 +55,7 @@ _EACH = 120  # bytes that a cell of a table takes while it is condensed in memor
 _PER_BYTE = {Format.CSV: 20, Format.NDJSON: 8}  # ... and a byte of text
 _PACKED = 4  # times as large as it is packed
 _LEAST = 100_000_000
-_UNTRIED = "attack the release with tulle audit, on a machine that holds it"
+_UNTRIED = "attack the release with tulle audit"
 _REPEATED = 1.02  # rows a value from which what looks unique in a sample is not
 _VALUES = 20_000  # looked at for that
 
@@ -86,7 +86,7 @@ def is_large(source: FilePath, options: Condensing) -> bool:
         given = None if options.memory is None else parse_size(options.memory)
     if format_of(source) is Format.SQL:
         return given is not None
-    return _needed(source) > (given or half_of_memory())
+    return needed(source) > (given or half_of_memory())
 
 
 class Looked(NamedTuple):
@@ -108,7 +108,7 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
     from tulle._random import as_generator
     from tulle.io.read import open_table, read_table
 
-    if format_of(source) is Format.SQL or _needed(source) <= half_of_memory():
+    if format_of(source) is Format.SQL or needed(source) <= half_of_memory():
         table = read_table(source)
         return Looked(table, table.height, [])
     words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
@@ -135,11 +135,16 @@ def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[s
     return []
 
 
-def _needed(source: FilePath) -> float:
-    """Estimate the bytes that condensing a file in memory takes."""
+def needed(source: FilePath) -> float:
+    """Estimate the bytes that condensing or attacking a table in memory takes."""
+    from tulle.io.read import parts_of
+
     kind = format_of(source)
     if kind is Format.EXCEL:
         return 0.0  # a sheet has a million rows at most
+    parts = parts_of(source)
+    if parts:
+        return sum(map(needed, parts))
     path = existing_file(source)
     if kind in _PER_BYTE:
         packed = _PACKED if is_compressed(source) else 1
@@ -416,7 +421,8 @@ class PartWriter(NamedTuple):
         frame = frame.select(name for name in self.columns if name in frame.columns)
         name = f"part-{number:05d}{_suffix(self.output)}"
         entry = write_part(folder, name, frame.height, lambda file: put_table(frame, file, name))
-        some = frame.head(math.ceil(frame.height * self.share)).clone()
+        # gathered: a slice would keep the whole part in memory
+        some = frame[list(range(math.ceil(frame.height * self.share)))]
         return WrittenPart(number, name, entry, some)
 
 

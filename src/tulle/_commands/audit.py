@@ -15,7 +15,7 @@ from tulle._commands._sources import check_files
 from tulle._report.editions import K
 from tulle._report.words import BOUND, PRESETS
 from tulle.errors import ParameterError, PrivacyError
-from tulle.io._formats import display_name, format_of
+from tulle.io._formats import Format, display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Role
@@ -39,6 +39,14 @@ class Auditing(Gates):
     max_earlier: float | None = None
     max_worst_case: float | None = None
     preset: int | None = None  # of PRESETS: the smallest group that is customary somewhere
+    memory: str | None = None  # beyond which tables are read in batches; half of the machine's
+
+
+# gates on what is not measured in batches: an attack that was not tried must not pass one
+_GATES_OF_WHOLE = (
+    *("max_singling_out", "max_membership", "max_homogeneity", "max_reconstruction"),
+    "min_accuracy_ratio",
+)
 
 
 def audit_files(
@@ -66,25 +74,62 @@ def audit_files(
     the release left out. ``worst_case`` makes releases as the manifest says that this one was
     made.
     """
+    from tulle.io.read import parts_of
+
     for file in (original, release):
         format_of(file)
+    first = next(iter(parts_of(release)), release)  # of a release that is a folder of parts
     # an original may be audited against itself
-    files = (original, release, control, earlier, known, policy)
+    files = (original, first, control, earlier, known, policy)
     reads = {os.path.realpath(path): path for path in files if path is not None}
     check_files(reads, report=report, force=force)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
 
-    from tulle.auditing import audit, gate_rows
+    from tulle.auditing import gate_rows
     from tulle.auditing._gates import check_limits
-    from tulle.auditing.audit import with_rules
-    from tulle.io.read import codes_as_text, read_like, read_table
-    from tulle.table.inference import is_opaque
 
     with options.naming():
         check_limits(
             limits, control=control is not None, earlier=earlier is not None, worst_case=worst_case
         )
+    if _are_large(original, release, options):
+        asked = {"--earlier": earlier, "--known": known, "--worst-case": worst_case or None}
+        asked |= {options.word(name): limits[name] for name in _GATES_OF_WHOLE}
+        found = _audit_large(original, release, control, policy, options, asked)
+    else:
+        found = _audit_whole(
+            original, release, options,
+            control=control, earlier=earlier, known=known, policy=policy, worst_case=worst_case,
+        )  # fmt: skip
+    found = found.extended(
+        guarantee=_guarantee(release), command=command, context=context_of(policy)
+    ).extended(**_made(release))
+    found = found.extended(
+        gates=[*gate_rows(found.result, limits), *_preset_gate(found.result, options)]
+    )
+    if report is not None:
+        found.save(report, edition=edition, force=force)
+    return found
+
+
+def _audit_whole(
+    original: FilePath,
+    release: FilePath,
+    options: Auditing,
+    *,
+    control: FilePath | None,
+    earlier: FilePath | None,
+    known: FilePath | None,
+    policy: FilePath | None,
+    worst_case: bool,
+) -> Audit:
+    """Audit tables that memory holds."""
+    from tulle.auditing import audit
+    from tulle.auditing.audit import with_rules
+    from tulle.io.read import codes_as_text, read_like, read_table
+    from tulle.table.inference import is_opaque
+
     further: dict[str, Any] = {}
     named = {"control": control, "earlier": earlier}
     compared = [original, release, *(file for file in named.values() if file is not None)]
@@ -111,17 +156,56 @@ def audit_files(
             attempts=options.attempts,
             title=f"Audit of {os.path.basename(display_name(release))}",
         )
-    if policy is not None:
-        found = with_rules(found, load_policy(policy).rules or (), table, released)
-    found = found.extended(
-        guarantee=_guarantee(release), command=command, context=context_of(policy)
-    ).extended(**_made(release))
-    found = found.extended(
-        gates=[*gate_rows(found.result, limits), *_preset_gate(found.result, options)]
-    )
-    if report is not None:
-        found.save(report, edition=edition, force=force)
-    return found
+    if policy is None:
+        return found
+    return with_rules(found, load_policy(policy).rules or (), table, released)
+
+
+def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:
+    """Return whether the tables should not be read into memory whole."""
+    from tulle._commands._large import half_of_memory, needed, parse_size
+
+    with options.naming():
+        limit = half_of_memory() if options.memory is None else parse_size(options.memory)
+    files = [file for file in (original, release) if format_of(file) is not Format.SQL]
+    return sum(map(needed, files)) > limit
+
+
+def _audit_large(
+    original: FilePath,
+    release: FilePath,
+    control: FilePath | None,
+    policy: FilePath | None,
+    options: Auditing,
+    asked: Mapping[str, Any],
+) -> Audit:
+    """Audit tables in batches: people are sampled, and all records are searched."""
+    from tulle._commands._large import half_of_memory, parse_size
+    from tulle.auditing._batches import audit_batches
+    from tulle.io.read import open_table, read_like
+
+    for word in (word for word, given in asked.items() if given is not None):
+        raise ParameterError(
+            f"{word} needs the whole tables in memory, and these are larger than that: drop it, "
+            "or raise --memory"
+        )
+    tables = [open_table(file) for file in (original, release)]
+    first = next(tables[0].batches())
+    columns = _known_columns(first, next(tables[1].batches()), release, policy)
+    limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
+    with options.naming():
+        return audit_batches(
+            tables[0].batches,
+            tables[1].batches,
+            None if control is None else read_like(control, first, original),
+            columns,
+            options.seed,
+            target=options.target,
+            k=options.k,
+            attempts=options.attempts,
+            memory=limit // 2,
+            title=f"Audit of {os.path.basename(display_name(release))}",
+        )
 
 
 def _preset_gate(result: Result, options: Auditing) -> list[Gate]:

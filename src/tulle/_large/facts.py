@@ -71,6 +71,13 @@ class KeyCount:
         self.records += other.records
         self._smallest = np.unique(np.concatenate([self._smallest, other._smallest]))[:_KEYS]
 
+    @property
+    def distinct(self) -> int:
+        """Return how many different contents there are, to some 2 % if there are many."""
+        if len(self._smallest) < _KEYS:
+            return len(self._smallest)
+        return round((_KEYS - 1) / (int(self._smallest[-1]) / 2.0**64))
+
     def limit(self, size: int) -> int:
         """Return a key below which there are at least ``size`` contents, if so many exist."""
         if len(self._smallest) < _KEYS:

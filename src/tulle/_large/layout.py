@@ -55,10 +55,8 @@ class Layout:
         records["unit"] = units
         records["level"] = levels
         records["person"] = 0 if people is None else people
-        codecs, unused = self.encoder.codecs, np.random.default_rng(0)
-        ones = np.ones(frame.height)
         for place, model in enumerate(self.models):
-            column: Any = codecs[model.name].plain(frame[model.name], 1, unused, ones)
+            column: Any = self.encoder.codecs[model.name].as_known(frame[model.name])
             records["cells"][:, place] = model.encode(column)
         return records
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import borrowing, kernel, part
+from tulle._jit import borrowing, inlined, int64, kernel, part
 
 CELLS = 256
 
@@ -26,7 +26,9 @@ def grow(
     people: Any,  # (n,) float64, 1 over the rows of the row's person
     least: float,  # people in every leaf
 ) -> Any:
-    """Return the nodes of a tree (column, -1 in a leaf; left; right), its cells and its leaves.
+    """Return the nodes of a tree (column, -1 in a leaf; left child), its cells and its leaves.
+
+    The right child is the node after the left one.
 
     A split explains as much as possible of the variance of the target (of its states, one
     indicator each, and of its ranks), and leaves at least ``least`` people on both sides.
@@ -34,7 +36,7 @@ def grow(
     n = len(features)
     # every leaf has a row, and there are fewer inner nodes than leaves
     room = 2 * min(n, int(people.sum() / least) + 1) + 1
-    nodes = np.zeros((room, 5), np.int64)  # ... and the first and the last of its rows
+    nodes = np.zeros((room, 4), np.int64)  # ... and the first and the last of its rows
     left_cells = np.zeros((room, CELLS), np.bool_)
     rows, leaves = np.stack([np.arange(n), np.zeros(n, np.int64)])
     starts = np.r_[0, np.cumsum(sizes)]  # the cells of all columns lie one after the other
@@ -45,7 +47,7 @@ def grow(
         nodes, left_cells, rows, leaves, np.empty(n, np.int64),
         counts, sums, np.zeros((2, n_states)), np.empty(CELLS, np.int64), np.empty(CELLS),
     )  # fmt: skip
-    return np.ascontiguousarray(nodes[:used, :3].T), left_cells[:used], leaves
+    return np.ascontiguousarray(nodes[:used, :2].T), left_cells[:used], leaves
 
 
 @borrowing
@@ -57,10 +59,10 @@ def _grow(
     """Split nodes until none can be split, and return how many there are."""
     node_counts, below = totals[0], totals[1]
     n, p = features.shape
-    nodes[0, 4] = n
+    nodes[0, 3] = n
     used, node = 1, 0
     while node < used:
-        first, last = nodes[node, 3], nodes[node, 4]
+        first, last = nodes[node, 2], nodes[node, 3]
         size = float(last - first)
         rank_sum, rank_squares, persons = _measure(
             rows, first, last, states, ranks, people, node_counts
@@ -99,9 +101,9 @@ def _grow(
         nodes[node, 0] = found
         if found >= 0:
             middle = _divide(rows, first, last, features, found, left_cells[node], spare)
-            nodes[node, 1], nodes[node, 2] = used, used + 1
-            nodes[used, 3], nodes[used, 4] = first, middle
-            nodes[used + 1, 3], nodes[used + 1, 4] = middle, last
+            nodes[node, 1] = used
+            nodes[used, 2], nodes[used, 3] = first, middle
+            nodes[used + 1, 2], nodes[used + 1, 3] = middle, last
             used += 2
         else:
             for i in range(first, last):
@@ -283,23 +285,39 @@ def _divide(
     return low
 
 
-@kernel
-def follow(features: Any, split: Any, goes_left: Any, left: Any, right: Any) -> Any:
+def follow(features: Any, split: Any, goes_left: Any, left: Any) -> Any:
     """Return the leaf (a node's number) that each row of cells ends in.
 
-    ``goes_left`` has a bit for each cell: eight times as many nodes stay in the cache.
+    ``goes_left`` has a bit for each cell: eight times as many nodes stay in the cache. What goes
+    right goes to the node after ``left``.
     """
-    out = np.empty(len(features), np.int64)
-    for row in range(len(features)):
-        node = 0
-        while split[node] >= 0:
-            cell = features[row, split[node]]
-            if goes_left[node, cell >> 3] & (128 >> (cell & 7)):
-                node = left[node]
-            else:
-                node = right[node]
-        out[row] = node
-    return out
+    leaf = split < 0  # a row stays there, wherever its cell lies
+    stay = np.where(leaf, np.arange(len(split)), left)
+    bits = np.where(leaf[:, None], np.uint8(255), goes_left)
+    leaves = np.empty(len(features), np.int64)
+    _follow(features, np.maximum(split, 0), bits, stay, leaves)
+    return leaves
+
+
+@borrowing
+def _follow(features: Any, split: Any, goes_left: Any, left: Any, out: Any) -> None:
+    n = len(features)
+    for r0 in range(0, n, 4):  # four at a time, which do not wait for each other
+        r1, r2, r3 = min(r0 + 1, n - 1), min(r0 + 2, n - 1), min(r0 + 3, n - 1)
+        n0, n1, n2, n3, before = int64(0), int64(0), int64(0), int64(0), int64(-1)
+        while before != n0 + n1 + n2 + n3:  # children have higher numbers
+            before = n0 + n1 + n2 + n3
+            n0 = _next(features, r0, n0, split, goes_left, left)
+            n1 = _next(features, r1, n1, split, goes_left, left)
+            n2 = _next(features, r2, n2, split, goes_left, left)
+            n3 = _next(features, r3, n3, split, goes_left, left)
+        out[r0], out[r1], out[r2], out[r3] = n0, n1, n2, n3
+
+
+@inlined
+def _next(features: Any, row: int, node: int, split: Any, goes_left: Any, left: Any) -> Any:
+    cell = features[row, split[node]]
+    return left[node] + 1 - ((goes_left[node, cell >> 3] >> (7 - (cell & 7))) & 1)
 
 
 @kernel

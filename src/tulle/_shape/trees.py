@@ -26,8 +26,7 @@ class Tree:
 
     split: Ints  # (nodes,), the column that a node splits on, -1 in a leaf
     goes_left: NDArray[np.uint8]  # (nodes, 32), one bit for each cell
-    left: Ints
-    right: Ints
+    left: Ints  # the node that follows is the one on the right
     starts: Ints  # (nodes + 1,), where the cells of each leaf begin
     cells: Ints  # the cells that occur in a leaf
     rises: Ints  # (len(cells) + 1,), running total of how often
@@ -45,9 +44,7 @@ class Tree:
             return np.zeros(len(features), dtype=np.int64)
         from tulle._shape._kernels import follow
 
-        leaves: Ints = follow(
-            np.ascontiguousarray(features), self.split, self.goes_left, self.left, self.right
-        )
+        leaves: Ints = follow(np.ascontiguousarray(features), self.split, self.goes_left, self.left)
         return leaves
 
     def draw(self, leaves: Ints, rng: np.random.Generator) -> Ints:
@@ -103,13 +100,13 @@ def fit_tree(
     if features.shape[1] == 0 or people.sum() < 2 * least:
         leaf = np.zeros(len(cells), dtype=np.int64)
         split, goes_left = np.array([-1]), np.zeros((1, MOST_CELLS), dtype=np.bool_)
-        left = right = np.zeros(1, dtype=np.int64)
+        left = np.zeros(1, dtype=np.int64)
     else:
         from tulle._shape._kernels import follow, grow
 
         states = target.as_states()
         some = slice(most)
-        (split, left, right), goes_left, leaf = grow(
+        (split, left), goes_left, leaf = grow(
             np.ascontiguousarray(features[some]),
             sizes,
             ordered,
@@ -120,17 +117,17 @@ def fit_tree(
             float(least),
         )
         if len(leaf) < len(cells):
-            bits = np.packbits(goes_left, axis=1)
-            leaf = follow(np.ascontiguousarray(features), split, bits, left, right)
+            others = np.ascontiguousarray(features[most:])
+            leaf = np.r_[leaf, follow(others, split, np.packbits(goes_left, axis=1), left)]
     if demand is not None:
-        split, leaf = _take_back(demand, split, left, right, leaf, cells)
+        split, leaf = _take_back(demand, split, left, leaf, cells)
     if rng is not None:
         cells = _drawn_again(cells, leaf, len(split), rng)
     pairs, counts = _counted(leaf * target.size + cells, len(split) * target.size)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
     rises = np.r_[0, np.cumsum(counts)]
     packed = np.packbits(goes_left, axis=1)
-    return Tree(split, packed, left, right, starts, pairs % target.size, rises)
+    return Tree(split, packed, left, starts, pairs % target.size, rises)
 
 
 def _counted(pairs: Ints, possible: int) -> tuple[Ints, Ints]:
@@ -143,7 +140,7 @@ def _counted(pairs: Ints, possible: int) -> tuple[Ints, Ints]:
 
 
 def _take_back(
-    demand: Diversity, split: Ints, left: Ints, right: Ints, leaf: Ints, cells: Ints
+    demand: Diversity, split: Ints, left: Ints, leaf: Ints, cells: Ints
 ) -> tuple[Ints, Ints]:
     """Undo splits until every leaf meets a demand, and return the splits and the rows' leaves.
 
@@ -156,13 +153,13 @@ def _take_back(
     for node in range(len(split) - 1, -1, -1):
         if split[node] < 0:
             continue
-        sides = np.array([left[node], right[node]])
+        sides = left[node] + np.arange(2)
         counts[node] = counts[sides].sum(axis=0)
         if ((split[sides] < 0) & demand.falls_short(counts[sides], whole)).any():
             split[node] = -1
     for node in range(len(split)):  # downward: whatever hangs below a leaf ends there
         if left[node] and (split[node] < 0 or end[node] != node):
-            end[left[node]] = end[right[node]] = end[node]
+            end[left[node]] = end[left[node] + 1] = end[node]
     return split, end[leaf]
 
 

@@ -88,7 +88,7 @@ class Aligned:
 
 def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any = None) -> Aligned:
     """Open the tables, check that they can be compared, and encode them."""
-    entries = _entries(policy)
+    entries = entries_of(policy)
     roles = _roles(entries)
     tables = {"original": opened("original", original), "release": opened("release", release)}
     others = {"control": control, "earlier release": earlier}
@@ -176,7 +176,7 @@ def _is_whole(series: pl.Series) -> bool:
     return bool((numbers.is_finite() & (numbers.round() == numbers)).all())
 
 
-def _entries(policy: Any) -> dict[str, Column | Kind | Role]:
+def entries_of(policy: Any) -> dict[str, Column | Kind | Role]:
     """Return what a policy, its file, a mapping or some Columns say about each column."""
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
@@ -205,7 +205,7 @@ def _roles(entries: Mapping[str, Column | Kind | Role]) -> dict[str, Role]:
 
 def without_names(table: pl.DataFrame, policy: Any) -> pl.DataFrame:
     """Return a table as if it were released: without the columns that are not."""
-    roles = _roles(_entries(policy))
+    roles = _roles(entries_of(policy))
     return table.drop(name for name in table.columns if name in roles and not roles[name].released)
 
 

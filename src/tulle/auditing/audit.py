@@ -288,7 +288,7 @@ def audit(
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
     tables = align(original, release, control, policy, earlier)
-    seed, generator = _seeded(random_state)
+    seed, generator = seeded(random_state)
     found = audited(
         tables,
         generator,
@@ -339,9 +339,9 @@ def audited(
     ``quick`` is for a verdict without a report: fewer attacks and no pictures.
     """
     tried = _attempts(tables) if attempts is None else attempts
-    target = _target(tables, target)
-    hidden = _secrets(tables, sensitive, target, quick)
-    seed, generator = _seeded(random_state)
+    target = target_of(tables, target)
+    hidden = secrets_of(tables, sensitive, target, quick)
+    seed, generator = seeded(random_state)
 
     listed = None if known is None else in_register(tables, known)
     attackers = attackers_of(tables, quick)
@@ -498,7 +498,7 @@ def _metrics(
     return {name: value for name, value in found.items() if math.isfinite(value)}, behind
 
 
-def _target(tables: Aligned, target: str | None) -> str | None:
+def target_of(tables: Aligned, target: str | None) -> str | None:
     if target is None:
         return next(iter(tables.of_role(Role.TARGET)), None)
     _check_column(tables, "target", target)
@@ -509,7 +509,7 @@ def _target(tables: Aligned, target: str | None) -> str | None:
     return target
 
 
-def _secrets(
+def secrets_of(
     tables: Aligned, sensitive: Sequence[str] | None, target: str | None, quick: bool
 ) -> list[str]:
     """Return the columns to infer; a single column has nothing to be inferred from."""
@@ -558,7 +558,7 @@ def _attempts(tables: Aligned) -> int:
     return max(_FEWEST, min(_MOST, _MOST * _LARGE // largest))
 
 
-def _seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:
+def seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:
     """Return a generator, and the seed to repeat the audit with."""
     if random_state is None:
         random_state = secrets.randbits(32)

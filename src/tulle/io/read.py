@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
@@ -131,6 +132,9 @@ def _open(source: Source, *, hold: bool = False) -> Opened:
 
         frame = read_excel(source)
         return Opened(frame.schema, lambda names: iter([frame.select(names)]))
+    parts = parts_of(source)
+    if parts:
+        return _open_parts(parts, hold=hold)
     path = existing_file(source)
     if kind is Format.CSV:
         csv = plan_csv(path, hold=hold)
@@ -143,6 +147,28 @@ def _open(source: Source, *, hold: bool = False) -> Opened:
         lazy = scan(path, glob=False)
         schema = lazy.collect_schema()
     return Opened(schema, lambda names: _streamed(source, kind, lazy.select(names)))
+
+
+def parts_of(source: Source) -> list[Path]:
+    """Return the parts of a release that is a folder of files, in their order; none of a file."""
+    folder = Path(source)
+    return sorted(folder.glob("part-*")) if folder.is_dir() else []
+
+
+def _open_parts(parts: Sequence[Path], *, hold: bool) -> Opened:
+    """Open the parts of a release as one table; text may have other types in each of them."""
+    opened = [_open(part, hold=hold) for part in parts]
+    schema = pl.concat(
+        [pl.DataFrame(schema=one.schema) for one in opened], how="vertical_relaxed"
+    ).schema
+
+    def frames(names: list[str]) -> Iterator[pl.DataFrame]:
+        types = pl.Schema({name: schema[name] for name in names})
+        for one in opened:
+            for frame in one.frames(names):
+                yield frame.cast(types)
+
+    return Opened(schema, frames)
 
 
 def _streamed(source: Source, kind: Format, lazy: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -206,7 +232,7 @@ def read_like(
         for name in table.columns
         if name in model.columns and _differ(table.schema[name], model.schema[name])
     ]
-    if not odd or format_of(source) not in _WITHOUT_TYPES:
+    if not odd or parts_of(source) or format_of(source) not in _WITHOUT_TYPES:
         return table
     texts, forms = _texts(source, odd), _forms(origin)
     found = [_taken(texts[name], model.schema[name], forms.get(name)) for name in odd]

@@ -55,7 +55,12 @@ from tulle.spark._jobs import (
     reported,
     require_spark,
 )
-from tulle.spark._session import refuse_other_versions, refuse_unencrypted, versions
+from tulle.spark._session import (
+    order_free,
+    refuse_other_versions,
+    refuse_unencrypted,
+    versions,
+)
 from tulle.table.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -167,7 +172,8 @@ def condense_table(
     suspects = {} if columns is not None else suspects_of(known, policy, records)
 
     def run(folder: Path, parts: Parts) -> Outcome:
-        return _condensed(df, table, suspects, seed, folder, parts)
+        with order_free(df.sparkSession):
+            return _condensed(df, table, suspects, seed, folder, parts)
 
     return write_in_parts(
         os.path.abspath(output), table, run,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,11 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
+_SAME_BYTES = (
+    "spark.sql.shuffle.orderIndependentChecksum.enabled",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
+    "spark.sql.shuffle.orderIndependentChecksum.enableQueryLevelRollbackOnMismatch",
+)
 _ONE_THREAD = ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -53,6 +60,26 @@ def open_session(master: str | None) -> SparkSession:
             f"Spark did not start ({type(error).__name__}): it needs Java 17 or later (JAVA_HOME, "
             "or java on the path) and, with --master, a cluster at that address"
         ) from None
+
+
+@contextmanager
+def order_free(session: SparkSession) -> Iterator[None]:
+    """Let Spark keep what was done when a lost block comes again with its records in another order.
+
+    Spark 4.1 and later compare the bytes of such blocks and give up when a part that rests on them
+    was returned already. Cells sort their records, and the whole is verified in the end.
+    """
+    before = {name: session.conf.get(name, None) for name in _SAME_BYTES}
+    for name in _SAME_BYTES:
+        session.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
 
 
 def missing_encryption(session: SparkSession) -> list[str]:

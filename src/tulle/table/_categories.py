@@ -250,6 +250,10 @@ class CategoryCodec:
     def plain(
         self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
     ) -> CategoryColumn:
+        """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
+        return self.as_known(series)
+
+    def as_known(self, series: pl.Series) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
 
         Codes, -1 where missing.
@@ -533,6 +537,10 @@ class BooleanCodec:
     def plain(
         self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
     ) -> CategoryColumn:
+        """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
+        return self.as_known(series)
+
+    def as_known(self, series: pl.Series) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it: codes, -1 where missing."""
         refuse(self.problems(series))
         truth = self._truth(series)

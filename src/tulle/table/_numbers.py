@@ -310,32 +310,34 @@ class NumberCodec:
     def plain(
         self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
     ) -> NumberColumn:
-        """Return the column as the synthesis of shapes takes it: numbers, NaN where missing."""
+        """Return the column as the synthesis of shapes takes it, and learn what it may show."""
+        values, states, problems = self._read(series)
+        refuse(problems)
+        few = count_exceptions(draw_threshold(k, rng), float(weights.sum()))
+        values, weights = values[states == PRESENT], weights[states == PRESENT]
+        decimals: int | None = 0
+        if self.kind is Kind.DATETIME:
+            self.steps = self._common_steps(values, weights, few)
+        if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
+            found = common_decimals(values, weights, few, series.dtype)
+            decimals = self.decimals if found is None else found
+        coded = self.kind is Kind.INTEGER and looks_coded(values, k)
+        return replace(self.as_known(series), decimals=decimals, coded=coded)
+
+    def as_known(self, series: pl.Series) -> NumberColumn:
+        """Return numbers, NaN where missing, in the steps that were learnt before."""
         values, states, problems = self._read(series)
         refuse(problems)
         present = states == PRESENT
-        decimals: int | None = 0
-        few = count_exceptions(draw_threshold(k, rng), float(weights.sum()))
         if self.kind is Kind.DATETIME:
-            self.steps = self._common_steps(values[present], weights[present], few)
             values = (values - self.steps[1]) / self.steps[0]
-        if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
-            found = common_decimals(values[present], weights[present], few, series.dtype)
-            decimals = self.decimals if found is None else found
-        coded = self.kind is Kind.INTEGER and looks_coded(values[present], k)
         # null is NaN; where there is no null, NaN of floats is
         special = [s for s in np.unique(states).tolist() if s > NULL and s != self._absent]
         values = np.where(present, values, np.nan)
         for state in special:
             values[states == state] = STATE * state
-        return NumberColumn(
-            self.name,
-            values,
-            decimals,
-            tuple(STATE * state for state in special),
-            coded,
-            self.keep_rare,
-        )
+        specials = tuple(STATE * state for state in special)
+        return NumberColumn(self.name, values, specials=specials, keep_rare=self.keep_rare)
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of the type of the fitted one from numbers, NaN where missing."""

@@ -160,6 +160,10 @@ class OrderedCodec:
     def plain(
         self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
     ) -> NumberColumn | CategoryColumn:
+        """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
+        return self.as_known(series)
+
+    def as_known(self, series: pl.Series) -> NumberColumn | CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
 
         Numbers of which none may be invented; words, and rare values that are kept, as categories.

@@ -56,6 +56,11 @@ _GATE = options.Share()
     help="Number of people to try each attack on; all records are searched.  [1000, fewer if "
     "large]",
 )
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Read tables in batches if both would need more than this.  [half of the memory]",
+)
 @click.option("--max-linkage", type=_GATE, help="Fail if the risk of linkage exceeds this.")
 @click.option("--max-copies", type=_GATE, help="Fail if more people's records are copied exactly.")
 @click.option(

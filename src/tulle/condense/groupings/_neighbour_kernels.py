@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._jit import inlined, kernel
+from tulle._jit import borrowing, inlined
 from tulle._types import Floats, Ints
 
 
@@ -50,7 +50,7 @@ def insert(near: Ints, far: Floats, a: int, b: int, value: float) -> None:
     near[a, i] = b
 
 
-@kernel
+@borrowing
 def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Floats) -> None:
     """Compare all pairs inside each block of rows."""
     low = 0
@@ -63,7 +63,7 @@ def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Flo
         low = high
 
 
-@kernel
+@borrowing
 def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
     """Adopt the first neighbours of first neighbours where they are nearer."""
     for a in range(len(near)):
@@ -81,11 +81,14 @@ def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
                     insert(near, far, c, a, value)
 
 
-@kernel
 def relist(centres: Floats, sizes: Ints, near: Ints, far: Floats) -> None:
     """Correct the lists after centroids have moved and groups have gone."""
+    _relist(centres, sizes, near, far, np.empty(near.shape[1], dtype=np.int64))
+
+
+@borrowing
+def _relist(centres: Floats, sizes: Ints, near: Ints, far: Floats, old: Ints) -> None:
     width = near.shape[1]
-    old = np.empty(width, dtype=np.int64)
     for a in range(len(near)):
         for i in range(width):
             old[i] = near[a, i]

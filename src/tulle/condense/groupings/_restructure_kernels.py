@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._jit import inlined, int64, kernel, part
+from tulle._jit import borrowing, inlined, int64, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import Cells, measure_member, move
 
@@ -21,7 +21,7 @@ def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float
     return cost * size / (size + 1.0)
 
 
-@kernel
+@borrowing
 def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
     """List the groups nearest to the members, not to the centre, of some groups.
 
@@ -120,7 +120,6 @@ def split(cells: Cells, a: int, b: int) -> float:
     return gain * cells.size[a] * size / count
 
 
-@kernel
 def restructure(
     cells: Cells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int
 ) -> float:
@@ -128,10 +127,18 @@ def restructure(
 
     ``free`` holds ``idle`` numbers of empty groups, and has room for all.
     """
+    width = near.shape[1]
+    sizes, centres = np.empty(width, dtype=np.int64), np.empty((width, cells.centres.shape[1]))
+    return _restructure(cells, near, changed, turn, least, free, idle, sizes, centres)
+
+
+@borrowing
+def _restructure(
+    cells: Cells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int,
+    sizes: Ints, centres: Floats,
+) -> float:  # fmt: skip
     total = 0.0
     width = near.shape[1]
-    sizes = np.empty(width, dtype=np.int64)
-    centres = np.empty((width, cells.centres.shape[1]))
     for a in range(len(near)):
         if cells.size[a] < 2:
             continue

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import inlined, int64, kernel, part
+from tulle._jit import borrowing, inlined, int64, part
 from tulle._types import Floats, Ints
 
 SAMPLE = 256  # records of a block that show its principal direction
@@ -81,7 +81,6 @@ def spread_axis(
             axis[j] = turned[j] / np.sqrt(norm)
 
 
-@kernel
 def cut_blocks(
     points: Floats, rows: Ints, leaf: int, unit: int, rounds: int, state: Any, bounds: Ints
 ) -> int:
@@ -91,11 +90,17 @@ def cut_blocks(
     rounds of power iteration from a random start give other cuts each time. Returns how many
     blocks there are.
     """
-    n, d = len(rows), points.shape[1]
-    keys = np.empty(n)
-    axis, turned = np.empty(d), np.empty(d)
-    pending = np.empty(64, dtype=np.int64)
-    pending[0] = n
+    keys, axes = np.empty(len(rows)), np.empty((2, points.shape[1]))
+    pending = np.full(64, len(rows))
+    return _cut_blocks(points, rows, leaf, unit, rounds, state, bounds, keys, axes, pending)
+
+
+@borrowing
+def _cut_blocks(
+    points: Floats, rows: Ints, leaf: int, unit: int, rounds: int, state: Any, bounds: Ints,
+    keys: Floats, axes: Floats, pending: Ints,
+) -> int:  # fmt: skip
+    d, axis, turned = points.shape[1], axes[0], axes[1]
     waiting, low, found = 1, int64(0), 0
     while waiting > 0:
         high = pending[waiting - 1]
@@ -214,7 +219,6 @@ def take(
     return left
 
 
-@kernel
 def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: Ints) -> int:
     """Run MDAV on the records in the columns; destroy the input and return the next free number.
 
@@ -222,10 +226,18 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
     as many as it asks for: all others ask for less, so that every group is valid at once.
     """
     d, count = columns.shape
-    heap = np.empty(count)
     places = np.empty(count, dtype=np.int64)
-    away = np.empty(count)
-    point = np.empty(d)
+    return _mdav_block(
+        columns, levels, rows, number, groups, np.empty(count), places, np.empty(count), np.empty(d)
+    )
+
+
+@borrowing
+def _mdav_block(
+    columns: Floats, levels: Ints, rows: Ints, number: int, groups: Ints,
+    heap: Floats, places: Ints, away: Floats, point: Floats,
+) -> int:  # fmt: skip
+    d, count = columns.shape
     while count > 0:
         for j in range(d):
             total = 0.0
@@ -253,7 +265,6 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
     return number
 
 
-@kernel
 def peel(columns: Floats, radii: Floats, levels: Ints, most: int, work: int, groups: Ints) -> int:
     """Group the outermost records, each with its nearest of those that ask for no more.
 
@@ -262,8 +273,16 @@ def peel(columns: Floats, radii: Floats, levels: Ints, most: int, work: int, gro
     grouped; stops after ``most`` records or ``work`` distances. Returns the number of groups.
     """
     d, n = columns.shape
-    heap, away, point = np.empty(n), np.empty(n), np.empty(d)
-    places = np.empty(n, dtype=np.int64)
+    room = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n), np.empty(d)
+    return _peel(columns, radii, levels, most, work, groups, *room)
+
+
+@borrowing
+def _peel(
+    columns: Floats, radii: Floats, levels: Ints, most: int, work: int, groups: Ints,
+    heap: Floats, places: Ints, away: Floats, point: Floats,
+) -> int:  # fmt: skip
+    d, n = columns.shape
     number = 0
     done = 0
     for first in range(n):

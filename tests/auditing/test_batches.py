@@ -1,0 +1,147 @@
+"""Audits in batches: some people are tried, and all records are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from tulle._attacks import scans
+from tulle._attacks.nearest import nearest, spacing
+from tulle._attacks.records import Records
+from tulle._commands import _large
+from tulle._commands.audit import audit_files
+from tulle._commands.condense import condense
+from tulle._large import machine
+from tulle.auditing._batches import audit_batches
+from tulle.auditing.audit import audit
+from tulle.cli import tulle
+from tulle.errors import ParameterError
+
+
+def people(n: int, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, n)
+    return pl.DataFrame(
+        {
+            "age": age,
+            "income": np.round(np.exp(rng.normal(8, 0.4, n) + age / 90), 1),
+            "city": rng.choice(["Bern", "Chur", "Genf"], n, p=[0.6, 0.3, 0.1]),
+        }
+    ).with_columns(income=pl.when(pl.col("age") % 11 > 0).then("income"))
+
+
+def in_batches(frame: pl.DataFrame, rows: int = 70) -> Callable[[], Iterator[pl.DataFrame]]:
+    return lambda: iter(frame.iter_slices(rows))
+
+
+def some_records(n: int, seed: int, people: bool = False) -> Records:
+    rng = np.random.default_rng(seed)
+    whose = rng.integers(0, n // 3, n) if people else None
+    return Records(
+        rng.normal(size=(n, 3)).round(1),
+        rng.integers(0, 3, (n, 2)),
+        tuple("abc"),
+        tuple("de"),
+        whose,
+    )
+
+
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("columns", [None, ["a", "d"]])
+def test_a_search_in_batches_finds_the_nearest_of_all(
+    count: int, columns: list[str] | None
+) -> None:
+    targets, table = some_records(20, 1), some_records(300, 2)
+    search = scans.Search(targets, columns, count)
+    for start in range(0, 300, 70):
+        search.add(table.take(np.arange(start, min(start + 70, 300))))
+    known = columns or targets.columns
+    wanted = nearest(targets.only(known), table.only(known), count)
+    assert np.allclose(search.distances, wanted.distances)
+    assert np.array_equal(search.records(0).numbers, table.take(wanted.rows[:, 0]).numbers)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_way_to_the_nearest_other_person_in_batches(several: bool) -> None:
+    table = some_records(240, 3, several)
+    rows = np.arange(0, 240, 9)
+    found = scans.Spacing(table.take(rows), inside=True)
+    for start in range(0, 240, 50):
+        found.add(table.take(np.arange(start, min(start + 50, 240))))
+    assert np.allclose(found.apart, spacing(rows, table))
+
+
+def test_attacks_in_batches_find_what_they_find_in_memory() -> None:
+    original, release = people(500), pl.concat([people(300, 1), people(500)[100:160]])
+    found = audit_batches(
+        in_batches(original), in_batches(release), random_state=1, attempts=500, memory=1
+    ).result["attacks"]
+    wanted = audit(original, release, random_state=2, attempts=500).result["attacks"]
+    assert found["exact_copies"]["successes"] == wanted["exact_copies"]["successes"] >= 60
+    for name in ("near_copies", "linkage", "inference:city", "inference:age"):
+        assert found[name]["attempts"] == wanted[name]["attempts"]
+        assert found[name]["successes"] == wanted[name]["successes"]
+
+
+def test_a_control_is_attacked_as_well() -> None:
+    original = people(400)
+    report = audit_batches(
+        in_batches(original), in_batches(original), people(100, 5), random_state=1
+    )
+    attacks = report.result["attacks"]
+    assert attacks["exact_copies"]["rate"] == attacks["linkage"]["rate"] + 0.0 == 1.0 or (
+        attacks["linkage"]["rate"] > 0.8
+    )
+    assert attacks["linkage"]["control"] < 0.2
+    assert report.verdict["privacy"]["level"] == "bad"
+
+
+def test_people_are_counted_once() -> None:
+    table = people(200)
+    twice = pl.concat([table, table]).with_columns(person=pl.Series([*range(200), *range(200)]))
+    policy = {"person": "person"}
+    found = audit_batches(
+        in_batches(twice), in_batches(table.head(50)), policy=policy, random_state=1
+    ).result["attacks"]
+    assert found["exact_copies"]["attempts"] == 200
+    assert found["exact_copies"]["successes"] >= 50
+
+
+def test_the_command_attacks_a_release_of_many_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
+    budget = machine.Budget(10**9, 2, cell=250, sample=500)
+    monkeypatch.setattr(machine.Budget, "of", lambda *_: budget)
+    source, release = tmp_path / "people.csv", tmp_path / "release.csv"
+    people(1_000).write_csv(source)
+    condense(source, release, k=5, seed=1, grouping="levels")
+    assert release.is_dir()
+    report = tmp_path / "audit.json"
+    done = CliRunner().invoke(
+        tulle, ["audit", str(source), str(release), "-o", str(report), "--seed", "1", "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    text = report.read_text()
+    assert "1,000 original and 1,000 released records are searched in batches" in text
+    with pytest.raises(ParameterError, match="--known"):
+        audit_files(source, release, known=source)
+    with pytest.raises(ParameterError, match="singling"):
+        audit_files(source, release, max_singling_out=0.1)
+
+
+def test_a_release_of_many_parts_is_also_audited_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "release.csv"
+    folder.mkdir()
+    people(300, 1).head(100).write_csv(folder / "part-00000.csv")
+    people(300, 1).tail(200).write_csv(folder / "part-00001.csv")
+    people(300).write_csv(tmp_path / "people.csv")
+    found = audit_files(tmp_path / "people.csv", folder, seed=1)
+    assert found.result["compared"] == 300

@@ -35,7 +35,8 @@ Batches = Callable[[], Iterator[pl.DataFrame]]  # reads a table from its beginni
 _ATTEMPTS = 200
 _UNTRIED = (
     "Attacks that hold the whole release at once were not tried, as it is larger than memory: "
-    "singling out, membership, homogeneity, one-to-one linkage, planes and sums of numbers."
+    "singling out, membership, homogeneity, one-to-one linkage, linkability, exact values, planes "
+    "and sums of numbers."
 )
 
 

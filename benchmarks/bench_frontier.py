@@ -317,7 +317,7 @@ def write_nist(table: Table, kitchen: Kitchen, found: list[dict[str, Any]], quic
             for name, score in zip(names, scored)
         ],
         notes="k-marginal of 1000; pMSE and AUC of a classifier that tells the release from the "
-        "original; shares of unique matches and broken rules in per cent. No policy was written "
+        "original; unique matches in per cent, broken rules as a share. No policy was written "
         "for Tulle's releases; three seeds at k = 20. Releases named NIST are those that other "
         "teams sent to NIST; some have fewer of the 24 columns.",
         seed=0,

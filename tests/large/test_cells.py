@@ -23,6 +23,7 @@ from tulle._threads import in_order
 from tulle.condense._cuts import grow_cuts
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, PrivacyError
+from tulle.table._encoder import TableEncoder
 from tulle.table.schema import Column, Kind, Role, Schema
 
 SEED = (11, 12, 13, 14)
@@ -315,3 +316,22 @@ def test_keys_depend_on_the_seed() -> None:
     numbers = np.arange(1_000, dtype=np.uint64)
     assert len(np.unique(mixed(numbers, 1))) == 1_000
     assert not (mixed(numbers, 1) == mixed(numbers, 2)).any()
+
+
+def test_numbers_are_as_comparable_as_in_memory_although_the_sample_lacks_the_extremes() -> None:
+    """One transfer of 700 MB can be most of the variance of a column."""
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"bytes": rng.exponential(300, 1_000), "age": rng.normal(40, 9, 1_000)})
+    table[500, "bytes"] = 700e6
+    sample = table.head(200)
+    found = []
+    for size in (70, 1_000):
+        facts = [TableFacts(Schema.of(None, table)) for _ in range(2)]
+        for place, batch in enumerate(table.iter_slices(size)):
+            facts[place % 2].add(batch, None)
+        facts[0].merge(facts[1])
+        found.append({name: facts[0].stretch(sample[name]) for name in table.columns})
+    assert found[0] == found[1]
+    encoder = TableEncoder().fit(sample)
+    encoder.stretch(found[0])
+    np.testing.assert_allclose(encoder.scales_, TableEncoder().fit(table).scales_, rtol=0.01)

@@ -115,5 +115,5 @@ def test_each_choice_has_its_code() -> None:
     from tulle.rules.hider import SIMPLE
 
     assert set(GROUPINGS) == set(_HOMES)
-    assert set(HIDING_METHODS) == {"best", "swa", *SIMPLE}
+    assert set(HIDING_METHODS) == {"best", "swa", "blocking", *SIMPLE}
     assert set(GATES) == {*_ATTACKS, "min_accuracy_ratio"}

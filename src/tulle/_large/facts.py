@@ -1,13 +1,15 @@
 """What must be known of a table before its records are condensed cell by cell, from batches.
 
 Facts are the same for any cut of the table into batches: a sample by keyed hash, how many people
-hold each value of a column of words, and how often each class and level occurs.
+hold each value of a column of words, how far numbers are spread, and how often each class and
+level occurs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,7 +23,7 @@ from tulle.table._series import filled, is_missing
 from tulle.table.inference import is_opaque
 from tulle.table.schema import Column, Kind, Role, Schema
 
-SAMPLE = 200_000  # records that scales, cells of columns and cuts rest on
+SAMPLE = 200_000  # records that cells of columns and cuts rest on
 _KEYS = 4096  # by which contents are counted, to some 2 %
 _LAST = 2**64 - 1  # the largest key
 _MOST_VALUES = 100_000  # different values of a column of words
@@ -208,6 +210,35 @@ class HashSample:
         self._frames, self._keys = [frame], [keys]
 
 
+class Spread(NamedTuple):
+    """How far numbers lie apart: how many, their mean, and squared distances from it."""
+
+    size: int
+    mean: float
+    squares: float
+
+    def with_more(self, other: Spread) -> Spread:
+        """Return the spread of these and other numbers."""
+        size, apart = self.size + other.size, other.mean - self.mean
+        return Spread(
+            size,
+            self.mean + apart * other.size / size,
+            self.squares + other.squares + apart**2 * self.size * other.size / size,
+        )
+
+
+def measured_spread(series: pl.Series) -> Spread | None:
+    """Return the spread of the numbers in a column; None where there are none."""
+    if not series.dtype.is_numeric():
+        return None
+    values = series.drop_nulls().cast(pl.Float64).to_numpy()
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    mean = float(values.mean())
+    return Spread(len(values), mean, float(((values - mean) ** 2).sum()))
+
+
 class TableFacts:
     """Facts of a table, batch by batch.
 
@@ -226,6 +257,7 @@ class TableFacts:
         self._counted: dict[str, pl.DataFrame] = {}
         self._unit_counts: pl.DataFrame | None = None
         self._overfull: set[str] = set()
+        self._spreads: dict[str, Spread] = {}
 
     def add(self, frame: pl.DataFrame, people: Keys | None) -> None:
         """Take in a batch; ``people`` are the keys of its people, where they have several rows."""
@@ -235,6 +267,7 @@ class TableFacts:
             if name not in self._overfull and rows.any():
                 persons = None if people is None else people[rows]
                 self._count(name, _counts(frame[name].filter(pl.Series(rows)), persons))
+            self._measure(name, measured_spread(frame[name]))
         if self._units:
             self._count_units(frame.select(self._units).group_by(self._units).len("rows"))
 
@@ -247,8 +280,22 @@ class TableFacts:
         for name, counts in other._counted.items():
             if name not in self._overfull:
                 self._count(name, counts)
+        for name, spread in other._spreads.items():
+            self._measure(name, spread)
         if other._unit_counts is not None:
             self._count_units(other._unit_counts)
+
+    def stretch(self, sample: pl.Series) -> float:
+        """Return how much wider a column of numbers is spread in the table than in a sample.
+
+        Rounded, so that the order in which batches were added does not show. Extremes that a sample
+        lacks can be most of a column's variance.
+        """
+        whole, some = self._spreads.get(sample.name), measured_spread(sample)
+        if whole is None or some is None or some.squares <= 0 or whole.squares <= 0:
+            return 1.0
+        ratio = np.sqrt(whole.squares / whole.size) / np.sqrt(some.squares / some.size)
+        return float(f"{ratio:.3g}")
 
     def units(self) -> pl.DataFrame:
         """Return how many rows there are of each class and level, in one order."""
@@ -282,6 +329,11 @@ class TableFacts:
             if len(places):
                 added[name] = short["value"].gather(places).alias(name)
         return added
+
+    def _measure(self, name: str, spread: Spread | None) -> None:
+        if spread is not None:
+            known = self._spreads.get(name)
+            self._spreads[name] = spread if known is None else known.with_more(spread)
 
     def _count_units(self, units: pl.DataFrame) -> None:
         known = [units] if self._unit_counts is None else [self._unit_counts, units]

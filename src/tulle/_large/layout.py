@@ -87,6 +87,7 @@ def fit_layout(
     weights = weigh_people(persons, sample.height)
     more = facts.more(sample, weights, k)
     encoder = TableEncoder(schema).fit_longer(sample, more, Crowd(k, weights, rng))
+    encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     columns = encoder.plain(sample, k, rng, persons)
     found = find_dependencies(columns, k, weights, rng=rng)
     models = []

@@ -143,6 +143,13 @@ class TableEncoder:
         self._store(frame.columns, codecs, schema)
         return self
 
+    def stretch(self, ratios: Mapping[str, float]) -> None:
+        """Make numbers comparable in a table where they are spread wider than in this one."""
+        for codec in self._codecs:
+            if isinstance(codec, NumberCodec):
+                codec.scales[0] *= ratios[codec.name]
+        self.scales_ = np.concatenate([codec.scales for codec in self._codecs])
+
     def with_column(self, series: pl.Series) -> tuple[TableEncoder, Floats]:
         """Return an encoder that knows one more column, and the dimensions of that column."""
         wider = copy.copy(self)

@@ -350,12 +350,13 @@ def _of_streams() -> dict[str, Parser]:
     import polars as pl
 
     from tulle.stream import StreamCondenser
-    from tulle.stream._saved import from_bytes, state_from_bytes, state_to_bytes, to_bytes
+    from tulle.stream._saved import from_bytes, state_from_bytes, to_bytes, write_state
 
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"a": rng.normal(size=80), "b": rng.choice(["x", "y"], 80)})
     condenser = StreamCondenser(k=5, init_size=40, random_state=0).partial_fit(table)
-    state = state_to_bytes(condenser, waiting="plain")
+    write_state(file := io.BytesIO(), condenser, waiting="plain")
+    state = file.getvalue()
     header, arrays = from_bytes(state, origin="state")
     text = json.dumps(header).encode()
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ import polars as pl
 import polars.selectors as cs
 
 from benchmarks.groupings import SEED
-from benchmarks.results import data_folder, write_table
+from benchmarks.results import data_folder, run_parts, write_table
 from tulle import quest, write_fimi
 from tulle.io.write import write_batches
 from tulle.rules.containers import as_baskets
@@ -373,11 +373,10 @@ PARTS = {
 }
 
 
-def main(quick: bool = False, only: Sequence[str] = ()) -> None:
-    for part in only or PARTS:
-        PARTS[part](quick)
+def main(quick: bool = False) -> None:
+    for part in PARTS.values():
+        part(quick)
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else []
-    main("--quick" in sys.argv, [part for part in chosen if part != "--quick"])
+    run_parts(PARTS)

@@ -25,7 +25,7 @@ import polars as pl
 
 from benchmarks.bench_scale import mixture
 from benchmarks.groupings import SEED
-from benchmarks.results import write_table
+from benchmarks.results import run_parts, write_table
 from tulle import quest
 from tulle.io.read import BATCH_ROWS
 from tulle.io.write import write_batches
@@ -492,11 +492,10 @@ PARTS = {
 }
 
 
-def main(quick: bool = False, only: Sequence[str] = ()) -> None:
-    for part in only or PARTS:
-        PARTS[part](quick)
+def main(quick: bool = False) -> None:
+    for part in PARTS.values():
+        part(quick)
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else []
-    main("--quick" in sys.argv, [part for part in chosen if part != "--quick"])
+    run_parts(PARTS)

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,14 @@ def timed(work: Callable[[], Result]) -> tuple[Result, float]:
     start = time.process_time()
     result = work()
     return result, time.process_time() - start
+
+
+def run_parts(parts: Mapping[str, Callable[[bool], None]]) -> None:
+    """Run the parts of a benchmark that the command line names (``--only a b``), or all."""
+    chosen = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else list(parts)
+    for part in chosen:
+        if part != "--quick":
+            parts[part]("--quick" in sys.argv)
 
 
 def write_table(

@@ -163,12 +163,18 @@ def _audit_whole(
 
 def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:
     """Return whether the tables should not be read into memory whole."""
-    from tulle._commands._large import half_of_memory, needed, parse_size
+    from tulle._commands._large import needed
+
+    files = [file for file in (original, release) if format_of(file) is not Format.SQL]
+    return sum(map(needed, files)) > _memory(options)
+
+
+def _memory(options: Auditing) -> int:
+    """Return the bytes beyond which tables are read in batches."""
+    from tulle._commands._large import half_of_memory, parse_size
 
     with options.naming():
-        limit = half_of_memory() if options.memory is None else parse_size(options.memory)
-    files = [file for file in (original, release) if format_of(file) is not Format.SQL]
-    return sum(map(needed, files)) > limit
+        return int(half_of_memory()) if options.memory is None else parse_size(options.memory)
 
 
 def _audit_large(
@@ -180,19 +186,18 @@ def _audit_large(
     asked: Mapping[str, Any],
 ) -> Audit:
     """Audit tables in batches: people are sampled, and all records are searched."""
-    from tulle._commands._large import half_of_memory, parse_size
     from tulle.auditing._batches import audit_batches
     from tulle.io.read import open_table, read_like
 
-    for word in (word for word, given in asked.items() if given is not None):
+    unmet = [word for word, given in asked.items() if given is not None]
+    if unmet:
         raise ParameterError(
-            f"{word} needs the whole tables in memory, and these are larger than that: drop it, "
-            "or raise --memory"
+            f"{unmet[0]} needs the whole tables in memory, and these are larger than that: drop "
+            "it, or raise --memory"
         )
     tables = [open_table(file) for file in (original, release)]
     first = next(tables[0].batches())
     columns = _known_columns(first, next(tables[1].batches()), release, policy)
-    limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     with options.naming():
         return audit_batches(
             tables[0].batches,
@@ -203,7 +208,7 @@ def _audit_large(
             target=options.target,
             k=options.k,
             attempts=options.attempts,
-            memory=limit // 2,
+            memory=_memory(options) // 2,
             title=f"Audit of {os.path.basename(display_name(release))}",
         )
 

@@ -147,7 +147,7 @@ def fit_quantiles(
 def find_heaps(values: Floats, people: Floats, enough: float, most: int) -> list[float]:
     """Return up to ``most`` values that enough people hold, and far more than hold the others.
 
-    Such as no gains, or 40 hours. There are others than these, unless there is no heap.
+    Such as no gains, or 40 hours. None where fewer than two other values would be left.
     """
     distinct, place = np.unique(values, return_inverse=True)
     held: Floats = np.bincount(place, weights=people, minlength=len(distinct)).astype(float)

@@ -323,7 +323,7 @@ class _Copies:
             shown, shuffled = self._released(release, reading, rng, advance)
             for frame in original():
                 keys = self._keys(frame)
-                owners = self._owners(frame, whole.records if reading == 0 else 0)
+                owners = self._owners(frame)
                 mine = keys % self._readings == reading
                 people.add(owners[mine & np.isin(keys, shown)])
                 by_chance.add(owners[mine & np.isin(keys, shuffled)])
@@ -369,11 +369,10 @@ class _Copies:
     def _keys(self, frame: pl.DataFrame) -> Keys:
         return row_keys(self._view.plain(frame), self._seed)
 
-    def _owners(self, frame: pl.DataFrame, before: int) -> Keys:
+    def _owners(self, frame: pl.DataFrame) -> Keys:
+        """Return the people of a batch; where no column names them, records are counted."""
         people = self._view.people(frame)
-        if people is None:
-            return np.arange(before, before + frame.height, dtype=np.uint64)
-        return people.view(np.uint64)
+        return np.zeros(frame.height, np.uint64) if people is None else people.view(np.uint64)
 
 
 def _scrambled(frame: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:

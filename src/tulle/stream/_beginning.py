@@ -16,18 +16,17 @@ from tulle._moments import GroupMoments
 from tulle._random import as_generator
 from tulle._shape.model import weigh_people
 from tulle._types import Floats, Ints
-from tulle.condense._classes import LabelSchema, refuse_quantity
+from tulle.condense._classes import refuse_quantity
 from tulle.condense._joining import join_groups
 from tulle.condense._people import count_people, person_column, too_few_people
 from tulle.errors import PrivacyError
 from tulle.stream._admission import Checked
 from tulle.stream._batches import Aside, Batch, fix_scales
-from tulle.stream._fitted import Fitted
+from tulle.stream._fitted import Fitted, Intake
 from tulle.stream._newcomers import Newcomers, with_growing_domains
 from tulle.stream._people import PersonHash
 from tulle.stream._state import check_reach
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import Border
 from tulle.table._rare import Crowd
 from tulle.table.schema import Column, Kind, Role, Schema, natural_column
 
@@ -38,15 +37,9 @@ _GROUPING = 0  # what a derived generator is for
 
 
 @dataclass(repr=False)
-class Beginning:
+class Beginning(Intake):
     """What the first batch of a stream fixes, and the records until there are enough of them."""
 
-    names: list[str]  # of the columns, a condensed target last
-    level_column: str | None
-    persons: PersonHash | None  # where people have several records
-    has_target: bool
-    labels: LabelSchema | None  # of the classes, where they are condensed one by one
-    border: Border
     strict: bool
     seed: list[int]
     pending: list[Batch] = field(default_factory=list)

@@ -22,19 +22,25 @@ from tulle.table._frames import Border
 
 
 @dataclass(repr=False)
-class Fitted:
-    """A stream as it is between two batches: what saving, loading and merging carry along.
+class Intake:
+    """How batches of a stream are read, as the first one fixed it."""
 
-    It exists once there are enough initial records. Parameters are not part of it.
-    """
-
-    seen: int
     names: list[str]  # of the columns, a condensed target last
     level_column: str | None
     persons: PersonHash | None  # where people have several records
     has_target: bool
     labels: LabelSchema | None  # of the classes, where they are condensed one by one
     border: Border
+
+
+@dataclass(repr=False)
+class Fitted(Intake):
+    """A stream as it is between two batches: what saving, loading and merging carry along.
+
+    It exists once there are enough initial records. Parameters are not part of it.
+    """
+
+    seen: int
     encoder: TableEncoder
     location: Floats  # the mean of the initial records
     states: dict[Any, StreamState]  # by class

@@ -10,6 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+_LITTLE = 500_000  # numbers that one thread is done with before others have begun
+_worker = threading.local()
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -63,13 +65,14 @@ def in_order(
 ) -> Iterator[Result]:
     """Yield the results of work done by several threads, in the order of the items.
 
-    No more than twice as many results wait as there are threads: memory stays bounded.
+    No more than twice as many results wait as there are threads: memory stays bounded. Work that
+    is itself part of such work stays on its thread: the cores are taken.
     """
-    if threads == 1:
+    if threads == 1 or getattr(_worker, "busy", False):
         yield from map(work, items)
         return
     pending: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(threads)
+    pool = ThreadPoolExecutor(threads, initializer=_take_thread)
     try:
         for item in items:
             pending.append(pool.submit(work, item))
@@ -79,6 +82,15 @@ def in_order(
             yield pending.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def on_all_cores(work: Callable[[Item], Result], items: Iterable[Item], size: int) -> list[Result]:
+    """Return the results of independent work, which goes through about so many numbers in all."""
+    return list(in_order(work, items, cores() if size > _LITTLE else 1))
+
+
+def _take_thread() -> None:
+    _worker.busy = True
 
 
 def cores() -> int:

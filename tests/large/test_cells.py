@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import time
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -310,6 +311,13 @@ def test_work_in_threads_comes_back_in_order_and_stops_at_an_error() -> None:
     assert list(in_order(lambda item: item**2, range(20), 3)) == [i**2 for i in range(20)]
     with pytest.raises(ZeroDivisionError):
         list(in_order(lambda item: 1 // (5 - item), range(20), 3))
+
+
+def test_work_within_work_stays_on_its_thread() -> None:
+    def inner(item: int) -> set[int]:
+        return set(in_order(lambda _: get_ident(), range(5), 3))
+
+    assert all(len(threads) == 1 for threads in in_order(inner, range(6), 2))
 
 
 def test_keys_depend_on_the_seed() -> None:

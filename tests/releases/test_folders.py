@@ -13,7 +13,15 @@ import pytest
 
 from tulle._files import OutputExists
 from tulle.errors import DataError, PrivacyError
-from tulle.releases import Manifest, read_manifest, verify_release, write_part, write_parts
+from tulle.releases import (
+    Manifest,
+    check_target,
+    read_manifest,
+    verify_release,
+    write_part,
+    write_parts,
+    write_release,
+)
 from tulle.releases import _folders as folders
 
 
@@ -59,6 +67,22 @@ def test_a_release_holds_exactly_the_named_parts(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "r.csv.manifest.json"]
     (tmp_path / "usual").mkdir()
     assert release.stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_file_does_not_replace_a_folder_of_parts(tmp_path: Path) -> None:
+    release = tmp_path / "r.csv"
+    write_parts(release, put_words("one", "two"))
+    for attempt in (
+        lambda: check_target(release, force=True),
+        lambda: write_release(release, lambda file: None, made(), force=True),
+    ):
+        with pytest.raises(OutputExists, match="folder"):
+            attempt()
+    check_target(release, in_parts=True, force=True)
+    assert holds(release)
+    shutil.rmtree(release)
+    write_release(release, lambda file: None, made(), force=True)
+    assert holds(release)
 
 
 def change(release: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tulle import _threads
 from tulle._shape.cells import fit_cells
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, looks_coded
 from tulle._shape.model import fit_shape, hand_out, weigh_people
@@ -174,9 +176,27 @@ def test_handing_out_keeps_what_was_drawn_in_each_leaf(seed: int) -> None:
         leaves = rng.integers(0, 5, 200)
         place = cells.coordinates()
         points = rng.normal(size=(200, place.shape[1]))
-        given_out = hand_out(codes, leaves, points, cells, place, rng)
+        order = np.argsort(points[:, 0])
+        given_out = hand_out(codes, leaves, points, order, cells, place, rng)
         for leaf in range(5):
             assert sorted(given_out[leaves == leaf]) == sorted(codes[leaves == leaf])
+
+
+@pytest.mark.parametrize("label", [None, "sex"])
+def test_threads_do_not_change_a_release(
+    label: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = table()
+    members = groups_of(columns, 20, label)
+    monkeypatch.setattr(_threads, "_LITTLE", 0)
+
+    def release(cores: int) -> list[Any]:
+        monkeypatch.setattr(_threads, "cores", lambda: cores)
+        rng = np.random.default_rng(3)
+        return fit_shape(columns, 10, rng, label=label, members=members).sample(None, rng)
+
+    for one, three in zip(release(1), release(3)):
+        np.testing.assert_array_equal(one, three)
 
 
 def test_codes_are_told_from_numbers() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle._shape.quantiles import Quantiles, fit_quantiles
+from tulle._shape.quantiles import Quantiles, _ends, fit_quantiles
 
 columns = st.builds(
     lambda seed, n, spread, heaps: _column(seed, n, spread, heaps),
@@ -122,3 +122,19 @@ def test_many_values_make_few_cells(n: int) -> None:
     rng = np.random.default_rng(0)
     assert fit_quantiles(rng.normal(size=n), 5, rng=rng).n_cells <= 256
     assert fit_quantiles(np.round(rng.normal(0, 500, n)), 5, decimals=0, rng=rng).n_cells <= 256
+
+
+@given(st.integers(0, 2**16), st.integers(1, 300), st.sampled_from([2.0, 5.0, 7.3]))
+@settings(max_examples=60, deadline=None)
+def test_blocks_end_where_a_slow_search_says(seed: int, n: int, k: float) -> None:
+    people = np.random.default_rng(seed).choice([1.0, 0.5, 1 / 3], n)
+    rises = np.cumsum(people)
+    blocks = max(1, int((rises[-1] + 1e-9) // k))
+    ends: list[int] = []
+    for level in rises[-1] / blocks * np.arange(1, blocks):
+        done = rises[ends[-1] - 1] if ends else 0.0
+        end = next((i for i in range(n) if rises[i] >= max(level, done + k) - 1e-9), n) + 1
+        if end >= n or rises[-1] - rises[end - 1] < k - 1e-9:
+            break
+        ends.append(end)
+    assert _ends(people, k).tolist() == ends

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tulle._commands import _large
+from tulle._files import OutputExists
 from tulle._large import machine
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PrivacyError
@@ -46,6 +47,18 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*arguments: object) -> Result:
     given = ["condense", *map(str, arguments), "--grouping", "levels", "--memory", "100MB"]
     return CliRunner().invoke(tulle, given)
+
+
+def test_a_table_that_fits_is_refused_before_it_is_read_if_it_would_replace_parts(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = tmp_path / "release.csv"
+    assert run(source, "-o", release, "--k", 7).exit_code == 0
+    monkeypatch.setattr(_large, "needed", lambda source: 0.0)
+    monkeypatch.setattr("tulle.io.read.read_table", None)
+    result = run(source, "-o", release, "--k", 7, "--force")
+    assert isinstance(result.exception, OutputExists)
+    assert all(row["holds"] for row in verify_release(release))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".ndjson.gz"])

@@ -32,12 +32,14 @@ def check_files(
     release: FilePath | None = None,
     report: FilePath | None = None,
     writes: Mapping[str, FilePath | None] = _NONE,
+    in_parts: bool = False,
     force: bool,
 ) -> None:
     """Raise for paths that cannot work, before anything is loaded or read.
 
     ``reads`` and ``writes`` are files by the words of their options. Those that are read must be
-    there, those that are written must not (unless ``force``), and no two may be one file.
+    there, those that are written must not (unless ``force``), and no two may be one file. A
+    release ``in_parts`` may replace a folder.
     """
     sources = {name: sources_read(path)[0] for name, path in reads.items() if path is not None}
     for path in sources.values():
@@ -45,7 +47,9 @@ def check_files(
             existing_file(path)
     outputs: dict[str, FilePath | None] = {**writes, "--report": report}
     if release is not None:
-        check_target(release, sources=tuple(sources.values()), force=force)
+        check_target(
+            release, sources=tuple(sources.values()), in_parts=in_parts, force=force
+        )
         outputs |= {"--output": release, "the manifest": manifest_path(release)}
     _refuse_one_for_two(sources | outputs)
     if report is not None and not str(report).lower().endswith(REPORTS):

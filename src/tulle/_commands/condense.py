@@ -33,6 +33,7 @@ from tulle._commands._sources import check_files, signing_key, source_entry, sou
 from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
+from tulle.releases import refuse_folder
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -107,7 +108,7 @@ def condense(
     accepted = check_accepted(accept_risk)
     format_of(source), format_of(output)
     reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
-    check_files(reads, release=output, report=report, force=force)
+    check_files(reads, release=output, report=report, in_parts=True, force=force)
     signer = signing_key(sign_key)
     options = resolve("condense", Condensing(), policy, given)
     _refuse_contradictions(options, report, control)
@@ -118,6 +119,7 @@ def condense(
             policy=policy, levels=levels, target=target, signer=signer, command=command,
             sources=sources_read(source, policy, sign_key), accepted=accepted, force=force,
         )  # fmt: skip
+    refuse_folder(output)
 
     from tulle.io.read import read_table
 

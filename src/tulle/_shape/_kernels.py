@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from tulle._jit import borrowing, inlined, int64, kernel, part
+from tulle._threads import on_all_cores
 
 CELLS = 256
+ROWS = 100_000  # that one thread follows at a time
 
 
 def grow(
@@ -295,7 +297,12 @@ def follow(features: Any, split: Any, goes_left: Any, left: Any) -> Any:
     stay = np.where(leaf, np.arange(len(split)), left)
     bits = np.where(leaf[:, None], np.uint8(255), goes_left)
     leaves = np.empty(len(features), np.int64)
-    _follow(features, np.maximum(split, 0), bits, stay, leaves)
+    parts = [slice(first, first + ROWS) for first in range(0, len(features), ROWS)]
+    on_all_cores(
+        lambda rows: _follow(features[rows], np.maximum(split, 0), bits, stay, leaves[rows]),
+        parts,
+        features.size,
+    )
     return leaves
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, cells_of
+from tulle._threads import on_all_cores
 from tulle._types import Floats, Ints
 
 _SLACK = 1e-9
@@ -99,7 +100,8 @@ def find_dependencies(
     """
     found: list[Dependency] = []
     kept: list[_Discrete] = []
-    all_of_them = [_discrete(column, k, people) for column in columns]
+    size = len(people) * len(columns)
+    all_of_them = on_all_cores(lambda column: _discrete(column, k, people), columns, size)
     sample = np.linspace(0, len(people) - 1, min(len(people), _SAMPLE)).astype(np.int64)
     looked = 0
     for target in sorted(all_of_them, key=lambda one: (-_fineness(one), one.is_number)):

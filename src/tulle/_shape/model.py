@@ -20,17 +20,19 @@ it is a chain of trees. The model holds no row and no row's number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._random import spawn
 from tulle._shape.cells import Cells, fit_cells
 from tulle._shape.columns import Column, cells_of
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.trees import FEW, MOST_CELLS, Tree, fit_tree
+from tulle._threads import cores, in_order, on_all_cores
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
 
@@ -108,11 +110,13 @@ class ShapeModel:
     def sample(self, n: int | None, rng: np.random.Generator) -> list[Floats | Ints]:
         """Draw ``n`` rows and return their columns in the order of the table that was fitted."""
         n = self.n_rows if n is None else n
-        cells = self._draw_cells(n, rng)
-        drawn: dict[str, Floats | Ints] = {
-            column.name: column.decode(cells[place], rng)
-            for place, column in enumerate(self.columns)
-        }
+        cells, own = self._draw_cells(n, rng), spawn(rng, len(self.columns))
+        values: list[Floats | Ints] = on_all_cores(
+            lambda place: self.columns[place].decode(cells[place], own[place]),
+            range(len(cells)),
+            n * len(cells),
+        )
+        drawn = {column.name: found for column, found in zip(self.columns, values)}
         for dependency in self.dependencies:
             drawn[dependency.target] = dependency.restore(drawn[dependency.source], rng)
         return [drawn[name] for name in self.names]
@@ -124,21 +128,34 @@ class ShapeModel:
             points = self.groups.draw(groups, rng)
         features = np.empty((n, len(self.columns)), dtype=np.uint8)
         cells: list[Ints] = []
-        at = 0
-        for place, (column, tree) in enumerate(zip(self.columns, self.trees)):
+        parts = self._parts(points)
+        for place, (column, tree, part) in enumerate(zip(self.columns, self.trees, parts)):
             if place == 0 and self.labels is not None and groups is not None:
                 drawn = self.labels[groups]
             else:
                 leaves = tree.leaves(features[:, :place])
                 drawn = tree.draw(leaves, rng)
-                if points is not None:
-                    width = self.coordinates[place].shape[1]
-                    part = points[:, at : at + width]
-                    at += width
-                    drawn = hand_out(drawn, leaves, part, column, self.coordinates[place], rng)
+                if part is not None:
+                    drawn = hand_out(drawn, leaves, *part, column, self.coordinates[place], rng)
             cells.append(drawn)
             features[:, place] = as_feature(drawn, column)
         return cells
+
+    def _parts(self, points: Floats | None) -> Iterator[tuple[Floats, Ints] | None]:
+        """Yield the coordinates of each column and the order of the first, sorted ahead of need."""
+        if points is None:
+            return iter([None] * len(self.columns))
+        widths = [coordinates.shape[1] for coordinates in self.coordinates]
+        if self.labels is not None:
+            widths[0] = 0  # a class that is known from the group has no point
+        ends = np.cumsum(widths).tolist()
+
+        def part(place: int) -> tuple[Floats, Ints]:
+            own = points[:, ends[place] - widths[place] : ends[place]]
+            sorts = self.columns[place].ordered and widths[place]
+            return own, np.argsort(own[:, 0], kind="stable") if sorts else np.arange(0)
+
+        return in_order(part, range(len(widths)), cores() if len(points) > FEW else 1)
 
 
 def fit_shape(
@@ -186,7 +203,12 @@ def fit_shape(
     left_out = {dependency.target for dependency in found}
     kept = [column for column in columns if column.name not in left_out]
     kept.sort(key=lambda column: column.name != label)
-    coded = [fit_cells(column, k, weights, rng, exact=exact) for column in kept]
+    own = spawn(rng, len(kept))
+    coded = on_all_cores(
+        lambda place: fit_cells(kept[place], k, weights, own[place], exact=exact),
+        range(len(kept)),
+        len(weights) * len(kept),
+    )
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
     names = [column.name for column in columns]
     return fit_coded(
@@ -271,6 +293,7 @@ def hand_out(
     drawn: Ints,
     leaves: Ints,
     points: Floats,
+    by_point: Ints,
     column: Cells,
     coordinates: Floats,
     rng: np.random.Generator,
@@ -281,7 +304,6 @@ def hand_out(
     rarest category first.
     """
     if column.ordered:
-        by_point = np.argsort(points[:, 0], kind="stable")
         if len(drawn) <= FEW:
             return match_small(drawn, leaves, by_point)
         from tulle._shape._kernels import match
@@ -334,21 +356,24 @@ def _fit_trees(
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
     ordered = np.array([model.ordered for model in models])
-    return [
-        fit_tree(
+    own = [None] * len(models) if rng is None else spawn(rng, len(models))
+
+    def grown(place: int) -> Tree:
+        return fit_tree(
             features[:, :place],
             sizes[:place],
             ordered[:place],
-            model,
+            models[place],
             cells[place],
             people,
             least,
-            rng,
-            asked.get(model.name),
+            own[place],
+            asked.get(models[place].name),
             most,
         )
-        for place, model in enumerate(models)
-    ]
+
+    largest_first = range(len(models))[::-1]
+    return on_all_cores(grown, largest_first, features.size)[::-1]
 
 
 def _labels(members: Ints, cells: Ints) -> Ints | None:

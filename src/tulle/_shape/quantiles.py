@@ -13,6 +13,7 @@ each: who knows everybody else cannot tell from a block whether one person was i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -228,15 +229,15 @@ def _blocks(
         return []
     chosen = _choose(people, turns, k)
     values, people = values[chosen], people[chosen]
-    parts = np.split(values, _ends(people, k))
-    centers = np.array([part.mean() for part in parts])
+    starts = np.r_[0, _ends(people, k)]
+    centers = np.add.reduceat(values, starts) / np.diff(np.r_[starts, len(values)])
     if floor is None:
-        centers[0] = np.median(parts[0])
+        centers[0] = np.median(values[: starts[1]] if len(starts) > 1 else values)
     if top is None:
-        centers[-1] = np.median(parts[-1])
+        centers[-1] = np.median(values[starts[-1] :])
     centers = np.maximum.accumulate(centers)
     edges = (centers[1:] + centers[:-1]) / 2
-    if len(parts) > 1:
+    if len(centers) > 1:
         low, high = 2 * centers[0] - edges[0], 2 * centers[-1] - edges[-1]
     else:
         reach = max(2 * float(np.median(np.abs(values - centers[0]))), unit or 0.0)
@@ -260,17 +261,17 @@ def _choose(people: Floats, turns: Floats, k: float) -> NDArray[np.bool_]:
 
 def _ends(people: Floats, k: float) -> Ints:
     """Return where blocks end, so that each holds at least ``k`` people and about as many."""
-    rises = np.cumsum(people)
-    total = float(rises[-1])
+    rises = np.cumsum(people).tolist()  # searched one by one: NumPy would take ten times as long
+    total = rises[-1]
     blocks = max(1, int((total + _SLACK) // k))
     ends: list[int] = []
     done = 0.0
     for level in (total / blocks * np.arange(1, blocks)).tolist():
-        end = int(np.searchsorted(rises, max(level, done + k) - _SLACK)) + 1
-        if end >= len(people) or total - rises[end - 1] < k - _SLACK:
+        last = bisect_left(rises, max(level, done + k) - _SLACK, lo=ends[-1] if ends else 0)
+        if last + 1 >= len(rises) or total - rises[last] < k - _SLACK:
             break
-        ends.append(end)
-        done = float(rises[end - 1])
+        ends.append(last + 1)
+        done = rises[last]
     return np.array(ends, dtype=np.int64)
 
 

@@ -17,6 +17,7 @@ from tulle._metrics.covariance import agreement, association, spread_behind
 from tulle._metrics.loss import interval_width
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
 from tulle._metrics.models import train_on_release
+from tulle._threads import on_all_cores
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
 from tulle.errors import DataError, ParameterError
@@ -88,7 +89,9 @@ def structure(tables: Aligned, found: Associations) -> dict[str, float]:
 
 def marginals(tables: Aligned) -> dict[str, dict[str, Any]]:
     """Return each column's distance, and how often it is missing in original and release."""
-    return {name: _marginal(tables, name) for name in tables.columns}
+    size = len(tables.columns) * len(tables.release.codes)
+    found = on_all_cores(lambda name: _marginal(tables, name), tables.columns, size)
+    return dict(zip(tables.columns, found))
 
 
 def _marginal(tables: Aligned, name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from tulle.releases.release import (
     check_target,
     has_manifest,
     read_manifest,
+    refuse_folder,
     verify_release,
     write_release,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "has_manifest",
     "manifest_path",
     "read_manifest",
+    "refuse_folder",
     "settle",
     "verify_release",
     "write_part",

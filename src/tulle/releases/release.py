@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, BinaryIO
 
+from tulle._files import OutputExists
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
@@ -33,17 +34,31 @@ def write_release(
     """
     if not manifest.holds:
         raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")
-    kind = _kind(path)
+    refuse_folder(path)
+    kind = _kind(path) if is_sql(path) else file_pairs
     kind.check_target(path, sources=sources, force=force)
     complete: Manifest = kind.write(path, write, manifest, sign_key=sign_key, force=force)
     return complete
 
 
-def check_target(path: Place, *, sources: tuple[Place, ...] = (), force: bool = False) -> None:
-    """Refuse a bad output before any work is done for it."""
+def check_target(
+    path: Place, *, sources: tuple[Place, ...] = (), in_parts: bool = False, force: bool = False
+) -> None:
+    """Refuse a bad output before any work is done for it; ``in_parts`` if it may be a folder."""
     if split_sheet(path)[1] is not None:
         raise ParameterError(f"a release is a whole file, not a sheet of a workbook: got '{path}'")
+    if not in_parts:
+        refuse_folder(path)
     _kind(path).check_target(path, sources=sources, force=force)
+
+
+def refuse_folder(path: Place) -> None:
+    """Refuse to put a file in the place of a folder, such as a release of many parts."""
+    if not is_sql(path) and os.path.isdir(path):
+        raise OutputExists(
+            f"{path} is a folder, and this release is one file: remove the folder, or choose "
+            "another name"
+        )
 
 
 def has_manifest(path: Place) -> bool:

@@ -43,7 +43,7 @@ def condense_source(
     reads = {"--policy": policy, "--sign-key": sign_key}
     if _is_local(source):
         reads |= {"INPUT": source}
-    check_files(reads, release=output, force=force)
+    check_files(reads, release=output, in_parts=True, force=force)
     with options.naming():
         return condense_table(
             _read(open_session(master), source), output, options,

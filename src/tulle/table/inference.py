@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from tulle._plurals import counted
+from tulle._threads import on_all_cores
 from tulle.table._look import Look, look_at
 from tulle.table._person import PersonColumn, find_person
 from tulle.table._whole_numbers import Nature, Whole, is_wandering, nature_of
@@ -117,11 +118,13 @@ def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:
     """Guess kind and role of every column; values are shared if ``k`` people hold them."""
     person = find_person(frame)
     people = frame[person.name] if person is not None else None
-    guesses = []
-    for column in frame:
+
+    def guess(column: pl.Series) -> Guess:
         look = look_at(column, k, people)
         own = look if people is None else _look_per_person(column, people, k)
-        guesses.append(_guess(look, own, person))
+        return _guess(look, own, person)
+
+    guesses = on_all_cores(guess, frame.get_columns(), frame.height * frame.width)
     return _with_target(_with_references(frame, guesses), frame)
 
 

@@ -10,9 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._large.facts import Keys, TableFacts
+from tulle._random import spawn
 from tulle._shape.cells import Cells, fit_cells
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.model import weigh_people
+from tulle._threads import on_all_cores
 from tulle._types import Floats, Ints
 from tulle.table._encoder import TableEncoder, longer
 from tulle.table._rare import Crowd
@@ -90,16 +92,21 @@ def fit_layout(
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     columns = encoder.plain(sample, k, rng, persons)
     found = find_dependencies(columns, k, weights, rng=rng)
-    models = []
-    for name, codec in encoder.codecs.items():
+    names = list(encoder.codecs)
+    own = dict(zip(names, spawn(rng, len(names))))
+
+    def model(name: str) -> Cells:
         further = np.r_[weights, np.ones(len(more.get(name, ())))]
-        column = codec.plain(longer(sample[name], more), k, rng, further)
-        models.append(fit_cells(column, k, further, rng, exact=False)[0])
+        series = longer(sample[name], more)
+        column = encoder.codecs[name].plain(series, k, own[name], further)
+        return fit_cells(column, k, further, own[name], exact=False)[0]
+
+    models = on_all_cores(model, names, sample.height * len(names))
     sizes = {model.name: model.size for model in models}
     found = [one for one in found if one.steps or len(one.keys) >= sizes[one.source]]
     left_out = {dependency.target for dependency in found}
     kept = [model for model in models if model.name not in left_out]
-    return Layout(encoder, list(encoder.codecs), kept, found)
+    return Layout(encoder, names, kept, found)
 
 
 def row_order(records: Records, seed: int) -> Ints:

@@ -21,7 +21,7 @@ from click.exceptions import Exit
 from tulle import __version__
 from tulle.cli import _output as output
 from tulle.cli import commands
-from tulle.cli._process import Interrupts, libraries_silenced
+from tulle.cli._process import Interrupts, libraries_silenced, share_heaps
 from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = [
@@ -76,6 +76,7 @@ def main() -> None:
     debug = len(arguments) < len(sys.argv) - 1
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that knows ASCII only, or half a name
         sys.stdout.reconfigure(errors="backslashreplace")
+    share_heaps()
     with libraries_silenced(), Interrupts() as interrupts:
         try:
             code = _run(arguments, debug)

@@ -1,13 +1,16 @@
-"""What the process that runs a command does with interrupts and with what libraries print."""
+"""What the process that runs a command does with interrupts, memory and what libraries print."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
+
+_M_ARENA_MAX = -8  # as malloc.h has it
 
 
 class Interrupts:
@@ -56,3 +59,13 @@ def libraries_silenced() -> Iterator[None]:
         finally:
             sys.stderr = ours
             os.dup2(kept.fileno(), 2)
+
+
+def share_heaps() -> None:
+    """Let all threads share two heaps; call it before there are any.
+
+    The GNU library would give each thread a heap of its own, which keeps what the thread has freed:
+    a release in cells took a third more memory.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)

@@ -47,9 +47,7 @@ def check_files(
             existing_file(path)
     outputs: dict[str, FilePath | None] = {**writes, "--report": report}
     if release is not None:
-        check_target(
-            release, sources=tuple(sources.values()), in_parts=in_parts, force=force
-        )
+        check_target(release, sources=tuple(sources.values()), in_parts=in_parts, force=force)
         outputs |= {"--output": release, "the manifest": manifest_path(release)}
     _refuse_one_for_two(sources | outputs)
     if report is not None and not str(report).lower().endswith(REPORTS):

@@ -47,7 +47,7 @@ class Streaming(Options):
     def check(self) -> None:
         """Raise for impossible values, before anything is read."""
         from tulle.stream.condenser import StreamCondenser
-        from tulle.table._numbers import EXACT
+        from tulle.table._precision import EXACT
 
         names = ("k", "split", "grouping", "synthesis")
         with self.naming():

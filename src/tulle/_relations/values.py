@@ -21,7 +21,8 @@ from tulle._shape.columns import Column, cells_of
 from tulle._types import Flags, Floats
 from tulle.errors import ParameterError
 from tulle.table._codecs import Codec
-from tulle.table._numbers import NumberCodec, decimals_of, tick_sizes
+from tulle.table._numbers import NumberCodec
+from tulle.table._precision import decimals_of, tick_sizes
 from tulle.table._series import filled, frame_of, is_missing
 from tulle.table._states import Writing
 

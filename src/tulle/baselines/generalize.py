@@ -17,7 +17,7 @@ from tulle.condense._people import check_people, count_people, locate_people
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
-from tulle.table._numbers import decimals_of
+from tulle.table._precision import decimals_of
 from tulle.table._rare import Hierarchy
 from tulle.table.schema import Column, ColumnsLike, Kind, Role, Schema
 

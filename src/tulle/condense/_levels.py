@@ -15,7 +15,7 @@ from tulle._types import Floats, Ints
 from tulle.errors import DataError, PrivacyError, nearest_name
 from tulle.table._codecs import Problem, refuse
 from tulle.table._frames import enter_column
-from tulle.table._numbers import EXACT
+from tulle.table._precision import EXACT
 from tulle.table._series import filled
 from tulle.table.schema import Column, Kind, Role, Schema
 

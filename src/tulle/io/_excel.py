@@ -26,7 +26,7 @@ from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._formats import Format, Source, existing_file, readable_as, split_sheet
 from tulle.io._headers import refuse_doubled, refuse_record
 from tulle.io._text_types import TEMPORAL, ColumnGuess
-from tulle.table._numbers import EXACT
+from tulle.table._precision import EXACT
 
 _SOME = 1000  # records that are compared with the header
 _FIRST_DAY = datetime.date(1900, 3, 1)  # before it, Excel counts a day that never was

@@ -40,7 +40,7 @@ from tulle.sites._columns import (
     refuse_codes,
 )
 from tulle.sites._texts import text_of
-from tulle.table._numbers import EXACT
+from tulle.table._precision import EXACT
 from tulle.table.schema import Column, Kind
 
 OWNER = "SiteAgreement"

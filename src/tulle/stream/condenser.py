@@ -41,7 +41,7 @@ from tulle.stream._state import StreamState, reach_problems
 from tulle.table._codecs import first_reasons
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
-from tulle.table._numbers import EXACT
+from tulle.table._precision import EXACT
 from tulle.table.schema import ColumnsLike, Schema
 
 DRAWING = 1  # what a derived generator is for

@@ -25,8 +25,9 @@ from tulle.errors import DataError, nearest_name
 from tulle.table._categories import BooleanCodec, CategoryCodec, unlisted
 from tulle.table._codecs import Affine, Codec, Problem, side_by_side
 from tulle.table._drawing import Grouped
-from tulle.table._numbers import NumberCodec, decimals_of
+from tulle.table._numbers import NumberCodec
 from tulle.table._ordered import OrderedCodec
+from tulle.table._precision import decimals_of
 from tulle.table._rare import Crowd
 from tulle.table._series import frame_of
 from tulle.table.schema import Column, ColumnsLike, Kind, Schema, kind_of, natural_column

@@ -26,7 +26,7 @@ from tulle.table._codecs import (
     wrong_type,
 )
 from tulle.table._drawing import Grouped, choose_states
-from tulle.table._numbers import decimals_of
+from tulle.table._precision import decimals_of
 from tulle.table._rare import Crowd
 from tulle.table._series import filled, is_missing, with_nulls
 from tulle.table._states import STATE, plain_text

@@ -1,0 +1,63 @@
+"""How exact the values of a column are: decimals of numbers, and units of points in time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tulle._types import Floats
+
+EXACT = 2**53  # whole numbers up to here are exact as floats
+_DAY = 86_400
+
+
+def tick_sizes(dtype: Any) -> list[int]:
+    """Return days, hours, minutes, seconds ... in the physical unit of a polars type, coarsest
+    first.
+    """
+    if dtype == pl.Date:
+        return [1]
+    second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(dtype, "time_unit", None) or "ns"]
+    whole = [_DAY * second, 3600 * second, 60 * second, second]
+    return whole + [second // 10**digits for digits in (3, 6, 9) if second >= 10**digits]
+
+
+def decimals_of(values: Floats, dtype: Any) -> int | None:
+    """Return the number of decimals that no value exceeds, or None for floats as they come."""
+    scale = getattr(dtype, "scale", None)
+    if scale is not None:
+        return int(scale)
+    if not len(values):
+        return None
+    largest = float(np.abs(values).max())
+    single = dtype == pl.Float32
+    kept = values.astype(np.float32) if single else values
+    for decimals in range(6 if single else 13):
+        if largest * 10**decimals >= EXACT:
+            return None
+        # most columns of floats fail on their first few values: look at those first
+        for part in (kept[:100], kept):
+            rounded = np.round(part.astype(np.float64), decimals)
+            if not (rounded.astype(part.dtype) == part).all():
+                break
+        else:
+            return decimals
+    return None
+
+
+def common_decimals(values: Floats, people: Floats, few: float, dtype: Any) -> int | None:
+    """Return the decimals that suffice for all values but those of fewer than ``few`` people.
+
+    None for floats as they come. If it took all values, the one person with a finer number, or with
+    one too large to have decimals, would show in every row of a release.
+    """
+    single = dtype == pl.Float32
+    for decimals in range(6 if single else 13):
+        rounded = np.round(values, decimals)
+        same = (rounded.astype(np.float32) == values) if single else (rounded == values)
+        same &= np.abs(values) < EXACT / 10.0**decimals
+        if people[~same].sum() < few:
+            return decimals_of(values[same], dtype)
+    return decimals_of(values, dtype)

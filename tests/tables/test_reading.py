@@ -516,7 +516,8 @@ def test_a_record_is_not_taken_for_the_header(tmp_path: Path, text: str, name: s
         (tmp_path / name).write_text(text)
     with pytest.raises(DataError) as caught:
         read_table(tmp_path / name)
-    assert not any(cell in str(caught.value) for cell in ("39", "77000", "State-gov", "2024"))
+    said = str(caught.value).replace(str(tmp_path), "")  # whose number is any
+    assert not any(cell in said for cell in ("39", "77000", "State-gov", "2024"))
 
 
 def _cell(text: str) -> object:

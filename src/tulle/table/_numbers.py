@@ -318,16 +318,17 @@ class NumberCodec:
 
         It grows to where at least ``least`` of them lie beyond it.
         """
-        present = block[is_present(block), 0]
+        present = block[is_present(block), 0] if self.extra else block[:, 0]
         if self.public is None and len(present):
+            low, high = float(present.min()), float(present.max())
             if self.least == 1 or not self.observed:
                 known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
-                self.low = min(known[0], float(present.min()))
-                self.high = max(known[1], float(present.max()))
+                self.low, self.high = min(known[0], low), max(known[1], high)
             else:
-                beyond = self.tails or Tails.of(self.low, self.high)
-                self.tails = beyond.with_values(present)
-                self.low, self.high = self.tails.bounds(self.least)
+                self.tails = self.tails or Tails.of(self.low, self.high)
+                if low < self.tails.low or high > self.tails.high:  # else they count nowhere
+                    self.tails = self.tails.with_values(present)
+                    self.low, self.high = self.tails.bounds(self.least)
         if self.pair is not None and not np.isin(present, self.pair).all():
             self.pair = None
         self.observed += len(present)
@@ -409,7 +410,9 @@ class NumberCodec:
         """Find records in a state that nobody was in; one known way of being missing is enough."""
         if self.too_few[0] or any(state in _MISSING for state in self.extra):
             return []
-        rows = ~np.isin(states, [PRESENT, *self.extra])
+        rows = states != PRESENT
+        for state in self.extra:
+            rows &= states != state
         return [never_missing(self, rows)] if rows.any() else []
 
     def _known(self, states: States) -> States:

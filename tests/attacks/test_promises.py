@@ -108,19 +108,22 @@ def test_the_audit_condemns_what_the_default_avoids() -> None:
 
 def test_two_releases_do_not_give_a_newcomer_s_categories() -> None:
     words = ["ward", "smoker", "band"]
-    read = 0
+    read = []  # how many of the three, of each newcomer
     for turn in range(6):
         person = clinic(np.random.default_rng(100 + turn), 1)
         before = Condenser(k=20, random_state=turn).fit_resample(PEOPLE)
         after = Condenser(k=20, random_state=50 + turn).fit_resample(pl.concat([PEOPLE, person]))
+        read.append(0)
         for name in words:
             counts = [dict(table[name].value_counts().iter_rows()) for table in (before, after)]
             changed = {
                 value: counts[1].get(value, 0) - counts[0].get(value, 0)
                 for value in {**counts[0], **counts[1]}
             }
-            read += {v: c for v, c in changed.items() if c} == {person[name][0]: 1}
-    assert read <= 1  # of 18: by chance, not by subtraction
+            read[-1] += {v: c for v, c in changed.items() if c} == {person[name][0]: 1}
+    # subtraction reads all 18; luck reads one of two words for one newcomer in thirteen
+    assert max(read) <= 1
+    assert sum(read) <= 2
 
 
 def test_arrays_are_rounded_as_frames_are() -> None:

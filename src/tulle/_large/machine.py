@@ -143,6 +143,7 @@ def _place(plan: Plan, batches: Batches, budget: Budget, files: ExitStack) -> tu
         for records in arriving:
             spill.add(*plan.placed(records, counted))
             advance(len(records))
+    spill.flush()  # cells need the memory
     return spill, counted
 
 

@@ -136,11 +136,8 @@ class Plan:
         if self.person is None:
             leaves = self._leaves_of(points, records["unit"])
             return leaves, leaves
-        pairs = np.stack([records["person"].view(np.int64), records["unit"]], axis=1)
-        owners, place, rows = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-        place = place.reshape(-1)
-        sums = [np.bincount(place, weights=column) for column in points.T]
-        people = self._leaves_of(np.stack(sums, axis=1) / rows[:, None], owners[:, 1])
+        first, place = _people_of(records)
+        people = self._leaves_of(_person_means(points, place), records["unit"][first])
         return people[place], people
 
     def _leaves_of(self, points: Floats, units: Ints) -> Ints:
@@ -231,11 +228,30 @@ def make_plan(
     layout = fit_layout(schema, facts, sample, people, highest, rng)
     records = _records(sample, layout, classes, condenser.k, level, people)
     points, least = standardised(records, layout), 4 * int(records["level"].max(initial=1))
+    if people is not None:  # people are placed by their means, which lie closer to each other
+        place = _people_of(records)[1]
+        points = _person_means(points, place)[place]
     cuts = [
         grow_cuts(points[records["unit"] == unit], int(count), cell, least)
         for unit, count in enumerate(classes.records.tolist())
     ]
     return Plan(condenser, classes, person, level, seed, layout, cuts)
+
+
+def _people_of(records: Records) -> tuple[Ints, Ints]:
+    """Return a record of each person of each class, and the number of every record's person."""
+    order = np.lexsort((records["unit"], records["person"]))
+    person, unit = records["person"][order], records["unit"][order]
+    new = np.r_[True, (person[1:] != person[:-1]) | (unit[1:] != unit[:-1])][: len(order)]
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(new) - 1
+    return order[new], place
+
+
+def _person_means(points: Floats, place: Ints) -> Floats:
+    """Return the mean of each person's records."""
+    sums = [np.bincount(place, weights=column) for column in points.T]
+    return np.stack(sums, axis=1) / np.bincount(place)[:, None]
 
 
 def _highest(facts: TableFacts, level: str) -> int:

@@ -59,7 +59,7 @@ class Spill:
         found, starts = np.unique(leaves, return_index=True)
         for leaf, part in zip(found.tolist(), np.split(records, starts[1:])):
             if leaf >= 0:
-                self._held[leaf].append(part.copy())
+                self._held[leaf].append(part)
                 self._bytes += part.nbytes
         if self._bytes > self._memory:
             self.flush()

@@ -150,10 +150,11 @@ def _place(plan: Plan, batches: Batches, budget: Budget, files: ExitStack) -> tu
 def _by_person(plan: Plan, arriving: Iterator[Records], budget: Budget) -> Iterator[Records]:
     """Yield the same records, those of one person together."""
     size = int(plan.classes.records.sum()) * plan.layout.dtype.itemsize
-    buckets = int(np.clip(ceil(size / budget.buffer), 1, 4096))
+    buckets = int(np.clip(ceil(size / (budget.buffer // 4)), 1, 4096))
     with Spill(plan.layout.dtype, buckets, budget.buffer) as spill:
         for records in arriving:
             spill.add(records, (records["person"] % np.uint64(buckets)).astype(np.int64))
+        spill.flush()
         for bucket in range(buckets):
             yield spill.read(np.array([bucket]))
 

@@ -199,7 +199,7 @@ def make_plan(
     sample: pl.DataFrame,
     people: Keys | None,
     decide: Decide,
-    cell: int,
+    cell: Callable[[int], int],
     seed: tuple[int, ...],
 ) -> Plan:
     """Decide how to condense a table, from its facts and a sample of its rows.
@@ -216,8 +216,8 @@ def make_plan(
     decide : callable
         Returns which classes are released, and how to group and draw (an unfitted condenser), from
         how many rows there are of each class and level.
-    cell : int
-        About how many records a cell has.
+    cell : callable
+        Returns about how many records a cell has, from how many coordinates a record has.
     seed : tuple of int
         The secret that everything random follows from.
     """
@@ -226,13 +226,15 @@ def make_plan(
     highest = condenser.k if level is None else _highest(facts, level)
     rng = np.random.default_rng([*seed, 2**32])
     layout = fit_layout(schema, facts, sample, people, highest, rng)
+    wanted = cell(len(layout.encoder.scales_))
+    sample, people = sample[: 2 * wanted], None if people is None else people[: 2 * wanted]
     records = _records(sample, layout, classes, condenser.k, level, people)
     points, least = standardised(records, layout), 4 * int(records["level"].max(initial=1))
     if people is not None:  # people are placed by their means, which lie closer to each other
         place = _people_of(records)[1]
         points = _person_means(points, place)[place]
     cuts = [
-        grow_cuts(points[records["unit"] == unit], int(count), cell, least)
+        grow_cuts(points[records["unit"] == unit], int(count), wanted, least)
         for unit, count in enumerate(classes.records.tolist())
     ]
     return Plan(condenser, classes, person, level, seed, layout, cuts)

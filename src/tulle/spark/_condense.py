@@ -221,7 +221,7 @@ def _condensed(
 
     rows = df.select(*(f"`{name}`" for name in table.sample.columns))
     facts, some, people = _facts(rows, table, suspects, seed)
-    plan = make_plan(table.schema, facts, some, people, table.decide, CELL, seed)
+    plan = make_plan(table.schema, facts, some, people, table.decide, lambda _: CELL, seed)
     placed = _placed(rows, plan).persist(StorageLevel.DISK_ONLY)
     try:
         leaves = plan.no_leaves()

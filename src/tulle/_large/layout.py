@@ -105,13 +105,18 @@ def fit_layout(
 
 def row_order(records: Records, seed: int) -> Ints:
     """Return an order of records that depends on what they are, not on how they came."""
+    return np.lexsort((records["level"], record_keys(records, seed)))
+
+
+def record_keys(records: Records, seed: int) -> Keys:
+    """Return a word for each record, which equal ones share; levels do not count."""
     with np.errstate(over="ignore"):
         mixed = np.full(len(records), np.uint64(seed))
         for column in records["point"].T:
             mixed = _stirred(mixed, (column + 0.0).view(np.uint64))  # -0.0 is 0.0
         for column in (*records["cells"].T, records["person"]):
             mixed = _stirred(mixed, column.astype(np.uint64))
-    return np.lexsort((records["level"], mixed))
+    return mixed
 
 
 def _stirred(mixed: Keys, words: Keys) -> Keys:

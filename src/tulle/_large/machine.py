@@ -13,6 +13,7 @@ import polars as pl
 from tulle import _progress as progress
 from tulle._large.cell import CellSummary
 from tulle._large.facts import SAMPLE, HashSample, Keys, RowSample, TableFacts, person_keys
+from tulle._large.heaps import divided
 from tulle._large.layout import Records
 from tulle._large.outcome import Outcome, verified
 from tulle._large.plan import CELL, Cell, Decide, Leaves, Plan, make_plan
@@ -125,7 +126,8 @@ def condense_batches(
     plan = make_plan(schema, facts, some, people, decide, budget.cell_of, seed)
     with ExitStack() as files:
         spill, leaves = _place(plan, batches, budget, files)
-        cells = plan.cells(leaves)
+        size = budget.cell_of(plan.dimensions)
+        cells = plan.cells(divided(plan, plan.joined(leaves), spill, size))
         summaries = _condense(plan, cells, spill, budget, put)
     return verified(summaries, plan, leaves, facts.records)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -83,6 +84,16 @@ class Cell:
     share: float  # of all records
 
 
+class Joined(NamedTuple):
+    """Leaves of one class that are condensed together."""
+
+    unit: int
+    leaves: Ints
+    records: int
+    people: int
+    level: int  # the highest
+
+
 @dataclass(frozen=True)
 class Plan:
     """How every record of a table is encoded, placed and condensed; it holds no row."""
@@ -147,15 +158,22 @@ class Plan:
             leaves[rows] = first + tree.locate(points[rows])
         return leaves
 
-    def cells(self, counted: Leaves) -> list[Cell]:
-        """Join leaves into cells that can hold their own levels, class by class."""
+    def joined(self, counted: Leaves) -> list[Joined]:
+        """Join leaves until they can hold their own levels, class by class."""
         found = []
         for unit, (tree, first) in enumerate(zip(self.cuts, self.first_leaves)):
             some = slice(first, first + tree.leaves)
             owner = tree.joined(counted.people[some], counted.levels[some])
-            joined = [first + np.flatnonzero(owner == cell) for cell in range(owner.max() + 1)]
-            found += [(unit, leaves) for leaves in joined if counted.records[leaves].sum()]
-        sizes = np.array([int(counted.records[leaves].sum()) for _, leaves in found])
+            for cell in range(owner.max() + 1):
+                leaves = first + np.flatnonzero(owner == cell)
+                records, people = counted.records[leaves].sum(), counted.people[leaves].sum()
+                level = counted.levels[leaves].max()
+                found.append(Joined(unit, leaves, int(records), int(people), int(level)))
+        return [one for one in found if one.records]
+
+    def cells(self, found: list[Joined]) -> list[Cell]:
+        """Return the cells, with how many records are drawn for each."""
+        sizes = np.array([one.records for one in found])
         if sizes.max(initial=0) > _MOST:
             raise DataError(
                 f"{sizes.max():,} records are too much alike, or ask for groups too large, to be "
@@ -168,8 +186,8 @@ class Plan:
         shares = sizes / sizes.sum()
         drawn = rng.multinomial(sizes.sum(), shares).tolist()
         return [
-            Cell(number, unit, leaves, int(sizes[number]), drawn[number], float(shares[number]))
-            for number, (unit, leaves) in enumerate(found)
+            Cell(number, one.unit, one.leaves, one.records, drawn[number], float(shares[number]))
+            for number, one in enumerate(found)
         ]
 
     def condense(self, records: Records, cell: Cell) -> tuple[pl.DataFrame, CellSummary]:

@@ -227,7 +227,7 @@ def _condensed(
         leaves = plan.no_leaves()
         for counted in answers(placed):
             leaves.merge(counted)
-        cells = plan.cells(leaves)
+        cells = plan.cells(plan.joined(leaves))
         summaries = []
         for summary, part in answers(_written(placed, plan, cells, folder, parts.writer)):
             parts.take(part)

@@ -47,7 +47,7 @@ def _dealt_out(plan: Plan, heap: Joined, parts: int, spill: Spill) -> list[Joine
                 yield records, mixed(words, plan.seed[1])
 
     keys = np.concatenate([found for _, found in pieces()])
-    deal = _Deal(np.unique(keys) if persons else np.sort(keys), parts)
+    deal = Deal(np.unique(keys) if persons else np.sort(keys), parts)
     leaves, sizes = spill.more(parts), np.zeros(parts, dtype=np.int64)
     for records, found in pieces():
         places = deal.parts_of(found)
@@ -61,7 +61,7 @@ def _dealt_out(plan: Plan, heap: Joined, parts: int, spill: Spill) -> list[Joine
     ]
 
 
-class _Deal:
+class Deal:
     """Which part a record goes to, by its key: equally many keys to each.
 
     Parameters

@@ -294,7 +294,10 @@ def alike(n: int = 3_000) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("left_out", [[], ["person"], ["person", "level"]])
-def test_a_heap_of_equal_records_is_dealt_out_over_cells(left_out: list[str]) -> None:
+def test_a_heap_of_equal_records_is_dealt_out_over_cells(
+    monkeypatch: pytest.MonkeyPatch, left_out: list[str]
+) -> None:
+    monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
     table = alike().drop(left_out)
     wanted, release, _ = run(table, k=5)
     assert max(cell.records for cell in wanted.cells) <= 1.5 * 250
@@ -312,11 +315,14 @@ def test_people_in_a_heap_are_not_split_over_cells(monkeypatch: pytest.MonkeyPat
         return condense_cell(records, *arguments, **options)
 
     monkeypatch.setattr(plan, "condense_cell", watched)
-    run(alike().with_columns(age=90, income=5000.0))
+    monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
+    outcome, _, _ = run(alike().with_columns(age=90, income=5000.0))
+    assert len(outcome.cells) > 5
     assert len(held) == len(set(held)) > 1_000
 
 
-def test_a_heap_whose_levels_need_it_stays_together() -> None:
+def test_a_heap_stays_together_where_levels_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
     outcome, _, _ = run(alike(900).drop("person").with_columns(age=90, income=50.0, level=300))
     assert len(outcome.cells) == 1
 
@@ -344,7 +350,7 @@ def test_a_deal_gives_each_part_as_many_and_equal_records_in_any_order(
 def test_cells_of_people_are_alike_although_their_means_lie_closer_than_their_rows() -> None:
     table = people(6_000).with_columns(person=pl.Series(np.arange(6_000) % 1_000))
     outcome, _, _ = run(table, cell=600, sample=3_000)
-    assert max(cell.records for cell in outcome.cells) <= 1.5 * 600
+    assert max(cell.records for cell in outcome.cells) < 2 * 600
 
 
 def test_a_budget_makes_cells_small_enough_for_wide_records() -> None:

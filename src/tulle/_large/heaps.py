@@ -1,4 +1,4 @@
-"""Records that are too much alike to be cut apart, and too many for one cell: divided at random.
+"""Records that are too much alike to be cut apart, and too many for memory: divided at random.
 
 Which part a record goes to follows from what it is, so that the order in which records came does
 not matter; those that are equal in everything are dealt out, and it does not matter which goes
@@ -17,17 +17,17 @@ from tulle._large.plan import Joined, Plan
 from tulle._large.spill import Spill
 from tulle._types import Ints
 
-_TOO_MANY = 1.5  # times as many records as a cell should have
+_TOO_MANY = 1.5  # times as many records as fit: a leaf may have so many more than it should
 _ROOM = 8  # times the highest level: the fewest people in a part
 _ROWS = 50_000  # read at a time
 
 
-def divided(plan: Plan, found: list[Joined], spill: Spill, size: int) -> list[Joined]:
-    """Return what is condensed together: about ``size`` records, if levels allow it."""
+def divided(plan: Plan, found: list[Joined], spill: Spill, most: int) -> list[Joined]:
+    """Return what is condensed together: about ``most`` records or fewer, if levels allow it."""
     cells = []
     for one in found:
-        parts = min(round(one.records / size), one.people // (_ROOM * one.level))
-        if one.records > _TOO_MANY * size and parts > 1:
+        parts = min(round(one.records / most), one.people // (_ROOM * one.level))
+        if one.records > _TOO_MANY * most and parts > 1:
             cells += _dealt_out(plan, one, parts, spill)
         else:
             cells.append(one)

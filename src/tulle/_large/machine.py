@@ -60,7 +60,11 @@ class Budget:
 
     def cell_of(self, dimensions: int) -> int:
         """Return about how many records a cell has, from how many coordinates a record has."""
-        return int(np.clip(self._room // _bytes_in_cell(dimensions), _LEAST_CELL, self.cell))
+        return min(self.cell, self.fitting(dimensions))
+
+    def fitting(self, dimensions: int) -> int:
+        """Return how many records fit into memory while their cell is condensed."""
+        return max(self._room // _bytes_in_cell(dimensions), _LEAST_CELL)
 
     def workers(self, largest: int, dimensions: int) -> int:
         """Return how many cells fit into memory at once, the largest with so many records."""
@@ -126,8 +130,8 @@ def condense_batches(
     plan = make_plan(schema, facts, some, people, decide, budget.cell_of, seed)
     with ExitStack() as files:
         spill, leaves = _place(plan, batches, budget, files)
-        size = budget.cell_of(plan.dimensions)
-        cells = plan.cells(divided(plan, plan.joined(leaves), spill, size))
+        most = budget.fitting(plan.dimensions)
+        cells = plan.cells(divided(plan, plan.joined(leaves), spill, most))
         summaries = _condense(plan, cells, spill, budget, put)
     return verified(summaries, plan, leaves, facts.records)
 

@@ -13,7 +13,14 @@ import pytest
 
 from tulle._files import OutputExists
 from tulle.errors import DataError, PrivacyError
-from tulle.releases import Manifest, read_manifest, verify_release, write_part, write_parts
+from tulle.releases import (
+    Manifest,
+    read_manifest,
+    verify_release,
+    write_part,
+    write_parts,
+    write_release,
+)
 from tulle.releases import _folders as folders
 
 
@@ -131,6 +138,18 @@ def test_only_a_release_is_replaced_and_only_if_asked(tmp_path: Path) -> None:
     with pytest.raises(OutputExists):
         write_parts(other, put_words("new"), force=True)
     assert (other / "notes.txt").exists()
+
+
+def test_a_file_replaces_a_folder_only_when_that_is_gone(tmp_path: Path) -> None:
+    release = tmp_path / "r.csv"
+    write_parts(release, put_words("one", "two"))
+    with pytest.raises(OutputExists):
+        write_release(release, lambda file: None, made(), force=True)
+    assert holds(release)
+    shutil.rmtree(release)
+    write_release(release, lambda file: None, made(), force=True)
+    assert release.is_file()
+    assert holds(release)
 
 
 def test_a_folder_that_holds_the_source_is_never_replaced(tmp_path: Path) -> None:

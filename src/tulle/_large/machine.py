@@ -47,7 +47,7 @@ class Budget:
         each = 200 + 100 * columns  # bytes of a record in a sample
         room = max(memory - _OVERHEAD, _LEAST_ROOM)
         sample = int(np.clip(room // (2 * each), _LEAST_SAMPLE, SAMPLE))
-        return cls(memory, threads, sample=sample)
+        return cls(memory, threads, CELL, sample)
 
     @property
     def buffer(self) -> int:

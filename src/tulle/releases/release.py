@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
+from tulle._files import OutputExists
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
@@ -35,6 +37,13 @@ def write_release(
         raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")
     kind = _kind(path)
     kind.check_target(path, sources=sources, force=force)
+    if kind is folders:
+        if Path(path).is_dir():
+            raise OutputExists(
+                f"{path} is a folder of parts, which a file cannot replace: remove it and its "
+                "manifest, or choose another name"
+            )
+        kind = file_pairs
     complete: Manifest = kind.write(path, write, manifest, sign_key=sign_key, force=force)
     return complete
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from math import ceil
 
@@ -173,7 +174,14 @@ def _place(plan: Plan, batches: Batches, budget: Budget, files: ExitStack) -> tu
             spill.add(*plan.placed(records, counted))
             advance(len(records))
     spill.flush()  # cells need the memory
+    _give_back()
     return spill, counted
+
+
+def _give_back() -> None:
+    """Return to the system what is free: many small arrays leave holes that glibc holds on to."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _by_person(plan: Plan, arriving: Iterator[Records], budget: Budget) -> Iterator[Records]:

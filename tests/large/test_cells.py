@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from datetime import time
 from threading import get_ident
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tulle._large import plan
+from tulle._large import machine, plan
 from tulle._large.cell import condense_cell
 from tulle._large.facts import HashSample, TableFacts, mixed, person_keys
+from tulle._large.heaps import Deal
 from tulle._large.machine import Budget, condense_batches, sample_rows
 from tulle._large.outcome import Outcome
 from tulle._large.plan import Classes
@@ -63,6 +65,7 @@ def run(
     threads: int = 1,
     target: str | None = None,
     cell: int = 250,
+    sample: int = 500,
     columns: list[Column] = COLUMNS,
     **parameters: Any,
 ) -> tuple[Outcome, pl.DataFrame, dict[int, pl.DataFrame]]:
@@ -72,10 +75,10 @@ def run(
         return iter(frame.iter_slices(rows))
 
     parts: dict[int, pl.DataFrame] = {}
-    budget = Budget(0, threads, cell=cell, sample=500)
-    sample, records = sample_rows(batches(), budget.sample, SEED)
+    budget = Budget(0, threads, cell=cell, sample=sample)
+    drawn, records = sample_rows(batches(), budget.sample, SEED)
     known = [column for column in columns if column.name in frame.columns]
-    schema = Schema.of([c for c in known if c.name != target], sample.drop(target or []))
+    schema = Schema.of([c for c in known if c.name != target], drawn.drop(target or []))
     # the grouping that is fastest on a few hundred records
     condenser = Condenser(columns=known, **{"grouping": "levels"} | parameters)
 
@@ -87,7 +90,7 @@ def run(
 
     outcome = condense_batches(
         batches, schema, decide, parts.__setitem__,
-        target=target, sample=sample, records=records, budget=budget, seed=SEED,
+        target=target, sample=drawn, records=records, budget=budget, seed=SEED,
     )  # fmt: skip
     return outcome, pl.concat(parts[number] for number in sorted(parts)), parts
 
@@ -275,6 +278,109 @@ def test_a_sample_is_the_same_in_any_order_and_holds_whole_people(
     assert len(found) <= size or len(found) == len(persons) <= size
     chosen = {persons[row] for row in found}
     assert found == {row for row, person in enumerate(persons) if person in chosen}
+
+
+def alike(n: int = 3_000) -> pl.DataFrame:
+    """Two thirds of the records are equal, and among the largest."""
+    rng = np.random.default_rng(2)
+    heap = rng.random(n) < 0.66
+    return pl.DataFrame(
+        {
+            "person": rng.integers(0, n // 2, n),
+            "age": np.where(heap, 90, rng.integers(18, 92, n)),
+            "income": np.where(heap, 5000.0, rng.integers(100, 5100, n)),
+            "level": np.where(heap, 5, rng.choice([3, 5], n)),
+        }
+    )
+
+
+@pytest.mark.parametrize("left_out", [[], ["person"], ["person", "level"]])
+def test_a_heap_of_equal_records_is_dealt_out_over_cells(
+    monkeypatch: pytest.MonkeyPatch, left_out: list[str]
+) -> None:
+    monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
+    table = alike().drop(left_out)
+    wanted, release, _ = run(table, k=5)
+    assert max(cell.records for cell in wanted.cells) <= 1.5 * 250
+    assert all(row.smallest_group >= row.level for row in wanted.level_summary)
+    _, found, _ = run(table.sample(fraction=1, shuffle=True, seed=4), rows=999, threads=2, k=5)
+    assert found.equals(release)
+    assert abs(release["age"].mean() - table["age"].mean()) < 3
+
+
+def test_people_in_a_heap_are_not_split_over_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    def watched(records: np.ndarray, *arguments: Any, **options: Any) -> Any:
+        held.extend(set(records["person"].tolist()))
+        return condense_cell(records, *arguments, **options)
+
+    monkeypatch.setattr(plan, "condense_cell", watched)
+    monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
+    outcome, _, _ = run(alike().with_columns(age=90, income=5000.0))
+    assert len(outcome.cells) > 5
+    assert len(held) == len(set(held)) > 1_000
+
+
+def test_a_heap_stays_together_where_levels_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
+    outcome, _, _ = run(alike(900).drop("person").with_columns(age=90, income=50.0, level=300))
+    assert len(outcome.cells) == 1
+
+
+@given(st.lists(st.integers(0, 6), min_size=2, max_size=200), st.integers(2, 9), st.integers(1, 50))
+@settings(max_examples=60, deadline=None)
+def test_a_deal_gives_each_part_as_many_and_equal_records_in_any_order(
+    words: list[int], parts: int, size: int
+) -> None:
+    keys = np.array(words, dtype=np.uint64)
+    parts = min(parts, len(keys))
+
+    def dealt(keys: np.ndarray, size: int) -> list[tuple[int, int]]:
+        deal = Deal(np.sort(keys), parts)
+        places = [deal.parts_of(keys[at : at + size]) for at in range(0, len(keys), size)]
+        return sorted(zip(keys.tolist(), np.concatenate(places).tolist()))
+
+    found = dealt(keys, size)
+    assert dealt(keys[::-1], 7) == found
+    sizes = np.bincount([part for _, part in found], minlength=parts)
+    assert len(sizes) == parts
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_cells_of_people_are_alike_although_their_means_lie_closer_than_their_rows() -> None:
+    table = people(6_000).with_columns(person=pl.Series(np.arange(6_000) % 1_000))
+    outcome, _, _ = run(table, cell=600, sample=3_000)
+    assert max(cell.records for cell in outcome.cells) < 2 * 600
+
+
+def test_a_budget_makes_cells_small_enough_for_wide_records() -> None:
+    for memory in (700_000_000, 10**9, 4 * 10**9):
+        budget = Budget.of(memory, 8, 40)
+        sizes = [budget.cell_of(dimensions) for dimensions in (5, 40, 200, 1_000)]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[0] == plan.CELL
+        for size, dimensions in zip(sizes, (5, 40, 200, 1_000)):
+            workers = budget.workers(size, dimensions)
+            taken = workers * size * 8 * dimensions * 6  # at least six copies
+            assert taken <= memory or (workers, size) == (1, sizes[-1])
+    assert Budget.of(800_000_000, 2, 10).workers(plan.CELL, 10) == 2
+
+
+def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arrays of all stages together; the parts of the release are Polars', and not counted."""
+    monkeypatch.setattr(machine, "_LEAST_ROOM", 600_000)  # less than the table
+    peaks = []
+    for n in (300, 2_000, 6_000):  # the first loads what is loaded once
+        table = people(n)
+        tracemalloc.start()
+        try:
+            outcome, _, _ = run(table, rows=500, cell=400, sample=2_000)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert len(outcome.cells) >= 12
+    assert peaks[2] < 1.25 * peaks[1]
 
 
 def test_a_record_has_the_same_leaf_in_any_batch() -> None:

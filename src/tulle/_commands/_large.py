@@ -51,8 +51,10 @@ if TYPE_CHECKING:
 Suspects = dict[str, "HashSample"]  # by column
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
-_EACH = 120  # bytes that a cell of a table takes while it is condensed in memory
-_PER_BYTE = {Format.CSV: 20, Format.NDJSON: 8}  # ... and a byte of text
+_EACH = 120  # bytes that a number of a table takes while it is condensed in memory
+_WORD = 8  # times as many that a word takes: each of its column's words is a coordinate
+_PER_BYTE = {Format.CSV: 30, Format.NDJSON: 12}  # ... and a byte of text
+_LIBRARIES = 300_000_000  # bytes that are taken before anything is read
 _PACKED = 4  # times as large as it is packed
 _LEAST = 100_000_000
 _UNTRIED = "attack the release with tulle audit"
@@ -86,7 +88,8 @@ def is_large(source: FilePath, options: Condensing) -> bool:
         given = None if options.memory is None else parse_size(options.memory)
     if format_of(source) is Format.SQL:
         return given is not None
-    return needed(source) > (given or half_of_memory())
+    room = half_of_memory() if given is None else max(given - _LIBRARIES, _LEAST)
+    return needed(source) > room
 
 
 class Looked(NamedTuple):
@@ -158,7 +161,9 @@ def needed(source: FilePath) -> float:
     with readable_as(source, kind):
         lazy = (pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc)(path, glob=False)
         rows = int(lazy.select(pl.len()).collect().item())
-        return float(rows * len(lazy.collect_schema()) * _EACH)
+        kinds = lazy.collect_schema().dtypes()
+        words = sum(kind in (pl.String, pl.Categorical, pl.Enum) for kind in kinds)
+        return float(rows * (len(kinds) + (_WORD - 1) * words) * _EACH)
 
 
 def half_of_memory() -> float:

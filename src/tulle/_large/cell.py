@@ -14,9 +14,12 @@ import polars as pl
 
 from tulle._large.layout import Layout, Records, person_numbers, row_order
 from tulle._shape.model import fit_coded, weigh_people
-from tulle._types import Floats, Ints
-from tulle.condense._levels import LevelSummary, check_moments
-from tulle.condense.condenser import Condenser
+from tulle._types import Flags, Floats, Ints
+from tulle.condense._levels import LevelSummary, check_moments, summarise_levels
+from tulle.condense._people import count_people
+from tulle.condense._synthesis import count_alike
+from tulle.condense.condenser import Condenser, GroupedRecords
+from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, enter
 
 _BORDER = Border(enter(pl.DataFrame({"x": [0]}))[1])  # frames of polars
@@ -74,30 +77,69 @@ def condense_cell(
     levelled : bool
         Whether records have levels of their own in place of the condenser's ``k``.
     """
-    records = records[row_order(records, seed[0])]
+    order = row_order(records, seed[0])
     rng = np.random.default_rng([*seed, cell])
-    people = person_numbers(records) if persons else None
-    points = np.ascontiguousarray(records["point"])
-    levels = np.ascontiguousarray(records["level"]) if levelled else None
+    people = person_numbers(records["person"][order]) if persons else None
+    levels = records["level"][order] if levelled else None
+    codes = records["cells"][order]
     # ranges are widened by groups: each cell has a code of its own
     encoder = layout.encoder.with_codecs([copy(one) for one in layout.encoder.codecs.values()])
-    kept, groups = condenser._fit_encoded(points, levels, encoder, _BORDER, None, people, rng)
-    check_moments(condenser.moments_)
-    if condenser._keeps_shape:
-        people = None if people is None else people[kept]
+    found = condenser._group_encoded(records["point"][order], levels, encoder, people, rng)
+    del records, order  # a cell is as large as memory allows
+    groups = _Groups.of(found)
+    kept = found.kept
+    if condenser._keeps_shape:  # without the covariances of groups, which wide tables cannot hold
+        encoder.reach(groups.means * encoder.scales_)
+        codes, members, people = codes[kept], found.groups, found.people
+        del found
         size = round(size * kept.mean())
-        drawn = _drawn(records[kept], groups, people, layout, condenser, size, rng)
+        drawn = _drawn(codes, members, people, layout, encoder, groups.highest, size, rng)
     else:
+        condenser._keep(found, encoder, _BORDER, rng)
+        check_moments(condenser.moments_)
         drawn = condenser._draw(None)
-    return drawn, _summary(condenser, cell, len(records), drawn.height)
+    return drawn, _summary(groups, condenser, cell, kept, drawn.height)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Summaries of ``g`` groups in ``d`` dimensions, without what columns say of each other."""
+
+    counts: Ints  # (g,)
+    people: Ints  # (g,)
+    asked: Ints  # (g,), the largest level in each
+    means: Floats  # (g, d)
+    squares: Floats  # (g, d), sums about the means
+    levels: list[LevelSummary]
+
+    @classmethod
+    def of(cls, found: GroupedRecords) -> _Groups:
+        """Summarise groups column by column: copies of all records would take more memory."""
+        groups = found.groups
+        counts, people = np.bincount(groups), count_people(groups, found.people)
+        asked = np.zeros(len(counts), dtype=np.int64)
+        np.maximum.at(asked, groups, found.demands)
+        means = np.empty((len(counts), found.matrix.shape[1]))
+        squares = np.empty_like(means)
+        for place, column in enumerate(found.matrix.T):
+            means[:, place] = np.bincount(groups, column) / counts
+            squares[:, place] = np.bincount(groups, (column - means[groups, place]) ** 2)
+        levels = summarise_levels(found.demands, groups, people)
+        return cls(counts, people, asked, means, squares, levels)
+
+    @property
+    def highest(self) -> int:
+        """Return the highest level of all."""
+        return int(self.asked.max())
 
 
 def _drawn(
-    records: Records,
+    codes: Ints,
     groups: Ints,
     people: Ints | None,
     layout: Layout,
-    condenser: Condenser,
+    encoder: TableEncoder,
+    k: int,
     size: int,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
@@ -105,35 +147,37 @@ def _drawn(
     model = fit_coded(
         layout.names,
         layout.models,
-        layout.cells_of(records, rng),
-        int(condenser.levels_.max()),
-        weigh_people(people, len(records)),
+        layout.cells_of(codes, rng),
+        k,
+        weigh_people(people, len(codes)),
         rng,
         dependencies=layout.dependencies,
         members=groups,
         most=_GROWN_ON,
     )
-    return condenser._encoder.restore(model.sample(size, rng))
+    return encoder.restore(model.sample(size, rng))
 
 
-def _summary(condenser: Condenser, cell: int, records: int, released: int) -> CellSummary:
-    moments = condenser.moments_
-    sums = moments.first_sums
+def _summary(
+    groups: _Groups, condenser: Condenser, cell: int, kept: Flags, released: int
+) -> CellSummary:
+    sums, within = groups.means * groups.counts[:, None], groups.squares.sum(axis=0)
+    shaped = condenser._keeps_shape
     return CellSummary(
         cell=cell,
-        records=records,
+        records=len(kept),
         released=released,
-        sizes=np.bincount(moments.counts),
-        fewest_people=int(condenser.people_.min()),
-        highest_level=int(moments.levels.max()),
-        lowest_level=int(moments.levels.min()),
-        valid=bool((condenser.people_ >= moments.levels).all()),
-        levels=condenser.level_summary_,
+        sizes=np.bincount(groups.counts),
+        fewest_people=int(groups.people.min()),
+        highest_level=groups.highest,
+        lowest_level=int(groups.asked.min()),
+        valid=bool((groups.people >= groups.asked).all()),
+        levels=groups.levels,
         first_sums=sums.sum(axis=0),
-        squares=moments.within + (sums * moments.means).sum(axis=0),
-        within=moments.within,
-        degenerate=condenser.n_degenerate_,
-        verbatim=condenser.n_verbatim_,
-        singular=condenser.n_singular_,
-        suppressed=condenser.n_suppressed_,
+        squares=within + (sums * groups.means).sum(axis=0),
+        within=within,
+        degenerate=count_alike(groups.counts, groups.means, groups.squares),
+        verbatim=0 if shaped else condenser.n_verbatim_,
+        singular=0 if shaped else condenser.n_singular_,
+        suppressed=int((~kept).sum()),
     )

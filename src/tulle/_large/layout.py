@@ -62,10 +62,11 @@ class Layout:
             records["cells"][:, place] = model.encode(column)
         return records
 
-    def cells_of(self, records: Records, rng: np.random.Generator) -> list[Ints]:
+    def cells_of(self, codes: Ints, rng: np.random.Generator) -> list[Ints]:
         """Return the cells of each column; a record without one gets that of another at random."""
         columns = []
-        for column in records["cells"].T.astype(np.int64):
+        for narrow in codes.T:
+            column = narrow.astype(np.int64)
             lost = column == _LOST
             known = column[~lost] if not lost.all() else np.zeros(1, dtype=np.int64)
             column[lost] = rng.choice(known, int(lost.sum()))
@@ -111,19 +112,28 @@ def fit_layout(
 
 def row_order(records: Records, seed: int) -> Ints:
     """Return an order of records that depends on what they are, not on how they came."""
+    return np.lexsort((records["level"], record_keys(records, seed)))
+
+
+def record_keys(records: Records, seed: int) -> Keys:
+    """Return a word for each record, which equal ones share; levels do not count."""
     with np.errstate(over="ignore"):
-        words = np.ascontiguousarray(records["point"] + 0.0).view(np.uint64)  # -0.0 is 0.0
-        columns = [*words.T, *records["cells"].T.astype(np.uint64), records["person"]]
         mixed = np.full(len(records), np.uint64(seed))
-        for column in columns:
-            mixed = (mixed ^ column) * np.uint64(0xFF51AFD7ED558CCD)
-            mixed ^= mixed >> np.uint64(33)
-    return np.lexsort((records["level"], mixed))
+        for column in records["point"].T:
+            mixed = _stirred(mixed, (column + 0.0).view(np.uint64))  # -0.0 is 0.0
+        for column in (*records["cells"].T, records["person"]):
+            mixed = _stirred(mixed, column.astype(np.uint64))
+    return mixed
 
 
-def person_numbers(records: Records) -> Ints:
+def _stirred(mixed: Keys, words: Keys) -> Keys:
+    mixed = (mixed ^ words) * np.uint64(0xFF51AFD7ED558CCD)
+    return mixed ^ (mixed >> np.uint64(33))
+
+
+def person_numbers(keys: Keys) -> Ints:
     """Return the person of each record as a number."""
-    return np.unique(records["person"], return_inverse=True)[1].astype(np.int64)
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
 
 def standardised(records: Records, layout: Layout) -> Floats:

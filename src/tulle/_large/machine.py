@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from math import ceil
 
@@ -13,18 +14,23 @@ import polars as pl
 from tulle import _progress as progress
 from tulle._large.cell import CellSummary
 from tulle._large.facts import SAMPLE, HashSample, Keys, RowSample, TableFacts, person_keys
+from tulle._large.heaps import divided
 from tulle._large.layout import Records
 from tulle._large.outcome import Outcome, verified
 from tulle._large.plan import CELL, Cell, Decide, Leaves, Plan, make_plan
 from tulle._large.spill import Spill
 from tulle._threads import in_order
+from tulle.io._formats import BATCH_ROWS
 from tulle.table.schema import Role, Schema
 
-_LEAST_CELL = 30_000
 Batches = Callable[[], Iterator[pl.DataFrame]]
 Put = Callable[[int, pl.DataFrame], None]
 
 _OVERHEAD = 300 << 20  # bytes that the libraries take before any record is read
+_KEPT = 200 << 20  # that kernels, the sample and what allocators keep take besides, later on
+_LEAST_ROOM = 64 << 20  # for records, however little memory there is
+_LEAST_SAMPLE = 30_000
+_LEAST_CELL = 5_000
 
 
 @dataclass(frozen=True)
@@ -39,21 +45,42 @@ class Budget:
     @classmethod
     def of(cls, memory: int, threads: int, columns: int) -> Budget:
         """Divide the memory for a table of so many columns."""
-        room = max(memory - _OVERHEAD, 64 << 20)
-        each = 200 + 100 * columns  # bytes of a record in a sample or in a cell
-        cell = int(np.clip(room // (3 * each), _LEAST_CELL, CELL))
-        sample = int(np.clip(room // (2 * each), _LEAST_CELL, SAMPLE))
-        return cls(memory, threads, cell, sample)
+        each = 200 + 100 * columns  # bytes of a record in a sample
+        room = max(memory - _OVERHEAD, _LEAST_ROOM)
+        sample = int(np.clip(room // (2 * each), _LEAST_SAMPLE, SAMPLE))
+        return cls(memory, threads, CELL, sample)
 
     @property
     def buffer(self) -> int:
         """Return the bytes of records that wait to be written to the file."""
-        return max(self.memory - _OVERHEAD, 64 << 20) // 4
+        return max(self.memory - _OVERHEAD, _LEAST_ROOM) // 4
+
+    def batch(self, record: int) -> int:
+        """Return how many records of so many bytes are encoded at once by each thread."""
+        return int(np.clip(self.buffer // (8 * self.threads * record), 1_000, BATCH_ROWS))
+
+    def cell_of(self, dimensions: int) -> int:
+        """Return about how many records a cell has, from how many coordinates a record has."""
+        return min(self.cell, self.fitting(dimensions))
+
+    def fitting(self, dimensions: int) -> int:
+        """Return how many records fit into memory while their cell is condensed."""
+        return max(self._room // _bytes_in_cell(dimensions), _LEAST_CELL)
 
     def workers(self, largest: int, dimensions: int) -> int:
         """Return how many cells fit into memory at once, the largest with so many records."""
-        each = largest * (200 + 100 * dimensions + dimensions**2)
-        return int(np.clip(2 * self.buffer // max(each, 1), 1, self.threads))
+        each = largest * _bytes_in_cell(dimensions)
+        return int(np.clip(self._room // max(each, 1), 1, self.threads))
+
+    @property
+    def _room(self) -> int:
+        """Return the bytes for the cells that are being condensed."""
+        return max(self.memory - _OVERHEAD - _KEPT, _LEAST_ROOM)
+
+
+def _bytes_in_cell(dimensions: int) -> int:
+    """Return the bytes that a record takes while its cell is grouped, as measured."""
+    return 300 + 70 * dimensions
 
 
 def sample_rows(
@@ -101,10 +128,11 @@ def condense_batches(
         The secret that everything random follows from.
     """
     facts, some, people = _facts(batches, schema, target, sample, records, budget, seed)
-    plan = make_plan(schema, facts, some, people, decide, budget.cell, seed)
+    plan = make_plan(schema, facts, some, people, decide, budget.cell_of, seed)
     with ExitStack() as files:
         spill, leaves = _place(plan, batches, budget, files)
-        cells = plan.cells(leaves)
+        most = budget.fitting(plan.dimensions)
+        cells = plan.cells(divided(plan, plan.joined(leaves), spill, most))
         summaries = _condense(plan, cells, spill, budget, put)
     return verified(summaries, plan, leaves, facts.records)
 
@@ -133,7 +161,9 @@ def _facts(
 
 def _place(plan: Plan, batches: Batches, budget: Budget, files: ExitStack) -> tuple[Spill, Leaves]:
     """Sort the records of the table into leaves; whole people go to one leaf."""
-    arriving = in_order(plan.records, (f for f in batches() if f.height), budget.threads)
+    rows = budget.batch(plan.layout.dtype.itemsize)
+    slices = (part for frame in batches() for part in frame.iter_slices(rows))
+    arriving = in_order(plan.records, slices, budget.threads)
     if plan.person is not None:
         arriving = _by_person(plan, arriving, budget)
     counted = plan.no_leaves()
@@ -143,16 +173,25 @@ def _place(plan: Plan, batches: Batches, budget: Budget, files: ExitStack) -> tu
         for records in arriving:
             spill.add(*plan.placed(records, counted))
             advance(len(records))
+    spill.flush()  # cells need the memory
+    _give_back()
     return spill, counted
+
+
+def _give_back() -> None:
+    """Return to the system what is free: many small arrays leave holes that glibc holds on to."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _by_person(plan: Plan, arriving: Iterator[Records], budget: Budget) -> Iterator[Records]:
     """Yield the same records, those of one person together."""
     size = int(plan.classes.records.sum()) * plan.layout.dtype.itemsize
-    buckets = int(np.clip(ceil(size / budget.buffer), 1, 4096))
+    buckets = int(np.clip(ceil(size / (budget.buffer // 4)), 1, 4096))
     with Spill(plan.layout.dtype, buckets, budget.buffer) as spill:
         for records in arriving:
             spill.add(records, (records["person"] % np.uint64(buckets)).astype(np.int64))
+        spill.flush()
         for bucket in range(buckets):
             yield spill.read(np.array([bucket]))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -83,6 +84,16 @@ class Cell:
     share: float  # of all records
 
 
+class Joined(NamedTuple):
+    """Leaves of one class that are condensed together."""
+
+    unit: int
+    leaves: Ints
+    records: int
+    people: int
+    level: int  # the highest
+
+
 @dataclass(frozen=True)
 class Plan:
     """How every record of a table is encoded, placed and condensed; it holds no row."""
@@ -136,11 +147,8 @@ class Plan:
         if self.person is None:
             leaves = self._leaves_of(points, records["unit"])
             return leaves, leaves
-        pairs = np.stack([records["person"].view(np.int64), records["unit"]], axis=1)
-        owners, place, rows = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-        place = place.reshape(-1)
-        sums = [np.bincount(place, weights=column) for column in points.T]
-        people = self._leaves_of(np.stack(sums, axis=1) / rows[:, None], owners[:, 1])
+        first, place = _people_of(records)
+        people = self._leaves_of(_person_means(points, place), records["unit"][first])
         return people[place], people
 
     def _leaves_of(self, points: Floats, units: Ints) -> Ints:
@@ -150,15 +158,22 @@ class Plan:
             leaves[rows] = first + tree.locate(points[rows])
         return leaves
 
-    def cells(self, counted: Leaves) -> list[Cell]:
-        """Join leaves into cells that can hold their own levels, class by class."""
+    def joined(self, counted: Leaves) -> list[Joined]:
+        """Join leaves until they can hold their own levels, class by class."""
         found = []
         for unit, (tree, first) in enumerate(zip(self.cuts, self.first_leaves)):
             some = slice(first, first + tree.leaves)
             owner = tree.joined(counted.people[some], counted.levels[some])
-            joined = [first + np.flatnonzero(owner == cell) for cell in range(owner.max() + 1)]
-            found += [(unit, leaves) for leaves in joined if counted.records[leaves].sum()]
-        sizes = np.array([int(counted.records[leaves].sum()) for _, leaves in found])
+            for cell in range(owner.max() + 1):
+                leaves = first + np.flatnonzero(owner == cell)
+                records, people = counted.records[leaves].sum(), counted.people[leaves].sum()
+                level = counted.levels[leaves].max()
+                found.append(Joined(unit, leaves, int(records), int(people), int(level)))
+        return [one for one in found if one.records]
+
+    def cells(self, found: list[Joined]) -> list[Cell]:
+        """Return the cells, with how many records are drawn for each."""
+        sizes = np.array([one.records for one in found])
         if sizes.max(initial=0) > _MOST:
             raise DataError(
                 f"{sizes.max():,} records are too much alike, or ask for groups too large, to be "
@@ -171,8 +186,8 @@ class Plan:
         shares = sizes / sizes.sum()
         drawn = rng.multinomial(sizes.sum(), shares).tolist()
         return [
-            Cell(number, unit, leaves, int(sizes[number]), drawn[number], float(shares[number]))
-            for number, (unit, leaves) in enumerate(found)
+            Cell(number, one.unit, one.leaves, one.records, drawn[number], float(shares[number]))
+            for number, one in enumerate(found)
         ]
 
     def condense(self, records: Records, cell: Cell) -> tuple[pl.DataFrame, CellSummary]:
@@ -202,7 +217,7 @@ def make_plan(
     sample: pl.DataFrame,
     people: Keys | None,
     decide: Decide,
-    cell: int,
+    cell: Callable[[int], int],
     seed: tuple[int, ...],
 ) -> Plan:
     """Decide how to condense a table, from its facts and a sample of its rows.
@@ -219,8 +234,8 @@ def make_plan(
     decide : callable
         Returns which classes are released, and how to group and draw (an unfitted condenser), from
         how many rows there are of each class and level.
-    cell : int
-        About how many records a cell has.
+    cell : callable
+        Returns about how many records a cell has, from how many coordinates a record has.
     seed : tuple of int
         The secret that everything random follows from.
     """
@@ -229,13 +244,34 @@ def make_plan(
     highest = condenser.k if level is None else _highest(facts, level)
     rng = np.random.default_rng([*seed, 2**32])
     layout = fit_layout(schema, facts, sample, people, highest, rng)
+    wanted = cell(len(layout.encoder.scales_))
+    sample, people = sample[: 2 * wanted], None if people is None else people[: 2 * wanted]
     records = _records(sample, layout, classes, condenser.k, level, people)
     points, least = standardised(records, layout), 4 * int(records["level"].max(initial=1))
+    if people is not None:  # people are placed by their means, which lie closer to each other
+        place = _people_of(records)[1]
+        points = _person_means(points, place)[place]
     cuts = [
-        grow_cuts(points[records["unit"] == unit], int(count), cell, least)
+        grow_cuts(points[records["unit"] == unit], int(count), wanted, least)
         for unit, count in enumerate(classes.records.tolist())
     ]
     return Plan(condenser, classes, person, level, seed, layout, cuts)
+
+
+def _people_of(records: Records) -> tuple[Ints, Ints]:
+    """Return a record of each person of each class, and the number of every record's person."""
+    order = np.lexsort((records["unit"], records["person"]))
+    person, unit = records["person"][order], records["unit"][order]
+    new = np.r_[True, (person[1:] != person[:-1]) | (unit[1:] != unit[:-1])][: len(order)]
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(new) - 1
+    return order[new], place
+
+
+def _person_means(points: Floats, place: Ints) -> Floats:
+    """Return the mean of each person's records."""
+    sums = [np.bincount(place, weights=column) for column in points.T]
+    return np.stack(sums, axis=1) / np.bincount(place)[:, None]
 
 
 def _highest(facts: TableFacts, level: str) -> int:

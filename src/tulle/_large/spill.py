@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
@@ -59,7 +60,7 @@ class Spill:
         found, starts = np.unique(leaves, return_index=True)
         for leaf, part in zip(found.tolist(), np.split(records, starts[1:])):
             if leaf >= 0:
-                self._held[leaf].append(part.copy())
+                self._held[leaf].append(part)
                 self._bytes += part.nbytes
         if self._bytes > self._memory:
             self.flush()
@@ -83,18 +84,36 @@ class Spill:
         self._held = [[] for _ in self._held]
         self._bytes = 0
 
+    def more(self, leaves: int) -> Ints:
+        """Return the numbers of so many new leaves."""
+        first = len(self._held)
+        self._held += [[] for _ in range(leaves)]
+        self._blocks += [[] for _ in range(leaves)]
+        return np.arange(first, first + leaves)
+
+    def pieces(self, leaves: Ints, rows: int) -> Iterator[Records]:
+        """Yield the records of some leaves that are in the file, so many at a time."""
+        step = rows * self._dtype.itemsize
+        for leaf in leaves.tolist():
+            for start, size in list(self._blocks[leaf]):
+                for at in range(start, start + size, step):
+                    yield self._records([(at, min(step, start + size - at))])
+
     def read(self, leaves: Ints) -> Records:
         """Return the records of some leaves; several threads may do so at once."""
         places = leaves.tolist()
-        blocks = [block for leaf in places for block in self._blocks[leaf]]
+        records = self._records([block for leaf in places for block in self._blocks[leaf]])
+        held = [part for leaf in places for part in self._held[leaf]]
+        return np.concatenate([records, *held]) if held else records
+
+    def _records(self, blocks: list[tuple[int, int]]) -> Records:
         records = np.empty(sum(size for _, size in blocks) // self._dtype.itemsize, self._dtype)
         whole: Any = records.view(np.uint8)
         view, at = memoryview(whole), 0
         for start, size in blocks:
             self._fill(view[at : at + size], start)
             at += size
-        held = [part for leaf in places for part in self._held[leaf]]
-        return np.concatenate([records, *held]) if held else records
+        return records
 
     def _fill(self, view: memoryview, start: int) -> None:
         done = 0

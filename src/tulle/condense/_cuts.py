@@ -77,7 +77,10 @@ def grow_cuts(points: Floats, records: int, cell: int, least: int) -> Cuts:
             parts = max(2, round(expected / cell))  # unequal halves, so that leaves are alike
             threshold = float(np.quantile(along, (parts // 2) / parts, method="lower"))
             left = along <= threshold
-            if 0 < left.sum() < len(rows):
+            if left.all() and (along < threshold).any():  # many have the largest value
+                threshold = float(along[along < threshold].max())
+                left = along <= threshold
+            if not left.all():
                 node = len(directions)
                 directions.append(direction)
                 thresholds.append(threshold)

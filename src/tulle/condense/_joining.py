@@ -8,7 +8,7 @@ import numpy as np
 
 from tulle._types import Flags, Floats, Ints
 
-_CELLS = 4_000_000  # distances at a time
+_CELLS = 1_000_000  # distances at a time
 
 
 def join_groups(matrix: Floats, groups: Ints, short: Callable[[Ints], Flags]) -> Ints:

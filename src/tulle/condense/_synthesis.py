@@ -104,10 +104,15 @@ def leave_grid(column: Floats, groups: Ints, unit: float, rng: np.random.Generat
 
 def count_degenerate(moments: GroupMoments) -> int:
     """Count groups of two or more identical records: their records come out as they went in."""
-    variances = np.einsum("gii->gi", moments.scatters) / moments.counts[:, None]
-    rounding = (1e-12 * (1.0 + np.abs(moments.means))) ** 2
-    alike = (variances <= rounding).all(axis=1)
-    return int((alike & (moments.counts > 1)).sum())
+    squares = np.einsum("gii->gi", moments.scatters)
+    return count_alike(moments.counts, moments.means, squares)
+
+
+def count_alike(counts: Ints, means: Floats, squares: Floats) -> int:
+    """Count groups of two or more identical records; ``squares`` are sums about the mean."""
+    rounding = (1e-12 * (1.0 + np.abs(means))) ** 2
+    alike = (squares / counts[:, None] <= rounding).all(axis=1)
+    return int((alike & (counts > 1)).sum())
 
 
 def _factors(scatters: Floats, counts: Ints) -> Floats:

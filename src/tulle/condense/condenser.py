@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -59,6 +59,16 @@ from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
 # sees the standardised records, their groups and the groups' statistics while a fit runs
 Watcher = Callable[[Floats, Ints, GroupMoments], None]
+
+
+class GroupedRecords(NamedTuple):
+    """The records that are released, standardised, and the group of each."""
+
+    matrix: Floats
+    demands: Ints  # the smallest group that each accepts
+    people: Ints | None
+    groups: Ints
+    kept: Flags  # which of all records they are
 
 
 class Condenser(BaseEstimator):
@@ -404,29 +414,48 @@ class Condenser(BaseEstimator):
 
         The matrix is used up.
         """
+        rng = as_generator(self.random_state) if rng is None else rng
+        found = self._group_encoded(matrix, levels, encoder, people, rng, sensitive)
+        self._keep(found, encoder, border, rng)
+        if watch is not None:
+            watch(found.matrix, found.groups, self.moments_)
+        return found.kept, found.groups
+
+    def _group_encoded(
+        self,
+        matrix: Floats,
+        levels: Any,
+        encoder: TableEncoder,
+        people: Ints | None,
+        rng: np.random.Generator,
+        sensitive: Sequence[Sensitive] = (),
+    ) -> GroupedRecords:
+        """Group encoded records that can have the group they ask for; the matrix is used up."""
         self._grid = encoder.grid(matrix) if self.exact_moments else {}
         matrix /= encoder.scales_
         demands, kept = self._demands(levels, len(matrix))
-        rng = as_generator(self.random_state) if rng is None else rng
         if not kept.all():
             matrix, demands = matrix[kept], demands[kept]
             people = None if people is None else people[kept]
             sensitive = [column.at(kept) for column in sensitive]
         groups = self._group(matrix, demands, rng, people, list(sensitive))
+        return GroupedRecords(matrix, demands, people, groups, kept)
 
+    def _keep(
+        self, found: GroupedRecords, encoder: TableEncoder, border: Border, rng: np.random.Generator
+    ) -> None:
+        """Keep the statistics of the groups."""
+        refuse_beyond_memory(int(found.groups.max()) + 1, found.matrix.shape[1])
         self._encoder = encoder
         self._border = border
         self._rng = rng
         self._shapes = []
         self._rule_plan = Plan()
-        self.people_ = count_people(groups, people)
-        self.level_summary_ = summarise_levels(demands, groups, self.people_)
-        self.n_suppressed_ = int((~kept).sum())
-        self._store(GroupMoments.of(matrix, groups, demands))
+        self.people_ = count_people(found.groups, found.people)
+        self.level_summary_ = summarise_levels(found.demands, found.groups, self.people_)
+        self.n_suppressed_ = int((~found.kept).sum())
+        self._store(GroupMoments.of(found.matrix, found.groups, found.demands))
         encoder.reach(self.means_)
-        if watch is not None:
-            watch(matrix, groups, self.moments_)
-        return kept, groups
 
     def _demands(self, levels: Any, rows: int) -> tuple[Ints, Flags]:
         """Return the smallest group that each record accepts, and which records can have it."""
@@ -492,7 +521,6 @@ class Condenser(BaseEstimator):
             after = information_loss(GroupMoments.of(matrix, groups, demands))
             self.diversity_loss_ = after - before
         check_groups(groups, demands)
-        refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
         return groups
 
     def _store(self, moments: GroupMoments) -> None:

@@ -221,13 +221,13 @@ def _condensed(
 
     rows = df.select(*(f"`{name}`" for name in table.sample.columns))
     facts, some, people = _facts(rows, table, suspects, seed)
-    plan = make_plan(table.schema, facts, some, people, table.decide, CELL, seed)
+    plan = make_plan(table.schema, facts, some, people, table.decide, lambda _: CELL, seed)
     placed = _placed(rows, plan).persist(StorageLevel.DISK_ONLY)
     try:
         leaves = plan.no_leaves()
         for counted in answers(placed):
             leaves.merge(counted)
-        cells = plan.cells(leaves)
+        cells = plan.cells(plan.joined(leaves))
         summaries = []
         for summary, part in answers(_written(placed, plan, cells, folder, parts.writer)):
             parts.take(part)

@@ -42,6 +42,8 @@ def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     """
     matrix = np.ascontiguousarray(matrix, dtype=np.float64)
     groups, number = set_aside(matrix, levels)
+    if not number:
+        return _in_cells(matrix, levels, rng)
     rows = np.flatnonzero(groups < 0)
     groups[rows] = number + _in_cells(matrix[rows], levels[rows], rng)
     return groups
@@ -82,9 +84,12 @@ def search_open(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     """
     tiers = tiers_of(levels)
     weights = WEIGHTS[-1:] if tiers.any() else WEIGHTS
-    spreads = _spreads(matrix, levels, weights)
+    column = _level_column(matrix, levels)
     group = _grouped_large if len(matrix) > SMALL else _grouped_small
-    found = [group(matrix, levels, spread, rng) for spread in spreads]
+    if column is None:
+        found = [group(matrix, levels, matrix, rng)]
+    else:  # one at a time: each is as large as the matrix
+        found = [group(matrix, levels, np.hstack([matrix, w * column]), rng) for w in weights]
     if tiers.any():
         found.append(_apart(matrix, levels, tiers, rng, group))
     lowest = min(found, key=lambda groups: squared_error(matrix, groups)) if found[1:] else found[0]
@@ -141,13 +146,12 @@ def _grouped_small(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.
     return refine_small(matrix, levels, mdav_small(spread, levels), rng)
 
 
-def _spreads(matrix: Floats, levels: Ints, weights: tuple[float, ...]) -> list[Floats]:
-    """Return the records as the starts see them: with level columns of different weight."""
+def _level_column(matrix: Floats, levels: Ints) -> Floats | None:
+    """Return the column of levels that the starts see, (n, 1); None where all are the same."""
     if (levels == levels[0]).all():
-        return [matrix]
+        return None
     step = _usual_reach(matrix, round(float(levels.mean())))
-    column = step * np.log2(levels)[:, None]
-    return [np.hstack([matrix, weight * column]) for weight in weights]
+    return np.asarray(step * np.log2(levels)[:, None])
 
 
 def _usual_reach(matrix: Floats, size: int) -> float:
@@ -324,7 +328,8 @@ def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
     centres = np.zeros((len(size), d))
     away = np.zeros(len(order))
     first = d * start[group] + member
-    for j, column in enumerate(matrix[order].T):
+    for j in range(d):
+        column = matrix[order, j]
         data[first + j * room[group]] = column
         centres[: len(taken), j] = np.bincount(group, column) / taken
         away += (column - centres[group, j]) ** 2

@@ -72,7 +72,7 @@ def in_order(
         yield from map(work, items)
         return
     pending: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(threads, initializer=_take_thread)
+    pool = ThreadPoolExecutor(threads, initializer=stay_on_thread)
     try:
         for item in items:
             pending.append(pool.submit(work, item))
@@ -89,7 +89,8 @@ def on_all_cores(work: Callable[[Item], Result], items: Iterable[Item], size: in
     return list(in_order(work, items, cores() if size > _LITTLE else 1))
 
 
-def _take_thread() -> None:
+def stay_on_thread() -> None:
+    """Keep all that this thread does from now on to itself: somebody else divides the cores."""
     _worker.busy = True
 
 

@@ -43,6 +43,7 @@ from tulle._large.facts import (
 from tulle._large.layout import Records
 from tulle._large.outcome import Outcome, verified
 from tulle._large.plan import CELL, Cell, Plan, make_plan
+from tulle._threads import stay_on_thread
 from tulle._types import FilePath, Ints
 from tulle.errors import DataError, ParameterError
 from tulle.releases import Manifest
@@ -318,6 +319,7 @@ def _written(
     def work(number: int, blocks: list[bytes]) -> Iterator[Block]:
         if not folder.is_dir():
             raise DataError("a worker does not see the folder of the release: it must be shared")
+        stay_on_thread()  # Spark gives every task its core
         drawn, summary = plan.condense(_joined(blocks, dtype), cells[number])
         yield answer((summary, writer.write(folder, number, drawn)))
 

@@ -263,10 +263,25 @@ def fit_coded(
     least = min(least, len(weights))  # one leaf holds all of a small table
     if any(tree.smallest < least for tree in trees):
         raise PrivacyError("a leaf holds fewer people than it must: nothing is kept")
+    for tree, model, codes in zip(trees, models, cells):
+        if model.name in asked:
+            _check_demand(asked[model.name], tree, codes, model.size)
     return ShapeModel(
         k, len(weights), names, models, trees, coordinates, groups, labels, list(dependencies),
         least,
     )  # fmt: skip
+
+
+def _check_demand(demand: Diversity, tree: Tree, cells: Ints, size: int) -> None:
+    """Refuse a tree one of whose leaves does not meet a demand; one leaf is the whole table."""
+    counts, whole = tree.tallied(size), np.bincount(cells, minlength=size).astype(np.float64)
+    short = int(demand.falls_short(counts, whole).sum())
+    if short and len(counts) > 1:
+        raise PrivacyError(
+            f"column '{demand.name}': {short} of {len(counts)} leaves do not have "
+            f"{demand.describe()}: nothing is released",
+            subject=demand.name,
+        )
 
 
 def weigh_people(people: Ints | None, n: int) -> Floats:

@@ -38,6 +38,13 @@ class Tree:
         sizes = self.rises[self.starts[ends + 1]] - self.rises[self.starts[ends]]
         return int(sizes.min(initial=self.rises[-1]))
 
+    def tallied(self, size: int) -> Floats:
+        """Return how often each of so many cells occurs in each leaf, (leaves, cells)."""
+        held = np.diff(self.starts)
+        counts = np.zeros((len(held), size))
+        counts[np.repeat(np.arange(len(held)), held), self.cells] = np.diff(self.rises)
+        return counts[held > 0]
+
     def leaves(self, features: NDArray[np.uint8]) -> Ints:
         """Return the leaf that each row ends in, as the number of its node."""
         if len(self.split) == 1:
@@ -119,10 +126,13 @@ def fit_tree(
         if len(leaf) < len(cells):
             others = np.ascontiguousarray(features[most:])
             leaf = np.r_[leaf, follow(others, split, np.packbits(goes_left, axis=1), left)]
+    whole = np.bincount(cells, minlength=target.size).astype(np.float64)
     if demand is not None:
-        split, leaf = _take_back(demand, split, left, leaf, cells)
+        split, leaf = _take_back(demand, split, left, leaf, cells, whole)
     if rng is not None:
         cells = _drawn_again(cells, leaf, len(split), rng)
+        if demand is not None:  # what is drawn can be less diverse than what it was drawn from
+            split, leaf = _take_back(demand, split, left, leaf, cells, whole)
     pairs, counts = _counted(leaf * target.size + cells, len(split) * target.size)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
     rises = np.r_[0, np.cumsum(counts)]
@@ -140,15 +150,15 @@ def _counted(pairs: Ints, possible: int) -> tuple[Ints, Ints]:
 
 
 def _take_back(
-    demand: Diversity, split: Ints, left: Ints, leaf: Ints, cells: Ints
+    demand: Diversity, split: Ints, left: Ints, leaf: Ints, cells: Ints, whole: Floats
 ) -> tuple[Ints, Ints]:
     """Undo splits until every leaf meets a demand, and return the splits and the rows' leaves.
 
     Children have higher numbers than their parents, so that going backward is going upward.
     """
     split, counts = split.copy(), tally(leaf, cells)
-    counts = np.vstack([counts, np.zeros((len(split) - len(counts), counts.shape[1]))])
-    whole = counts.sum(axis=0)
+    nodes, width = counts.shape
+    counts = np.pad(counts, ((0, len(split) - nodes), (0, len(whole) - width)))
     end = np.arange(len(split))
     for node in range(len(split) - 1, -1, -1):
         if split[node] < 0:

@@ -381,7 +381,7 @@ def _measured(
     from tulle.auditing.audit import unaudited
 
     release = parts.sample()
-    every = math.ceil(release.height * outcome.plan.dimensions / _MEASURED)
+    every = max(1, math.ceil(release.height * outcome.plan.dimensions / _MEASURED))
     release, sample = release.gather_every(every), table.sample.gather_every(every)
     policy = [column for column in table.columns if column.name in release.columns]
     tables = align(sample.select(release.columns), release, None, policy)

@@ -117,7 +117,7 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
         return Looked(table, table.height, [])
     words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
     opened = open_table(source)
-    sample, records = sample_rows(opened.batches(), SAMPLE, words)
+    sample, records = sample_rows(opened.batches, SAMPLE, words)
     note = (
         f"the table has {records:,} records, more than memory holds: what is said here rests on "
         f"{sample.height:,} of them, drawn at random"
@@ -228,7 +228,7 @@ def condense_large(
     limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))
     seed = seed_words(options)
-    sample, records = sample_rows(opened.batches(), budget.sample, seed)
+    sample, records = sample_rows(opened.batches, budget.sample, seed)
     if not records:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, records)

@@ -218,6 +218,8 @@ def _condense(
     def work(cell: Cell) -> CellSummary:
         drawn, summary = plan.condense(spill.read(cell.leaves), cell)
         put(cell.number, drawn)
+        del drawn
+        _give_back()
         return summary
 
     threads = budget.workers(max(cell.records for cell in cells), plan.dimensions)

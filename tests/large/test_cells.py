@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 
 from tulle._large import machine, plan
 from tulle._large.cell import condense_cell
-from tulle._large.facts import HashSample, TableFacts, mixed, person_keys
+from tulle._large.facts import (
+    CommonKeys,
+    HashSample,
+    RowSample,
+    TableFacts,
+    mixed,
+    person_keys,
+    row_keys,
+)
 from tulle._large.heaps import Deal
 from tulle._large.machine import Budget, condense_batches, sample_rows
 from tulle._large.outcome import Outcome
@@ -76,7 +84,7 @@ def run(
 
     parts: dict[int, pl.DataFrame] = {}
     budget = Budget(0, threads, cell=cell, sample=sample)
-    drawn, records = sample_rows(batches(), budget.sample, SEED)
+    drawn, records = sample_rows(batches, budget.sample, SEED)
     known = [column for column in columns if column.name in frame.columns]
     schema = Schema.of([c for c in known if c.name != target], drawn.drop(target or []))
     # the grouping that is fastest on a few hundred records
@@ -381,6 +389,40 @@ def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> 
             tracemalloc.stop()
     assert len(outcome.cells) >= 12
     assert peaks[2] < 1.25 * peaks[1]
+
+
+def test_common_rows_are_in_a_sample_by_their_share_in_any_order() -> None:
+    """A content that many rows have is one of many contents: by chance it would be missing."""
+    rng = np.random.default_rng(0)
+    numbers = np.where(rng.random(6_000) < 0.2, 99.0, rng.normal(size=6_000))
+    numbers[rng.random(6_000) < 0.05] = 77.0
+    table = pl.DataFrame({"x": numbers})
+
+    def drawn(table: pl.DataFrame, rows: int, seed: int) -> pl.DataFrame:
+        return sample_rows(lambda: table.iter_slices(rows), 500, (seed,))[0]
+
+    for seed in range(5):
+        found = drawn(table, 6_000, seed)
+        assert abs((found["x"] == 99).mean() - (table["x"] == 99).mean()) < 0.005
+        assert abs((found["x"] == 77).mean() - (table["x"] == 77).mean()) < 0.005
+        assert abs(found.height - 500) < 60
+        assert drawn(table.sample(fraction=1, shuffle=True, seed=seed), 271, seed).equals(found)
+
+
+@pytest.mark.parametrize("size", [100, 400, 3_000])
+def test_samples_of_parts_are_that_of_the_whole(size: int) -> None:
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame({"x": np.where(rng.random(2_000) < 0.3, 5, rng.integers(0, 900, 2_000))})
+    found, _ = sample_rows(lambda: table.iter_slices(300), size, (3,))
+    counts = [CommonKeys() for _ in range(2)]
+    for part, count in zip((table[:700], table[700:]), counts):
+        count.add(row_keys(part, 3))
+    counts[0].merge(counts[1])
+    samples = [RowSample(size, 3, candidates=counts[0].candidates()) for _ in range(2)]
+    for part, sample in zip((table[:700], table[700:]), samples):
+        sample.add(part)
+    samples[1].merge(samples[0].shrunk())
+    assert samples[1].rows().equals(found)
 
 
 def test_a_record_has_the_same_leaf_in_any_batch() -> None:

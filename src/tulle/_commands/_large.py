@@ -58,6 +58,7 @@ _LIBRARIES = 300_000_000  # bytes that are taken before anything is read
 _PACKED = 4  # times as large as it is packed
 _LEAST = 100_000_000
 _UNTRIED = "attack the release with tulle audit"
+_MEASURED = 6_000_000  # coordinates of records that a release is compared by
 _REPEATED = 1.02  # rows a value from which what looks unique in a sample is not
 _VALUES = 20_000  # looked at for that
 
@@ -116,7 +117,7 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
         return Looked(table, table.height, [])
     words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
     opened = open_table(source)
-    sample, records = sample_rows(opened.batches(), SAMPLE, words)
+    sample, records = sample_rows(opened.batches, SAMPLE, words)
     note = (
         f"the table has {records:,} records, more than memory holds: what is said here rests on "
         f"{sample.height:,} of them, drawn at random"
@@ -227,7 +228,7 @@ def condense_large(
     limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))
     seed = seed_words(options)
-    sample, records = sample_rows(opened.batches(), budget.sample, seed)
+    sample, records = sample_rows(opened.batches, budget.sample, seed)
     if not records:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, records)
@@ -380,8 +381,10 @@ def _measured(
     from tulle.auditing.audit import unaudited
 
     release = parts.sample()
+    every = max(1, math.ceil(release.height * outcome.plan.dimensions / _MEASURED))
+    release, sample = release.gather_every(every), table.sample.gather_every(every)
     policy = [column for column in table.columns if column.name in release.columns]
-    tables = align(table.sample.select(release.columns), release, None, policy)
+    tables = align(sample.select(release.columns), release, None, policy)
     k = max(min(cell.lowest_level for cell in outcome.cells), 2)
     return unaudited(tables, k=k, title="Condensed table").extended(
         untried=_UNTRIED,

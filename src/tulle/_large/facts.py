@@ -26,6 +26,8 @@ from tulle.table.schema import Column, Kind, Role, Schema
 SAMPLE = 200_000  # records that cells of columns and cuts rest on
 _KEYS = 4096  # by which contents are counted, to some 2 %
 _LAST = 2**64 - 1  # the largest key
+_COMMON = 500  # a content is common if one row in so many has it
+_CANDIDATES = 2_000  # contents among which the common ones are
 _MOST_VALUES = 100_000  # different values of a column of words
 _MOST_PEOPLE = 512  # that are counted for a value, where people have several rows
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
@@ -87,12 +89,47 @@ class KeyCount:
         return min(_LAST, int(1.25 * size / _KEYS * int(self._smallest[-1])))
 
 
+@dataclass
+class CommonKeys:
+    """Which contents many rows of a table may have: all that are common, and some others.
+
+    Counts of Misra and Gries: what is not common gives way, and a count lacks one row in 2,000 at
+    most. Which others there are depends on the order of the rows.
+    """
+
+    records: int = 0
+    _keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    _counts: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def add(self, keys: Keys) -> None:
+        """Take in the keys of a batch."""
+        self.records += len(keys)
+        self._take(*np.unique(keys, return_counts=True))
+
+    def merge(self, other: CommonKeys) -> None:
+        """Take in what was counted elsewhere."""
+        self.records += other.records
+        self._take(other._keys, other._counts)
+
+    def candidates(self) -> Keys:
+        """Return the keys of all common contents, among others."""
+        lacking = self.records // _CANDIDATES
+        return self._keys[self._counts + lacking >= self.records / _COMMON]
+
+    def _take(self, keys: Keys, counts: Ints) -> None:
+        known, place = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
+        counts = np.bincount(place, weights=np.concatenate([self._counts, counts])).astype(np.int64)
+        if len(known) > _CANDIDATES:
+            counts -= np.partition(counts, -_CANDIDATES - 1)[-_CANDIDATES - 1]
+        self._keys, self._counts = known[counts > 0], counts[counts > 0]
+
+
 class RowSample:
     """Rows of a table, drawn by keyed hash: the same however the table is cut and ordered.
 
-    Those contents are kept that have the smallest keys, each with how many rows hold it. A table
-    in which everything repeats is then known whole, and a heap of equal rows takes no more room
-    than one of them.
+    Those contents are kept that have the smallest keys, each with how many rows hold it, and all
+    that are common. A table in which everything repeats is then known whole, and a heap of equal
+    rows takes no more room than one of them.
 
     Parameters
     ----------
@@ -102,22 +139,38 @@ class RowSample:
         The secret that the draw follows from.
     limit : int
         Only smaller keys are looked at.
+    candidates : ndarray of uint64
+        Keys of contents that may be common, and are kept in any case.
     """
 
-    def __init__(self, size: int, seed: int, limit: int = _LAST) -> None:
+    def __init__(
+        self, size: int, seed: int, limit: int = _LAST, candidates: Keys | None = None
+    ) -> None:
         self.records = 0
         self._size = size
         self._seed = seed
         self._limit = limit
         self._held: list[tuple[pl.DataFrame, Keys, Ints]] = []
+        self._candidates = np.empty(0, dtype=np.uint64) if candidates is None else candidates
+        self._common = RowSample(len(candidates) + 1, seed) if candidates is not None else None
 
-    def add(self, frame: pl.DataFrame) -> None:
-        """Take in the rows of a batch."""
+    @property
+    def whole(self) -> bool:
+        """Return whether all contents of the table are kept."""
+        self._shrink()
+        return self._limit == _LAST
+
+    def add(self, frame: pl.DataFrame) -> Keys:
+        """Take in the rows of a batch, and return their keys."""
         self.records += frame.height
         keys = row_keys(frame, self._seed)
         small = keys <= np.uint64(self._limit)
-        frame = frame.filter(pl.Series(small))
-        self._take(frame, keys[small], np.ones(frame.height, dtype=np.int64))
+        if self._common is not None:
+            often = np.isin(keys, self._candidates)
+            self._common._take_rows(frame, keys, often)
+            small &= ~often
+        self._take_rows(frame, keys, small)
+        return keys
 
     def merge(self, other: RowSample) -> None:
         """Take in what was drawn elsewhere, from other rows."""
@@ -125,24 +178,56 @@ class RowSample:
         self._limit = min(self._limit, other._limit)
         for held in other._held:
             self._take(*held)
+        if self._common is not None and other._common is not None:
+            self._common.merge(other._common)
 
     def shrunk(self) -> RowSample:
         """Return the same sample, each content held once."""
         self._shrink()
+        if self._common is not None:
+            self._common._shrink()
         return self
 
     def rows(self) -> pl.DataFrame:
         """Return rows in an order of their own; each content in proportion to its rows."""
+        heaps = self._heaps()
         self._shrink()
         frame, keys, counts = self._held[0]
-        total = int(counts.sum())
         wanted = min(self._size, self.records)
-        if total > wanted:
-            chance = mixed(keys, self._seed + 1) / 2.0**64
-            counts = np.floor(counts * (wanted / total) + chance).astype(np.int64)
+        if heaps is not None:
+            share = wanted * int(heaps[2].sum()) / self.records
+            often = self._allotted(heaps[1], heaps[2], share)
+            counts = np.r_[self._allotted(keys, counts, wanted - share), often]
+            frame, keys = pl.concat([frame, heaps[0]]), np.r_[keys, heaps[1]]
+        else:
+            counts = self._allotted(keys, counts, wanted)
         places = np.repeat(np.arange(len(keys)), counts)
         turn = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
         return frame[places[np.argsort(mixed(keys[places] + turn.view(np.uint64), self._seed + 2))]]
+
+    def _allotted(self, keys: Keys, counts: Ints, wanted: float) -> Ints:
+        """Return how many rows of each content are drawn."""
+        total = int(counts.sum())
+        if total <= wanted:
+            return counts
+        chance = mixed(keys, self._seed + 1) / 2.0**64
+        return np.floor(counts * (wanted / total) + chance).astype(np.int64)
+
+    def _heaps(self) -> tuple[pl.DataFrame, Keys, Ints] | None:
+        """Return the common contents; those that only might have been are held like any other."""
+        if self._common is None:
+            return None
+        frame, keys, counts = self._common.shrunk()._held[0]
+        common = counts >= self.records / _COMMON
+        if self.whole and len(self._held[0][1]) + len(keys) < self._size:
+            common[:] = False  # all contents are known, and in proportion
+        small = ~common & (keys <= np.uint64(self._limit))
+        self._take(frame.filter(pl.Series(small)), keys[small], counts[small])
+        return frame.filter(pl.Series(common)), keys[common], counts[common]
+
+    def _take_rows(self, frame: pl.DataFrame, keys: Keys, some: Flags) -> None:
+        frame = frame.filter(pl.Series(some))
+        self._take(frame, keys[some], np.ones(frame.height, dtype=np.int64))
 
     def _take(self, frame: pl.DataFrame, keys: Keys, counts: Ints) -> None:
         self._held.append((frame, keys, counts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from math import ceil
@@ -13,7 +13,15 @@ import polars as pl
 
 from tulle import _progress as progress
 from tulle._large.cell import CellSummary
-from tulle._large.facts import SAMPLE, HashSample, Keys, RowSample, TableFacts, person_keys
+from tulle._large.facts import (
+    SAMPLE,
+    CommonKeys,
+    HashSample,
+    Keys,
+    RowSample,
+    TableFacts,
+    person_keys,
+)
 from tulle._large.heaps import divided
 from tulle._large.layout import Records
 from tulle._large.outcome import Outcome, verified
@@ -83,13 +91,19 @@ def _bytes_in_cell(dimensions: int) -> int:
     return 300 + 70 * dimensions
 
 
-def sample_rows(
-    batches: Iterable[pl.DataFrame], size: int, seed: tuple[int, ...]
-) -> tuple[pl.DataFrame, int]:
-    """Return rows of a table, chosen by a keyed hash of what they hold, and how many there are."""
-    sample = RowSample(size, seed[0])
-    for frame in batches:
-        sample.add(frame)
+def sample_rows(batches: Batches, size: int, seed: tuple[int, ...]) -> tuple[pl.DataFrame, int]:
+    """Return rows of a table, chosen by a keyed hash of what they hold, and how many there are.
+
+    The table is read once more if some of its rows are common: each of them counts.
+    """
+    sample, common = RowSample(size, seed[0]), CommonKeys()
+    for frame in batches():
+        common.add(sample.add(frame))
+    candidates = common.candidates()
+    if len(candidates) and not sample.whole:
+        sample = RowSample(size, seed[0], candidates=candidates)
+        for frame in batches():
+            sample.add(frame)
     return sample.rows(), sample.records
 
 
@@ -204,6 +218,8 @@ def _condense(
     def work(cell: Cell) -> CellSummary:
         drawn, summary = plan.condense(spill.read(cell.leaves), cell)
         put(cell.number, drawn)
+        del drawn
+        _give_back()
         return summary
 
     threads = budget.workers(max(cell.records for cell in cells), plan.dimensions)

@@ -32,6 +32,7 @@ from tulle._commands._sources import signing_key, sources_read
 from tulle._commands.condense import Condensed, Condensing
 from tulle._large.facts import (
     SAMPLE,
+    CommonKeys,
     HashSample,
     KeyCount,
     Keys,
@@ -188,27 +189,31 @@ def _sampled(df: DataFrame, seed: Seed) -> tuple[pl.DataFrame, int]:
     """Return rows of the table, the same for any partitioning, and how many there are."""
 
     def look(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
-        count = KeyCount()
+        count, common = KeyCount(), CommonKeys()
         for frame in frames:
-            count.add(row_keys(frame, seed[0]))
-        yield answer((versions(), count))
+            keys = row_keys(frame, seed[0])
+            count.add(keys)
+            common.add(keys)
+        yield answer((versions(), count, common))
 
     found = answers(over_rows(df, look))
-    refuse_other_versions([of_worker for of_worker, _ in found])
-    count = KeyCount()
-    for _, part in found:
-        count.merge(part)
+    refuse_other_versions([of_worker for of_worker, _, _ in found])
+    count, common = KeyCount(), CommonKeys()
+    for _, of_count, of_common in found:
+        count.merge(of_count)
+        common.merge(of_common)
     if not count.records:
         raise DataError("the table has no records: there is nothing to condense")
     limit = count.limit(SAMPLE)
+    candidates = common.candidates()
 
     def draw(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
-        sample = RowSample(SAMPLE, seed[0], limit)
+        sample = RowSample(SAMPLE, seed[0], limit, candidates)
         for frame in frames:
             sample.add(frame)
         yield answer(sample.shrunk())
 
-    sample = RowSample(SAMPLE, seed[0], limit)
+    sample = RowSample(SAMPLE, seed[0], limit, candidates)
     for part in answers(over_rows(df, draw)):
         sample.merge(part)
     return sample.rows(), count.records

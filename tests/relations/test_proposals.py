@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from benchmarks.wards import hospital
+from tulle import Condenser
 from tulle._relations.proposals import find_rules, propose_rules
 from tulle.table._encoder import TableEncoder
 
@@ -58,6 +59,19 @@ def test_columns_that_have_nothing_to_do_with_each_other_get_no_rule() -> None:
             }
         )
         assert proposals(table) == {}
+
+
+def test_a_boolean_that_only_some_ages_allow() -> None:
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 90, 2_000)
+    retired = (age > 60) & (rng.random(2_000) < 0.6)
+    table = pl.DataFrame({"age": age, "retired": retired, "cost": rng.normal(size=2_000)})
+    assert proposals(table) == {'retired = "false" if age < 61': ((age < 61).sum(), 0)}
+    condenser = Condenser(k=10, random_state=0)
+    release = condenser.fit_resample(table)
+    assert [one.rule for one in condenser.rules_] == ['retired = "false" if age < 61']
+    assert release.schema == table.schema
+    assert not release.filter(pl.col("age") < 61)["retired"].any()
 
 
 def test_few_exceptions_are_counted_and_many_refute() -> None:

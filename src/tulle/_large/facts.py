@@ -27,6 +27,7 @@ SAMPLE = 200_000  # records that cells of columns and cuts rest on
 _KEYS = 4096  # by which contents are counted, to some 2 %
 _LAST = 2**64 - 1  # the largest key
 _COMMON = 500  # a content is common if one row in so many has it
+_FEWEST = 20  # ... and so many rows at least
 _CANDIDATES = 2_000  # contents among which the common ones are
 _MOST_VALUES = 100_000  # different values of a column of words
 _MOST_PEOPLE = 512  # that are counted for a value, where people have several rows
@@ -114,7 +115,7 @@ class CommonKeys:
     def candidates(self) -> Keys:
         """Return the keys of all common contents, among others."""
         lacking = self.records // _CANDIDATES
-        return self._keys[self._counts + lacking >= self.records / _COMMON]
+        return self._keys[self._counts + lacking >= _least_common(self.records)]
 
     def _take(self, keys: Keys, counts: Ints) -> None:
         known, place = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
@@ -122,6 +123,11 @@ class CommonKeys:
         if len(known) > _CANDIDATES:
             counts -= np.partition(counts, -_CANDIDATES - 1)[-_CANDIDATES - 1]
         self._keys, self._counts = known[counts > 0], counts[counts > 0]
+
+
+def _least_common(records: int) -> float:
+    """Return how many rows of a table have the same content if it is common."""
+    return max(records / _COMMON, _FEWEST)
 
 
 class RowSample:
@@ -218,7 +224,7 @@ class RowSample:
         if self._common is None:
             return None
         frame, keys, counts = self._common.shrunk()._held[0]
-        common = counts >= self.records / _COMMON
+        common = counts >= _least_common(self.records)
         if self.whole and len(self._held[0][1]) + len(keys) < self._size:
             common[:] = False  # all contents are known, and in proportion
         small = ~common & (keys <= np.uint64(self._limit))

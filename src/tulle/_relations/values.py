@@ -310,11 +310,13 @@ def _compared(node: Call, values: Values) -> Truth:
 
 
 def _are_words(left: Node, right: Node, values: Values) -> bool:
-    """Tell whether two sides are compared as text: a code among numbers is, too."""
+    """Tell whether two sides are compared as text: a code among numbers is, and so is "true"."""
     sides = {type(left): left, type(right): right}
     word, name = sides.get(Word), sides.get(Name)
-    if isinstance(word, Word) and isinstance(name, Name) and name.column in values.writings:
-        return _as_number(word.text) is None
+    if isinstance(word, Word) and isinstance(name, Name):
+        boolean = values.frame.schema[name.column] == pl.Boolean
+        if boolean or name.column in values.writings:
+            return _as_number(word.text) is None
     return values.is_words(left) and values.is_words(right)
 
 

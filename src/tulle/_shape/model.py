@@ -73,7 +73,7 @@ def condense(
 ) -> CondensedGroups:
     """Keep the statistics of groups; with ``rng``, counts drawn once from the true ones."""
     counts = np.bincount(groups)
-    sums = [np.bincount(groups, weights=column) for column in points.T]
+    sums = on_all_cores(lambda part: np.bincount(groups, weights=part), points.T, points.size)
     means: Floats = np.stack(sums, axis=1) / counts[:, None]
     inner = points - means[groups]
     values, vectors = np.linalg.eigh(inner.T @ inner / len(points))

@@ -20,6 +20,7 @@ from tulle._checks import check_int
 from tulle._random import as_generator
 from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._shape.model import weigh_people
+from tulle._threads import on_all_cores
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError, nearest_name
 from tulle.table._categories import BooleanCodec, CategoryCodec, unlisted
@@ -200,13 +201,16 @@ class TableEncoder:
         if not hasattr(self, "_codecs"):
             raise DataError("this TableEncoder is not fitted yet: call fit first")
         matrix = np.empty((frame.height, len(self.feature_names_)))
-        for codec, place in zip(self._codecs, self.slices_.values()):
+
+        def fill(codec: Codec) -> None:
             try:
                 series = frame.get_column(codec.name)
             except pl.exceptions.ColumnNotFoundError:
                 hint = nearest_name(codec.name, frame.columns)
                 raise DataError(f"column '{codec.name}' is not in the table: {hint}") from None
-            codec.encode(series, matrix[:, place])
+            codec.encode(series, matrix[:, self.slices_[codec.name]])
+
+        on_all_cores(fill, self._codecs, matrix.size)
         return matrix
 
     def encode_arriving(self, frame: pl.DataFrame) -> tuple[Floats, dict[str, Flags]]:

@@ -74,6 +74,10 @@ def test_the_points_of_a_frontier(found: Exploration) -> None:
         found.audit(7)
 
 
+def test_a_point_shows_itself_in_a_few_lines(found: Exploration) -> None:
+    assert all(len(repr(point)) < 1_000 for point in found.points)
+
+
 def test_without_a_target_columns_are_predicted_from_each_other() -> None:
     found = explore(people(300), rounds=["quick"], **SMALL)
     assert {point.scoring for point in found.points} == {"columns"}

@@ -119,13 +119,14 @@ class Point:
     attack: str = ""
     utility: float | None = None
     scoring: str = ""
-    metrics: dict[str, float] = field(default_factory=dict)
-    attacks: dict[str, AttackFigures] = field(default_factory=dict)
-    verdict: Verdict | None = None
-    gates: list[Gate] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict, repr=False)
+    attacks: dict[str, AttackFigures] = field(default_factory=dict, repr=False)
+    verdict: Verdict | None = field(default=None, repr=False)
+    gates: list[Gate] = field(default_factory=list, repr=False)
     seconds: float = 0.0
     error: str = ""
-    audit: dict[str, Any] | None = None  # of whole points, for a report of their own
+    # of whole points, for a report of their own
+    audit: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     def level(self) -> str:

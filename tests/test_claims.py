@@ -53,6 +53,7 @@ def test_no_page_claims_it(page: Path) -> None:
     assert claimed(told(page)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edition", ["owner", "public"])
 @pytest.mark.parametrize("family", results.FAMILIES)
 def test_no_report_claims_it(family: str, edition: str) -> None:
@@ -62,6 +63,7 @@ def test_no_report_claims_it(family: str, edition: str) -> None:
         assert claimed(text) == []
 
 
+@pytest.mark.slow
 def test_no_audit_claims_it_and_no_rate_is_called_a_probability() -> None:
     rng = np.random.default_rng(0)
     table, control, others = (
@@ -75,6 +77,7 @@ def test_no_audit_claims_it_and_no_rate_is_called_a_probability() -> None:
         assert "a rate is not the chance that somebody will be identified" in page
 
 
+@pytest.mark.slow
 def test_no_help_text_claims_it() -> None:
     context = tulle.make_context("tulle", [], resilient_parsing=True)
     for name in tulle.list_commands(context):

@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 GOLDEN = HERE / "messages.txt"
 
 
+@pytest.mark.slow
 def test_messages_are_those_of_the_golden_file() -> None:
     command = [sys.executable, str(HERE.parent / "scripts" / "messages")]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout

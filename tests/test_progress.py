@@ -10,6 +10,7 @@ from tulle import _progress
 from tulle._progress import bar, log, shown
 
 
+@pytest.mark.slow
 def test_long_work_is_told_in_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

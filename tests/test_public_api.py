@@ -54,6 +54,7 @@ def test_import_costs_nothing() -> None:
     assert not loaded_by("import tulle") & HEAVY
 
 
+@pytest.mark.slow
 def test_listing_the_commands_loads_no_library() -> None:
     listing = (
         "from click.testing import CliRunner; from tulle.cli import tulle; "

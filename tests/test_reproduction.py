@@ -52,6 +52,7 @@ def test_verdicts_on_bounds_misprints_and_claims() -> None:
     assert claim_verdict(1, 7) == "not"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, experiment",
     [

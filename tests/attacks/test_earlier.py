@@ -70,6 +70,7 @@ def test_both_releases_leave_one_answer() -> None:
     assert result.control < 0.65
 
 
+@pytest.mark.slow
 def test_the_audit_says_what_two_releases_tell() -> None:
     rng = np.random.default_rng(1)
     people = survey(rng, 400)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def spacings(some: Records, original: Records) -> list[float]:
     return [min((apart(i, j) for j in js), default=math.inf) for i, js in enumerate(others)]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_copies_and_linkage_count_what_they_say(seed: int) -> None:

@@ -50,6 +50,7 @@ def releases_with(person: pl.DataFrame, times: int = 6) -> list[pl.DataFrame]:
 # Broken by the review.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("array", [True, False])
 def test_exact_moments_are_refused_where_groups_are_singular(array: bool) -> None:
     people = measured(np.random.default_rng(0), 200)
@@ -76,6 +77,7 @@ def test_sums_of_exact_moments_do_not_lie_on_the_grid(array: bool) -> None:
     np.testing.assert_allclose(np.cov(release.T), np.cov(people.T), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_default_does_not_lie_in_the_plane_of_its_groups() -> None:
     rng = np.random.default_rng(3)
     people, strangers = measured(rng, 300, 20), measured(rng, 200, 20)
@@ -106,6 +108,7 @@ def test_the_audit_condemns_what_the_default_avoids() -> None:
     assert any("Affine hull" in reason for reason in verdict["details"])
 
 
+@pytest.mark.slow
 def test_two_releases_do_not_give_a_newcomer_s_categories() -> None:
     words = ["ward", "smoker", "band"]
     read = []  # how many of the three, of each newcomer
@@ -126,6 +129,7 @@ def test_two_releases_do_not_give_a_newcomer_s_categories() -> None:
     assert sum(read) <= 2
 
 
+@pytest.mark.slow
 def test_arrays_are_rounded_as_frames_are() -> None:
     people = measured(np.random.default_rng(0), 300, 4)
     release = Condenser(k=10, random_state=0).fit_resample(people)
@@ -150,11 +154,13 @@ def test_worst_case_membership_of_the_default_is_far_from_certain() -> None:
 # Found by attacking the default: what a single person did to every release.
 
 
+@pytest.mark.slow
 def test_a_single_negative_number_does_not_show() -> None:
     for release in releases_with(one_person(sugar=-5.0)):
         assert release["sugar"].min() >= 0
 
 
+@pytest.mark.slow
 def test_a_single_finer_number_does_not_show() -> None:
     for release in releases_with(one_person(sugar=3.137)):
         assert (release["sugar"].round(1) == release["sugar"]).all()
@@ -172,17 +178,20 @@ def test_a_single_time_of_the_day_does_not_show() -> None:
     assert release["seen"].max() <= datetime(2022, 2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [{"age": 30, "band": "old"}, {"age": 79, "band": "young"}])
 def test_a_single_exception_to_a_rule_does_not_show(cells: dict) -> None:
     for release in releases_with(one_person(**cells)):
         assert ((release["age"] >= 50) == (release["band"] == "old")).all()
 
 
+@pytest.mark.slow
 def test_a_single_extreme_number_does_not_show() -> None:
     for release in releases_with(one_person(weight=99_999.0)):
         assert release["weight"].max() < 60
 
 
+@pytest.mark.slow
 def test_many_draws_do_not_average_to_the_true_totals() -> None:
     drawn = Condenser(k=20, random_state=0).fit(PEOPLE).sample(200 * PEOPLE.height)
     true = dict(PEOPLE["ward"].value_counts().iter_rows())
@@ -190,6 +199,7 @@ def test_many_draws_do_not_average_to_the_true_totals() -> None:
     assert max(abs(means[value] - true[value]) for value in true) > 3
 
 
+@pytest.mark.slow
 def test_a_pool_of_small_classes_is_no_weaker() -> None:
     rng = np.random.default_rng(0)
     people = measured(rng, 200)
@@ -202,6 +212,7 @@ def test_a_pool_of_small_classes_is_no_weaker() -> None:
     assert not np.isin(np.asarray(X_new)[y_new > 0], people[y > 0]).mean() > 0.05
 
 
+@pytest.mark.slow
 def test_condensers_that_draw_differently_do_not_merge() -> None:
     first = Condenser(k=20, random_state=0).fit(PEOPLE)
     second = Condenser(k=20, synthesis="uniform", random_state=0).fit(PEOPLE)

@@ -28,6 +28,7 @@ def of(matrix: np.ndarray, like: np.ndarray) -> Records:
 # Sums on the grid.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [3, 5, 8])
 def test_rows_that_keep_the_sum_of_their_group_are_named(k: int) -> None:
     original, rng = people(1), np.random.default_rng(2)
@@ -38,6 +39,7 @@ def test_rows_that_keep_the_sum_of_their_group_are_named(k: int) -> None:
     assert not result.failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decimals", [2, 6])
 def test_rows_without_exact_sums_do_not_add_up(decimals: int) -> None:
     original, rng = people(1), np.random.default_rng(2)
@@ -56,6 +58,7 @@ def test_numbers_without_a_grid_have_no_sums_on_it() -> None:
 # Planes of released rows.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k, least", [(3, 0.8), (5, 0.25)])
 def test_members_lie_in_the_plane_of_a_group_smaller_than_the_dimensions(k, least) -> None:
     rng = np.random.default_rng(3)
@@ -70,6 +73,7 @@ def test_members_lie_in_the_plane_of_a_group_smaller_than_the_dimensions(k, leas
     assert result.control < 0.2
 
 
+@pytest.mark.slow
 def test_the_plane_says_nothing_of_people_who_are_not_in_it() -> None:
     rng = np.random.default_rng(3)
     original, strangers = measured(rng, 300, 20), measured(rng, 200, 20)

@@ -73,6 +73,7 @@ def pairs_of_items(rng: np.random.Generator) -> list[list[int]]:
     return [list(pair) for pair, count in zip(pairs, counts) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", [0.0, 0.05, 0.1, "random"])
 def test_rules_at_one_level_are_found_and_rules_at_random_ones_are_not(
     margin: float | str,

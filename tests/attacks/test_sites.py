@@ -138,6 +138,7 @@ def test_order_matching_with_the_right_and_the_wrong_sample(rng: np.random.Gener
             order_matching(codes, [1.0], [1.0])
 
 
+@pytest.mark.slow
 def test_every_coded_column_is_attacked_and_the_warning_is_plain(words: np.ndarray) -> None:
     table = pl.DataFrame({"age": np.arange(3000) % 70 + 17, "word": words, "stay": words})
     agreement = SiteAgreement.create(

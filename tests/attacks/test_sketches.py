@@ -31,6 +31,7 @@ def open_sketches(owner):
     return owner.transform(BASKETS)
 
 
+@pytest.mark.slow
 def test_linkage_with_many_known_people_and_long_sketches_nearly_always_succeeds(open_sketches):
     rng = np.random.default_rng(0)
     known = rng.choice(400, 250, replace=False)

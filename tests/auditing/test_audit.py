@@ -19,6 +19,7 @@ FIGURES = ("rate", "low", "high", "baseline", "control", "risk")
 # -- bad and good releases ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_whisper_of_noise_is_caught(data: tuple) -> None:
     people, control = data
     noise = np.random.default_rng(1).normal(0, 0.001, people.shape)
@@ -30,6 +31,7 @@ def test_a_whisper_of_noise_is_caught(data: tuple) -> None:
     assert found.to_dict()["metrics"]["nearest_record_loss"] < 0.01
 
 
+@pytest.mark.slow
 def test_groups_of_two_are_caught(data: tuple) -> None:
     people, control = data
     release = condensed(people, 2, np.random.default_rng(2))
@@ -44,6 +46,7 @@ def test_groups_of_two_are_caught(data: tuple) -> None:
     )  # without a control too
 
 
+@pytest.mark.slow
 def test_groups_of_thirty_are_not(data: tuple) -> None:
     people, control = data
     release = condensed(people, 30, np.random.default_rng(2))
@@ -56,6 +59,7 @@ def test_groups_of_thirty_are_not(data: tuple) -> None:
     assert found.to_dict()["metrics"]["covariance_compatibility"] > 0.95
 
 
+@pytest.mark.slow
 def test_other_people_are_no_leak_even_if_there_is_no_control() -> None:
     rng = np.random.default_rng(12)
     original, strangers, control = (people_table(rng, 1500) for _ in range(3))
@@ -67,6 +71,7 @@ def test_other_people_are_no_leak_even_if_there_is_no_control() -> None:
     assert audit(original, strangers, control, random_state=1).verdict["privacy"]["level"] == "good"
 
 
+@pytest.mark.slow
 def test_without_a_control_a_copy_is_caught_and_the_report_asks_for_one(data: tuple) -> None:
     people, _ = data
     leak = audit(people, people[::-1], random_state=1)
@@ -100,6 +105,7 @@ def test_the_result_has_the_names_that_others_rely_on(data: tuple) -> None:
     assert found.to_dict()["attacks"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_repeats_every_figure(data: tuple) -> None:
     people, control = data
     release = condensed(people, 5, np.random.default_rng(2))

@@ -50,6 +50,7 @@ def test_whole_and_decimal_numbers_go_together() -> None:
     assert found["metrics"]["marginal_distance"] == 0
 
 
+@pytest.mark.slow
 def test_roles_say_who_knows_what_and_what_is_secret() -> None:
     rng = np.random.default_rng(6)
     original = people_table(rng).with_columns(name=pl.Series([f"p{i}" for i in range(300)]))
@@ -69,6 +70,7 @@ def test_roles_say_who_knows_what_and_what_is_secret() -> None:
         assert "who knows age of" in result["attacks"]["linkage"]["story"]
 
 
+@pytest.mark.slow
 def test_numbers_that_the_policy_calls_categories_are_compared_as_such() -> None:
     rng = np.random.default_rng(2)
     area = rng.choice([1001, 8001, 9000], 200)
@@ -86,6 +88,7 @@ def test_numbers_that_the_policy_calls_categories_are_compared_as_such() -> None
         assert {"1001", "8001", "9000"} in [{row["label"] for row in rows} for rows in charts]
 
 
+@pytest.mark.slow
 def test_a_target_and_any_estimator(data: tuple) -> None:
     rng = np.random.default_rng(7)
     original, control = people_table(rng), people_table(rng)
@@ -109,6 +112,7 @@ def test_a_target_and_any_estimator(data: tuple) -> None:
     assert scores["pay"]["accuracy_ratio"] == 1
 
 
+@pytest.mark.slow
 def test_classes_are_classes_in_any_type_and_of_any_size() -> None:
     rng = np.random.default_rng(9)
     wanted = rng.integers(0, 3, 300)
@@ -122,6 +126,7 @@ def test_classes_are_classes_in_any_type_and_of_any_size() -> None:
         assert found["metrics"]["accuracy_ratio"] == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.slow
 def test_whole_numbers_that_are_mostly_different_are_a_quantity_in_a_small_table() -> None:
     salaries = [2000 + 37 * (i // 2) for i in range(30)]
     table = pl.DataFrame({"age": [20 + 7 * i % 23 for i in range(30)], "salary": salaries})
@@ -130,6 +135,7 @@ def test_whole_numbers_that_are_mostly_different_are_a_quantity_in_a_small_table
         audit(table, table, target="salary", estimator=KNeighborsClassifier(), random_state=0)
 
 
+@pytest.mark.slow
 def test_models_of_large_tables_learn_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "_MOST_TRAINED", 50)
     table = people_table(np.random.default_rng(3), 300)
@@ -161,6 +167,7 @@ def test_an_estimator_of_the_wrong_kind_is_named() -> None:
             audit(table, table, target=target, estimator=estimator, attempts=5)
 
 
+@pytest.mark.slow
 def test_the_association_of_columns_is_not_that_of_their_gaps() -> None:
     rng = np.random.default_rng(8)
     x = rng.normal(size=400)
@@ -182,6 +189,7 @@ def test_moments_are_compared_across_time_zones_and_clocks_are_no_dates() -> Non
     assert audit(spans, spans, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1
 
 
+@pytest.mark.slow
 def test_columns_that_are_not_inferred_for_their_number_are_told() -> None:
     wide = pl.DataFrame(np.random.default_rng(0).normal(size=(40, 25)))
     found = audit(wide, wide, target="column_24", random_state=0, attempts=5).to_dict()

@@ -78,6 +78,7 @@ def test_a_release_that_names_people_is_refused() -> None:
     audit(named, named, policy={"name": "ignored"}, random_state=0)
 
 
+@pytest.mark.slow
 def test_a_control_of_members_would_hide_everything_and_is_refused(data: tuple) -> None:
     people, control = data
     with pytest.raises(DataError, match="350.*350 records"):
@@ -89,6 +90,7 @@ def test_a_control_of_members_would_hide_everything_and_is_refused(data: tuple) 
     audit(few, few, control=few[::-1], attempts=5)  # everybody has a twin: that says nothing
 
 
+@pytest.mark.slow
 def test_attempts_fall_only_where_tables_are_large() -> None:
     rng = np.random.default_rng(0)
     small, large = rng.normal(size=(1500, 2)), rng.normal(size=(100_000, 2))

@@ -76,6 +76,7 @@ def test_the_way_to_the_nearest_other_person_in_batches(several: bool) -> None:
     assert np.allclose(found.apart, spacing(rows, table))
 
 
+@pytest.mark.slow
 def test_attacks_in_batches_find_what_they_find_in_memory() -> None:
     original, release = people(500), pl.concat([people(300, 1), people(500)[100:160]])
     found = audit_batches(
@@ -88,6 +89,7 @@ def test_attacks_in_batches_find_what_they_find_in_memory() -> None:
         assert found[name]["successes"] == wanted[name]["successes"]
 
 
+@pytest.mark.slow
 def test_a_control_is_attacked_as_well() -> None:
     original = people(400)
     report = audit_batches(
@@ -111,6 +113,7 @@ def test_people_are_counted_once() -> None:
     assert found["exact_copies"]["successes"] >= 50
 
 
+@pytest.mark.slow
 def test_the_command_attacks_a_release_of_many_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +137,7 @@ def test_the_command_attacks_a_release_of_many_parts(
         audit_files(source, release, max_singling_out=0.1)
 
 
+@pytest.mark.slow
 def test_a_release_of_many_parts_is_also_audited_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "audit_release.py"
 
 
+@pytest.mark.slow
 def test_noise_leaks_and_a_small_control_decides_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

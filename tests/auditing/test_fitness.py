@@ -98,6 +98,7 @@ def test_the_worst_column_and_the_broken_relations_come_first(bad: dict[str, Any
     assert told["'begin' is never larger than 'end'"] > 0.3
 
 
+@pytest.mark.slow
 def test_a_copy_is_matched_and_tells_who_is_at_risk(tables: Any) -> None:
     found = audit(tables[0], tables[0], tables[2], random_state=0, attempts=200).to_dict()
     metrics = found["metrics"]
@@ -115,6 +116,7 @@ def test_a_copy_is_matched_and_tells_who_is_at_risk(tables: Any) -> None:
     assert found["attacks"]["linkability"]["rate"] == 1
 
 
+@pytest.mark.slow
 def test_without_a_control_nobody_is_said_to_be_at_risk(tables: Any) -> None:
     found = audit(tables[0], tables[1], random_state=0, attempts=50).to_dict()
     assert not [s for s in found["sections"] if s["id"] == "people"]
@@ -142,6 +144,7 @@ def test_halves_are_joined_as_a_double_loop_joins_them(tables: Any) -> None:
     assert linkability(one.original, one.release, np.random.default_rng(0)) is None
 
 
+@pytest.mark.slow
 def test_a_register_finds_the_people_who_are_in_it(tables: Any) -> None:
     members, control = tables[0], tables[2]
     shared = ["town", "age", "begin", "pay"]
@@ -180,6 +183,7 @@ def test_cells_of_words_numbers_and_gaps() -> None:
     assert cells.sizes == (3, 3, 3)
 
 
+@pytest.mark.slow
 def test_rules_of_the_policy_are_held_against_the_release() -> None:
     original = pl.DataFrame({"low": [1, 2, 3] * 40, "high": [2, 4, 9] * 40, "word": ["a"] * 120})
     release = original.with_columns(pl.when(pl.int_range(120) < 30).then(0).otherwise("high")
@@ -199,6 +203,7 @@ def test_rules_of_the_policy_are_held_against_the_release() -> None:
     assert "stated_rules_broken" not in none.to_dict()["metrics"]
 
 
+@pytest.mark.slow
 def test_a_table_that_is_measured_on_samples_is_attacked_whole(
     tables: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

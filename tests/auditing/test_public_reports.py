@@ -92,6 +92,7 @@ def _section(edition: dict[str, Any], name: str) -> dict[str, Any]:
     return next(section for section in edition["sections"] if section["id"] == name)
 
 
+@pytest.mark.slow
 def test_the_owner_sees_what_the_public_does_not(tables: tuple) -> None:
     found = audit(*tables, random_state=1, k=K)
     owner, public = json.loads(found.json()), json.loads(found.json("public"))
@@ -144,6 +145,7 @@ def test_empty_bars_between_others_stay_on_the_axis() -> None:
     assert rows[-1]["original"] == pytest.approx(1 / 3)  # nothing is hidden for their sake
 
 
+@pytest.mark.slow
 def test_rare_categories_are_not_named_even_if_the_release_shows_them() -> None:
     words = ["common"] * 200 + ["rare"] * 3
     table = pl.DataFrame({"word": words, "x": np.arange(203) % 7})
@@ -155,6 +157,7 @@ def test_rare_categories_are_not_named_even_if_the_release_shows_them() -> None:
     assert labels == ["common", "(others)"]
 
 
+@pytest.mark.slow
 def test_a_small_control_is_rounded_by_its_own_number() -> None:
     rng = np.random.default_rng(2)
     people, control = rng.normal(size=(400, 3)), rng.normal(size=(25, 3))
@@ -221,6 +224,7 @@ def test_an_association_that_rests_on_a_few_people_is_for_the_owner() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_distance_does_not_count_the_few_whom_the_release_left_out() -> None:
     rng = np.random.default_rng(8)
     release = pl.DataFrame(
@@ -244,6 +248,7 @@ def test_a_distance_does_not_count_the_few_whom_the_release_left_out() -> None:
         assert "0.0025" not in text
 
 
+@pytest.mark.slow
 def test_a_figure_about_fewer_than_k_people_is_for_the_owner() -> None:
     rng = np.random.default_rng(6)
     people, release = rng.normal(size=(40, 3)), rng.normal(size=(40, 3))
@@ -279,6 +284,7 @@ def test_a_gate_in_public_is_as_coarse_as_its_attack() -> None:
     assert "1.6" not in gated.markdown("public")
 
 
+@pytest.mark.slow
 def test_what_was_noticed_while_a_release_was_made_is_for_the_owner(tables: tuple) -> None:
     assert notes_section([]) == []
     note = "class 'secret-40': 1 groups are small"

@@ -33,12 +33,14 @@ def pairs(stream: tuple, release: str) -> list[Snapshots]:
     return made
 
 
+@pytest.mark.slow
 def test_samples_that_keep_the_means_name_the_newcomer(stream: tuple) -> None:
     result = snapshots_by_totals(pairs(stream, "sample"), np.random.default_rng(2))
     assert result.rate > 0.9
     assert not result.failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", [snapshots_by_totals, snapshots_by_fresh_rows])
 def test_snapshots_do_not(attack, stream: tuple) -> None:
     assert attack(pairs(stream, "snapshot"), np.random.default_rng(2)).failed

@@ -43,6 +43,7 @@ def contains(label: str, value: Any) -> bool:
     return False
 
 
+@pytest.mark.slow
 @given(st.integers(2, 40), st.integers(0, 5))
 @settings(max_examples=25, deadline=None)
 def test_at_least_k_look_alike_and_every_label_is_true(k: int, seed: int) -> None:
@@ -140,6 +141,7 @@ def test_the_distribution_of_numbers_is_recovered() -> None:
     assert between < raw / 2  # the noise fills the gap, the reconstruction empties it again
 
 
+@pytest.mark.slow
 @given(st.floats(0.3, 0.95))
 @settings(max_examples=10, deadline=None)
 def test_shares_of_categories_are_recovered(keep: float) -> None:

@@ -34,6 +34,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_generalised_release_has_manifest_and_verdict(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "release.csv"
     made = baseline(source, output, k=20, target="ill", holdout=0.2, seed=0)
@@ -47,6 +48,7 @@ def test_generalised_release_has_manifest_and_verdict(source: Path, tmp_path: Pa
     assert verify(output)
 
 
+@pytest.mark.slow
 def test_a_bad_verdict_writes_nothing(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "release.csv"
     with pytest.raises(Refused):  # hardly any noise: the rows are the people's own

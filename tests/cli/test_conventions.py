@@ -56,6 +56,7 @@ def test_a_report_of_unknown_format_is_refused_before_any_work(
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
+@pytest.mark.slow
 def test_version_and_unknown_command() -> None:
     assert __version__ in run("--version").stdout
     wrong = run("verfy")
@@ -71,6 +72,7 @@ def test_users_mistake_is_one_line_without_traceback() -> None:
     assert result.stdout == ""
 
 
+@pytest.mark.slow
 def test_debug_shows_frames_and_no_locals() -> None:
     result = run("verify", "no-such-file", "--debug")
     assert result.returncode == 2
@@ -78,6 +80,7 @@ def test_debug_shows_frames_and_no_locals() -> None:
     assert "locals" not in result.stderr
 
 
+@pytest.mark.slow
 def test_verify_exit_codes_and_json(tmp_path: Path) -> None:
     made = Manifest("test", {}, {"k": 2}, {"groups of at least 2": True})
     write_release(tmp_path / "r", lambda file: file.write(b"x"), made)
@@ -182,6 +185,7 @@ def test_json_has_neither_nan_nor_infinity(capsys: pytest.CaptureFixture[str]) -
     assert found == {**shown, "t": [shown], "notes": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 def test_a_reader_that_goes_away_is_no_failed_guarantee(tmp_path: Path, as_json: list[str]) -> None:
     made = Manifest("test", {}, {"k": 2}, {"groups of at least 2": True})

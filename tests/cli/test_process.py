@@ -75,6 +75,7 @@ def _interrupted(series: pl.Series) -> pl.Series:
     return series
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 def test_damaged_files_end_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path, suffix: str

@@ -107,6 +107,7 @@ def test_constant_columns_are_kept_and_named():
     assert (condenser.sample()["b"] == 7.5).all()
 
 
+@pytest.mark.slow
 def test_missing_columns_are_kept_and_named():
     table = pd.DataFrame(X.copy(), columns=["a", "b", "c"]).assign(b=np.nan)
     condenser = Condenser(k=5, random_state=0).fit(table)

@@ -38,6 +38,7 @@ def test_approximate_gcd_fits_every_class(sizes, t):
     assert all(size % k < t for size in sizes)
 
 
+@pytest.mark.slow
 def test_no_group_mixes_classes():
     X, y = _labelled()
     condenser = ClassCondenser(Condenser(synthesis="uniform"), k=8, random_state=0)
@@ -49,6 +50,7 @@ def test_no_group_mixes_classes():
     np.testing.assert_array_equal(X_new.mean(axis=1) > 5, y_new == 1)
 
 
+@pytest.mark.slow
 def test_classes_keep_their_shape_and_about_their_number():
     X, y = _labelled((600, 400))
     condenser = ClassCondenser(k=8, random_state=0)
@@ -68,6 +70,7 @@ def test_scales_are_those_of_the_whole_table():
     assert condenser.means_.shape == (len(condenser.counts_), 3)
 
 
+@pytest.mark.slow
 def test_information_loss_of_numbers_whose_squares_overflow():
     X, y = _labelled()
     usual = ClassCondenser(k=10, random_state=0).fit(X, y).information_loss_
@@ -91,6 +94,7 @@ def test_classes_share_the_time_budget():
     assert sum(budgets) == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_a_matrix_is_an_array():
     X, y = _labelled()
@@ -157,6 +161,7 @@ def test_the_same_kind_of_table_comes_out(kind):
     assert len(X_new) == len(table)
 
 
+@pytest.mark.slow
 def test_levels_are_met_in_every_class():
     X, y = _labelled()
     levels = np.random.default_rng(0).integers(2, 12, 100)
@@ -188,6 +193,7 @@ def test_small_classes_are_withheld_on_request():
         ClassCondenser(k=60, small_classes="suppress").fit(X, y)
 
 
+@pytest.mark.slow
 def test_records_that_ask_too_much_are_withheld_and_their_class_stays():
     X, y = _labelled((50, 30))
     levels = np.full(80, 5)
@@ -200,6 +206,7 @@ def test_records_that_ask_too_much_are_withheld_and_their_class_stays():
     assert condenser.class_counts_.tolist() == [50, 28]
 
 
+@pytest.mark.slow
 def test_small_classes_are_pooled_on_request():
     X, y = _labelled((50, 6, 5, 30))
     condenser = ClassCondenser(k=10, small_classes="pool", random_state=0)
@@ -211,6 +218,7 @@ def test_small_classes_are_pooled_on_request():
     assert len(condenser.condensers_) == 3
 
 
+@pytest.mark.slow
 def test_a_pool_that_is_too_small_takes_the_next_class():
     X, y = _labelled((50, 4, 30))
     condenser = ClassCondenser(k=10, small_classes="pool", random_state=0)
@@ -221,6 +229,7 @@ def test_a_pool_that_is_too_small_takes_the_next_class():
         ClassCondenser(k=100, small_classes="pool").fit(X, y)
 
 
+@pytest.mark.slow
 def test_sample_takes_a_number_of_records_in_proportion():
     X, y = _labelled((75, 25))
     condenser = ClassCondenser(Condenser(synthesis="uniform"), k=5, random_state=0).fit(X, y)
@@ -229,6 +238,7 @@ def test_sample_takes_a_number_of_records_in_proportion():
     assert len(condenser.sample(1)[1]) == 1
 
 
+@pytest.mark.slow
 def test_the_seed_of_the_condenser_counts_too():
     X, y = _labelled()
     first, again = (

@@ -48,6 +48,7 @@ def test_every_group_has_at_least_k_records():
     assert (condenser.n_suppressed_, condenser.n_verbatim_, condenser.n_degenerate_) == (0, 0, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(5, 60), st.integers(1, 4), st.integers(0, 999))
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
@@ -71,6 +72,7 @@ def test_fitted_statistics_are_in_the_units_of_the_data():
     assert condenser.information_loss_ == pytest.approx(100)
 
 
+@pytest.mark.slow
 def test_information_loss_is_ssq_over_sst_of_z_scores():
     X = _numbers()
     condenser = Condenser(k=6, random_state=0).fit(X)
@@ -79,6 +81,7 @@ def test_information_loss_is_ssq_over_sst_of_z_scores():
     assert condenser.information_loss_ == pytest.approx(100 * within.sum() / X.size)
 
 
+@pytest.mark.slow
 def test_pseudo_data_keeps_mean_and_covariance():
     X = _numbers(2000)
     released = Condenser(k=10, random_state=0).fit_resample(X)
@@ -94,6 +97,7 @@ def test_exact_moments_reproduce_the_covariance_of_the_whole():
     np.testing.assert_allclose(np.cov(released.T), np.cov(X.T), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_mean_synthesis_is_microaggregation():
     condenser = Condenser(k=7, synthesis="mean", random_state=0).fit(_numbers())
     values, counts = np.unique(condenser.sample().round(9), axis=0, return_counts=True)
@@ -102,6 +106,7 @@ def test_mean_synthesis_is_microaggregation():
     np.testing.assert_array_equal(counts, condenser.counts_[order])
 
 
+@pytest.mark.slow
 def test_no_record_of_the_data_is_released():
     X = _numbers()
     released = Condenser(k=5, random_state=0).fit_resample(X)
@@ -129,6 +134,7 @@ def test_the_same_kind_of_table_comes_out(kind):
         assert released.schema == X.schema
 
 
+@pytest.mark.slow
 def test_mixed_tables_keep_types_ranges_domains_and_rates():
     table = _table(300)
     released = Condenser(k=10, synthesis="uniform", random_state=0).fit_resample(table)
@@ -164,6 +170,7 @@ def test_a_target_is_condensed_with_the_features(target):
     assert np.corrcoef(X_new[:, 0], np.asarray(y_new, dtype=float))[0, 1] > 0.999
 
 
+@pytest.mark.slow
 def test_column_names_of_any_type_are_kept():
     table = pd.DataFrame(_numbers(), columns=["a", 7, ("b", 1)])
     condenser = Condenser(k=5, random_state=0).fit(table)
@@ -182,6 +189,7 @@ def test_sample_takes_a_number_of_records():
         condenser.sample(0)
 
 
+@pytest.mark.slow
 def test_samples_differ_but_repeat_with_the_seed():
     first, second = (Condenser(k=10, random_state=4).fit(_numbers()) for _ in range(2))
     drawn = first.sample(), first.sample()
@@ -198,6 +206,7 @@ def test_records_come_out_in_no_order():
     assert abs(np.corrcoef(released, np.arange(400))[0, 1]) < 0.2
 
 
+@pytest.mark.slow
 def test_shifting_and_scaling_the_data_does_the_same_to_the_release():
     X = _numbers()
     plain = Condenser(k=10, random_state=0).fit_resample(X)
@@ -213,6 +222,7 @@ def test_groups_are_as_good_far_from_zero(n):
     assert far == pytest.approx(near, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_weight_of_the_target_keeps_classes_apart():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), np.repeat(["a", "b", "c"], 100)
@@ -224,6 +234,7 @@ def test_weight_of_the_target_keeps_classes_apart():
     assert mixed[1] < mixed[0] / 10
 
 
+@pytest.mark.slow
 def test_weights_make_a_column_count_more():
     X = _numbers(400)
     light, heavy = (
@@ -247,6 +258,7 @@ def test_levels_replace_k_and_may_be_a_column():
         assert Condenser(random_state=0).fit(frame, levels="level").levels_.max() == 5
 
 
+@pytest.mark.slow
 def test_levels_may_be_a_column_whose_name_is_a_number():
     table = pd.DataFrame(np.c_[_numbers(60, 2), np.full(60, 6)])
     condenser = Condenser(random_state=0).fit(table, levels="2")
@@ -256,6 +268,7 @@ def test_levels_may_be_a_column_whose_name_is_a_number():
     assert with_array.counts_.min() >= 6
 
 
+@pytest.mark.slow
 def test_a_policy_names_the_levels_and_what_to_leave_out():
     table = _table().with_columns(level=pl.lit(4), name=pl.Series([f"n{i}" for i in range(150)]))
     columns = [
@@ -268,6 +281,7 @@ def test_a_policy_names_the_levels_and_what_to_leave_out():
     assert condenser.sample().columns == ["age", "income", "city", "member", "score", "since"]
 
 
+@pytest.mark.slow
 def test_records_of_level_one_may_be_released_as_they_are_and_are_counted():
     X = np.vstack([_numbers(20), [[1e4, 1e4, 1e4]]])
     levels = np.array([4] * 20 + [1])
@@ -302,6 +316,7 @@ def test_withholding_some_may_leave_too_few_for_others():
 # -- merging, storing, failing closed ---------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_merge_puts_groups_side_by_side():
     first = Condenser(k=10, random_state=0).fit(_numbers(100, seed=1))
     second = Condenser(k=5, random_state=0).fit(_numbers(60, seed=2) * 3)
@@ -319,12 +334,14 @@ def test_merge_puts_groups_side_by_side():
     assert len(first.sample()) == 100  # unchanged
 
 
+@pytest.mark.slow
 def test_merge_wants_the_same_columns():
     first = Condenser(k=5, random_state=0).fit(_numbers(50, 3))
     with pytest.raises(DataError):
         first.merge(Condenser(k=5, random_state=0).fit(_numbers(50, 2)))
 
 
+@pytest.mark.slow
 def test_merged_condensers_draw_anew():
     first = Condenser(k=10, random_state=0).fit(_numbers(100, seed=1))
     second = Condenser(k=10, random_state=0).fit(_numbers(100, seed=1))
@@ -392,6 +409,7 @@ def test_notes_say_what_the_table_did():
     assert released["gone"].isna().all()
 
 
+@pytest.mark.slow
 def test_merged_tables_keep_the_shape_of_both():
     first, second = _table(200, seed=1), _table(100, seed=2)
     merged = Condenser(k=5, random_state=0).fit(first)
@@ -402,6 +420,7 @@ def test_merged_tables_keep_the_shape_of_both():
     assert released["age"].mean() == pytest.approx(pl.concat([first, second])["age"].mean(), abs=4)
 
 
+@pytest.mark.slow
 def test_the_default_keeps_heaps_zeros_codes_and_missing_values():
     rng = np.random.default_rng(0)
     n = 2_000
@@ -429,6 +448,7 @@ def test_the_default_keeps_heaps_zeros_codes_and_missing_values():
     assert released["age"].max() <= 92  # the end of the last block, not the oldest person
 
 
+@pytest.mark.slow
 def test_words_among_numbers_are_states_and_never_averaged():
     rng = np.random.default_rng(0)
     income = np.round(rng.lognormal(9, 1, 2_000), 1)
@@ -443,6 +463,7 @@ def test_words_among_numbers_are_states_and_never_averaged():
     assert numbers.median() == pytest.approx(np.median(income), rel=0.15)
 
 
+@pytest.mark.slow
 def test_exact_moments_of_singular_groups_are_refused():
     wide = np.random.default_rng(0).normal(size=(200, 12))
     with pytest.raises(PrivacyError) as refused:

@@ -47,6 +47,7 @@ def _groups(condenser: Condenser, table: pl.DataFrame) -> tuple[np.ndarray, np.n
     return seen["groups"], codes
 
 
+@pytest.mark.slow
 @pytest.mark.guarantee
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), values=st.integers(2, 4))
@@ -60,6 +61,7 @@ def test_every_group_holds_enough_different_values(seed: int, values: int) -> No
     assert condenser.information_loss_ >= plain.information_loss_ - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.guarantee
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), distance=st.sampled_from([0.2, 0.4, 0.6]))
@@ -81,6 +83,7 @@ def test_every_group_and_every_leaf_is_close_to_the_table(seed: int, distance: f
         assert alone or np.abs(share - model.columns[place].shares).sum() / 2 <= distance + 1e-9
 
 
+@pytest.mark.slow
 def test_a_sensitive_column_is_never_restored_from_another() -> None:
     rng = np.random.default_rng(0)
     town = rng.integers(0, 5, 500)
@@ -97,6 +100,7 @@ def test_a_sensitive_column_is_never_restored_from_another() -> None:
     assert len(pairs) > 5  # a map of five towns would have five
 
 
+@pytest.mark.slow
 def test_class_wise_groups_meet_the_demand_too() -> None:
     rng = np.random.default_rng(1)
     table = _patients(rng)
@@ -107,6 +111,7 @@ def test_class_wise_groups_meet_the_demand_too() -> None:
     assert any("'diagnosis'" in note and "3" in note for note in made.notes_)
 
 
+@pytest.mark.slow
 def test_an_impossible_demand_releases_nothing() -> None:
     table = _patients(np.random.default_rng(2))
     with pytest.raises(PrivacyError, match="'diagnosis'"):

@@ -23,6 +23,7 @@ def counts(series: pl.Series) -> list[int]:
     return series.value_counts().sort(series.name)["count"].to_list()
 
 
+@pytest.mark.slow
 def test_exact_totals_are_those_of_the_table_and_warned_about() -> None:
     condenser = Condenser(10, exact_totals=True, random_state=1)
     with pytest.warns(PrivacyWarning, match="totals"):
@@ -31,6 +32,7 @@ def test_exact_totals_are_those_of_the_table_and_warned_about() -> None:
     assert any("totals" in note for note in condenser.notes_)
 
 
+@pytest.mark.slow
 def test_by_default_totals_differ_from_fit_to_fit() -> None:
     found = {
         tuple(counts(Condenser(10, random_state=seed).fit_resample(TABLE)["sex"]))
@@ -39,6 +41,7 @@ def test_by_default_totals_differ_from_fit_to_fit() -> None:
     assert len(found) > 1
 
 
+@pytest.mark.slow
 def test_classes_keep_their_exact_sizes() -> None:
     condenser = ClassCondenser(Condenser(10, exact_totals=True, random_state=1))
     with pytest.warns(PrivacyWarning, match="totals"):
@@ -51,6 +54,7 @@ def test_the_papers_synthesis_has_no_such_choice() -> None:
         Condenser(10, synthesis="uniform", exact_totals=True).fit(TABLE)
 
 
+@pytest.mark.slow
 def test_what_is_shown_rests_on_so_many_people() -> None:
     found = Condenser(10, random_state=0).fit(TABLE).rests_on_
     assert found["a stretch of numbers"] == 10

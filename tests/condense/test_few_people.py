@@ -57,6 +57,7 @@ def exact_values(condenser: Condenser, name: str) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("k", [5, 20])
 def test_nothing_that_few_people_hold_is_shown(name: str, k: int) -> None:
@@ -87,6 +88,7 @@ def test_nothing_that_few_people_hold_is_shown(name: str, k: int) -> None:
             assert not rare & set(drawn[there == 0].tolist()), column.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [5, 20])
 @pytest.mark.parametrize(
     "column", ["Kosten_DRG", "Kosten_Medikamente", "Einkommen", "CRP", "Hochrechnung", "Messzeit"]
@@ -142,6 +144,7 @@ def test_random_tables(table: pl.DataFrame, k: int, synthesis: str) -> None:
     assert not any(shown_columns(table, release, list(condenser._encoder.columns_), k).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [1e300, 1e15, 1234.56789])
 def test_one_persons_odd_number_gives_nobody_else_more_decimals(odd: float) -> None:
     pay = np.round(np.random.default_rng(0).lognormal(8, 0.5, 300), 2)

@@ -153,6 +153,7 @@ def test_an_exchange_gains_what_it_says(seed: int, sizes: tuple[int, int], top: 
         assert cells.need[g] <= cells.size[g]
 
 
+@pytest.mark.slow
 def test_many_traded_at_once_are_about_as_good_as_one_by_one() -> None:
     rng = np.random.default_rng(0)
     matrix = np.concatenate([rng.normal(size=(100, 3)), rng.normal(size=(100, 3)) + 2])
@@ -193,6 +194,7 @@ def test_large_groups_of_small_inputs_are_as_tight_as_those_of_large_ones(n: int
     assert squared_error(matrix, small) < 1.01 * squared_error(matrix, large)
 
 
+@pytest.mark.slow
 def test_splitting_and_dissolving_gain_what_they_say() -> None:
     rng = np.random.default_rng(1)
     matrix = np.concatenate([rng.normal(size=(6, 2)), rng.normal(size=(6, 2)) + 50])
@@ -252,6 +254,7 @@ def test_the_search_for_the_best_groups_stays_valid(seed: int, n: int, top: int)
     assert is_valid(groups, levels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", [8, 60])
 def test_beyond_small_inputs_groups_are_valid_and_better_than_mdav(top: int) -> None:
     rng = np.random.default_rng(0)

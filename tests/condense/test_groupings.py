@@ -134,6 +134,7 @@ def test_pair_of_figure_6_is_broken_up() -> None:
         assert sorted(np.bincount(groups)) == [4, 4]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 50), st.integers(1, 8), st.integers(2, 3))
 @settings(max_examples=60)
 def test_construct_groups_is_the_papers(seed: int, n: int, top: int, d: int) -> None:

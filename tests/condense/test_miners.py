@@ -46,6 +46,7 @@ def test_one_normal_distribution_a_class_is_the_quadratic_discriminant(
     assert (ours.predict(X) == theirs.predict(X)).mean() > 0.98  # they divide by n - 1
 
 
+@pytest.mark.slow
 def test_nearest_group_takes_the_class_of_the_nearest_mean(
     wine: tuple[np.ndarray, np.ndarray],
 ) -> None:
@@ -83,6 +84,7 @@ def test_pooled_classes_and_wrong_condensers_are_refused() -> None:
         GroupClassifier(by_class(), rule="closest").fit(X, y)
 
 
+@pytest.mark.slow
 def test_inertia_counts_what_lies_inside_the_groups() -> None:
     X, _ = load_iris(return_X_y=True)
     model = GroupKMeans(3, Condenser(k=5, random_state=0), random_state=0).fit(X)
@@ -96,6 +98,7 @@ def test_inertia_counts_what_lies_inside_the_groups() -> None:
     assert np.allclose(np.sort(matrix, axis=0), np.sort(standard, axis=0))
 
 
+@pytest.mark.slow
 def test_clusters_of_groups_are_those_of_records() -> None:
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(4), 100)
@@ -107,6 +110,7 @@ def test_clusters_of_groups_are_those_of_records() -> None:
 # --- training on a release -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_cross_validation_and_grid_search_work(wine: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = wine
     inner = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
@@ -118,6 +122,7 @@ def test_cross_validation_and_grid_search_work(wine: tuple[np.ndarray, np.ndarra
     assert list(search.best_estimator_.classes_) == ["red", "rosé", "white"]
 
 
+@pytest.mark.slow
 def test_the_model_never_sees_a_record() -> None:
     X, y = load_iris(return_X_y=True)
 
@@ -135,6 +140,7 @@ def test_the_model_never_sees_a_record() -> None:
     assert model.score(X, y) > 0.8
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted_too() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))

@@ -38,6 +38,7 @@ class Groups:
         self.seen.append(groups)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 2**32),
@@ -62,6 +63,7 @@ def test_every_group_holds_k_different_people(
     assert condenser.sample().columns == ["x", "y", "town"]
 
 
+@pytest.mark.slow
 def test_levels_are_per_person() -> None:
     table = visits(1, 40).with_columns(level=pl.when(pl.col("who") == 0).then(9).otherwise(3))
     condenser = Condenser(columns={**ROLES, "level": "level"}, random_state=0).fit(table)
@@ -72,6 +74,7 @@ def test_levels_are_per_person() -> None:
     }
 
 
+@pytest.mark.slow
 def test_classes_are_condensed_by_people() -> None:
     table = visits(2, 90)
     parts = ClassCondenser(Condenser(columns=ROLES), min_group=5, random_state=0)
@@ -89,6 +92,7 @@ def test_too_few_people_are_refused_however_many_rows_they_have() -> None:
         Condenser(10, columns=ROLES).fit(table)
 
 
+@pytest.mark.slow
 def test_rows_without_a_person_count_as_one_person() -> None:
     table = visits(4, 30).with_columns(pl.when(pl.col("who") > 4).then("who"))
     assert Condenser(6, columns=ROLES, random_state=0).fit(table).people_.min() >= 6
@@ -96,6 +100,7 @@ def test_rows_without_a_person_count_as_one_person() -> None:
         Condenser(27, columns=ROLES).fit(table)
 
 
+@pytest.mark.slow
 def test_a_category_that_one_person_holds_often_is_not_shown() -> None:
     table = visits(5, 40, most=1)
     rare = pl.concat([table.head(1).with_columns(town=pl.lit("elsewhere"))] * 60)
@@ -103,6 +108,7 @@ def test_a_category_that_one_person_holds_often_is_not_shown() -> None:
     assert "elsewhere" not in release["town"].to_list()
 
 
+@pytest.mark.slow
 def test_one_person_a_row_changes_nothing() -> None:
     table = visits(6, 80, most=1)
     first = Condenser(5, columns=ROLES, random_state=0).fit(table)
@@ -110,6 +116,7 @@ def test_one_person_a_row_changes_nothing() -> None:
     assert first.sample().equals(second.sample())
 
 
+@pytest.mark.slow
 def test_merged_condensers_keep_their_people() -> None:
     first, second = (Condenser(5, columns=ROLES, random_state=0).fit(visits(s, 30)) for s in (7, 8))
     assert first.merge(second).people_.tolist() == [*first.people_, *second.people_]

@@ -78,6 +78,7 @@ def test_a_point_shows_itself_in_a_few_lines(found: Exploration) -> None:
     assert all(len(repr(point)) < 1_000 for point in found.points)
 
 
+@pytest.mark.slow
 def test_without_a_target_columns_are_predicted_from_each_other() -> None:
     found = explore(people(300), rounds=["quick"], **SMALL)
     assert {point.scoring for point in found.points} == {"columns"}
@@ -87,6 +88,7 @@ def test_without_a_target_columns_are_predicted_from_each_other() -> None:
     assert all(point.audit is None for point in found.points)
 
 
+@pytest.mark.slow
 def test_numbers_are_scored_by_r2_and_scoring_can_be_chosen() -> None:
     table = people(300)
     assert explore(table, target="pay", rounds=["quick"], **SMALL).points[0].scoring == "r2"
@@ -94,6 +96,7 @@ def test_numbers_are_scored_by_r2_and_scoring_can_be_chosen() -> None:
     assert chosen.points[0].scoring == "f1_macro"
 
 
+@pytest.mark.slow
 def test_clusters_are_a_task_of_their_own() -> None:
     """Blobs are found again in the copy and in a release, not in shuffled columns."""
     rng = np.random.default_rng(0)
@@ -134,6 +137,7 @@ def test_the_mean_gain_of_columns_agrees_with_trees_of_ones_own() -> None:
     assert found.score == pytest.approx(np.mean(gains), abs=0.05)  # ties are split otherwise
 
 
+@pytest.mark.slow
 def test_points_are_files_and_are_never_measured_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +175,7 @@ def test_points_are_files_and_are_never_measured_twice(
     assert len(measured) == 12
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
     found = explore(people(200), tmp_path, rounds=["quick"], **{**SMALL, "k": [3]})
     files = sorted((tmp_path / "points").iterdir())
@@ -183,6 +188,7 @@ def test_a_file_that_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
     assert all(file.stat().st_mode & 0o077 == 0 for file in files)
 
 
+@pytest.mark.slow
 def test_a_release_that_is_not_possible_is_a_point_with_a_reason() -> None:
     table = people(200).with_columns(ill=pl.Series(["yes"] * 8 + ["no"] * 192))
     found = explore(table, target="ill", rounds=["quick"], **SMALL)
@@ -193,6 +199,7 @@ def test_a_release_that_is_not_possible_is_a_point_with_a_reason() -> None:
     assert found.k != 25
 
 
+@pytest.mark.slow
 def test_roles_decide_what_is_released() -> None:
     table = people(300).with_columns(name=pl.Series([f"n{i}" for i in range(300)]))
     columns = [
@@ -209,6 +216,7 @@ def test_roles_decide_what_is_released() -> None:
         explore(table, columns=levels, **SMALL)
 
 
+@pytest.mark.slow
 def test_a_control_of_ones_own_is_taken() -> None:
     found = explore(people(300), control=people(150, 1), rounds=["quick"], **SMALL)
     assert found.points[0].records == 300
@@ -314,6 +322,7 @@ def test_none_passes_and_what_to_change() -> None:
     assert "classes are too small" in nothing.reason
 
 
+@pytest.mark.slow
 def test_a_failed_gate_fails_the_release() -> None:
     found = explore(people(300), rounds=["quick"], gates={"max_membership": 0.0}, **SMALL)
     releases = [point for point in found.points if point.spec.is_release]
@@ -347,6 +356,7 @@ def browser() -> Any:
         yield opened
 
 
+@pytest.mark.slow
 def test_a_click_on_a_release_leads_to_its_attacks(
     found: Exploration, browser: Browser, tmp_path: Path
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_disk_that_is_full_while_the_data_are_written(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_a_process_that_may_write_little_says_so_in_one_line(tmp_path: Path) -> None:
     """The limit on the size of files stands for a full disk: the kernel refuses to write."""
     source = tmp_path / "t.csv"
@@ -140,6 +141,7 @@ def test_a_clock_that_jumps_back_does_not_matter_to_a_release(
     assert holds(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [0, 4_000_000_000])
 def test_a_clock_that_jumps_does_not_matter_to_a_stream(tmp_path: Path, moment: int) -> None:
     """Times of files go back and forth; every record counts once, and no snapshot is doubled."""
@@ -173,6 +175,7 @@ class Stop(BaseException):
     """Nothing catches it but what cleans up, as with an interrupt."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", range(6))
 @pytest.mark.parametrize("name", ["replace", "link", "fsync"])
 def test_an_interrupt_at_any_step_leaves_the_old_release_or_the_new_one(

@@ -56,6 +56,7 @@ def bomb(path: Path, text: bytes, times: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [b"1,2\n", b"\0", b'"', b"a"])
 def test_a_gzip_bomb_is_refused(tmp_path: Path, line: bytes) -> None:
     path = bomb(tmp_path / "t.csv.gz", line * (MEGABYTE // len(line)), 20)
@@ -101,6 +102,7 @@ def workbook(path: Path, sheet: bytes, times: int = 1) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_an_excel_bomb_is_refused(tmp_path: Path) -> None:
     row = b'<row r="2"><c r="A2"><v>1</v></c></row>' * 20_000
     path = workbook(tmp_path / "bomb.xlsx", row, 20)
@@ -137,6 +139,7 @@ def test_an_honest_workbook_is_read(tmp_path: Path) -> None:
 # --- many columns, deep nesting, long numbers ----------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet", "arrow"])
 def test_too_many_columns_are_counted_and_refused(tmp_path: Path, kind: str) -> None:
     names = [f"c{i}" for i in range(100_000 if kind == "csv" else 10_001)]
@@ -152,6 +155,7 @@ def test_too_many_columns_are_counted_and_refused(tmp_path: Path, kind: str) -> 
         read_table(path)
 
 
+@pytest.mark.slow
 def test_a_thousand_columns_are_read(tmp_path: Path) -> None:
     names = [f"c{i}" for i in range(1_000)]
     path = tmp_path / "wide.csv"
@@ -346,6 +350,7 @@ def saved(path: Path, **arrays: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_crafted_and_damaged_sketches_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.npz"
     values, lengths = np.ones((3, 2)), np.full(3, 2)

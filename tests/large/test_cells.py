@@ -117,6 +117,7 @@ def test_the_release_is_like_the_table_and_holds_as_many_records() -> None:
     assert all(row.smallest_group >= row.level for row in outcome.level_summary)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows, threads", [(71, 1), (1_200, 3), (333, 2)])
 def test_batches_and_threads_do_not_change_a_release(rows: int, threads: int) -> None:
     table = people()
@@ -125,6 +126,7 @@ def test_batches_and_threads_do_not_change_a_release(rows: int, threads: int) ->
     assert found.equals(wanted)
 
 
+@pytest.mark.slow
 def test_a_batch_of_whole_days_is_encoded_as_the_table_in_which_some_have_a_time() -> None:
     table = people()
     rng = np.random.default_rng(3)
@@ -136,6 +138,7 @@ def test_a_batch_of_whole_days_is_encoded_as_the_table_in_which_some_have_a_time
     assert found.equals(wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left_out", [[], ["person"], ["person", "level"]])
 def test_the_order_of_rows_does_not_change_a_release(left_out: list[str]) -> None:
     table = people().drop(left_out)
@@ -144,6 +147,7 @@ def test_the_order_of_rows_does_not_change_a_release(left_out: list[str]) -> Non
     assert found.equals(wanted)
 
 
+@pytest.mark.slow
 def test_the_order_of_a_cells_records_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
     _, wanted, _ = run(people())
 
@@ -156,6 +160,7 @@ def test_the_order_of_a_cells_records_does_not_change_it(monkeypatch: pytest.Mon
     assert found.equals(wanted)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**16), persons=st.booleans(), levels=st.booleans())
 @settings(max_examples=8, deadline=None)
 def test_every_group_is_as_large_as_each_of_its_members_asks(
@@ -230,6 +235,7 @@ def test_levels_that_nobody_can_meet_are_refused_or_withheld() -> None:
     assert outcome.n_suppressed_ == (table["age"] > 88).sum() == 300 - release.height
 
 
+@pytest.mark.slow
 def test_a_table_that_changes_while_it_is_read_is_refused() -> None:
     table = people().drop("person", "level")
     readings = iter([table, table, table.head(900)])
@@ -266,6 +272,7 @@ def test_a_value_that_enough_people_hold_shows_although_the_sample_has_it_not() 
     assert "Bern" not in more
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=300), st.integers(1, 60), st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_sample_is_the_same_in_any_order_and_holds_whole_people(
@@ -302,6 +309,7 @@ def alike(n: int = 3_000) -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left_out", [[], ["person"], ["person", "level"]])
 def test_a_heap_of_equal_records_is_dealt_out_over_cells(
     monkeypatch: pytest.MonkeyPatch, left_out: list[str]
@@ -316,6 +324,7 @@ def test_a_heap_of_equal_records_is_dealt_out_over_cells(
     assert abs(release["age"].mean() - table["age"].mean()) < 3
 
 
+@pytest.mark.slow
 def test_people_in_a_heap_are_not_split_over_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[int] = []
 
@@ -356,6 +365,7 @@ def test_a_deal_gives_each_part_as_many_and_equal_records_in_any_order(
     assert sizes.max() - sizes.min() <= 1
 
 
+@pytest.mark.slow
 def test_cells_of_people_are_alike_although_their_means_lie_closer_than_their_rows() -> None:
     table = people(6_000).with_columns(person=pl.Series(np.arange(6_000) % 1_000))
     outcome, _, _ = run(table, cell=600, sample=3_000)
@@ -375,6 +385,7 @@ def test_a_budget_makes_cells_small_enough_for_wide_records() -> None:
     assert Budget.of(800_000_000, 2, 10).workers(plan.CELL, 10) == 2
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The arrays of all stages together; the parts of the release are Polars', and not counted."""
     monkeypatch.setattr(machine, "_LEAST_ROOM", 600_000)  # less than the table

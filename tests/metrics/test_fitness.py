@@ -264,6 +264,7 @@ def test_a_line_agrees_with_scipy() -> None:
     assert line(x[:2], y[:2]) is None
 
 
+@pytest.mark.slow
 def test_the_column_that_gives_a_release_away() -> None:
     rng = np.random.default_rng(0)
     original, release = rng.normal(size=(600, 3)), rng.normal(size=(600, 3))

@@ -167,6 +167,7 @@ def test_numbers_are_scored_by_r2() -> None:
     assert train_on_release(part, flat, held, classes=False).release <= 0
 
 
+@pytest.mark.slow
 def test_propensity_tells_strangers_and_not_brothers() -> None:
     rng = np.random.default_rng(0)
     left, right = rng.normal(size=(600, 3)), rng.normal(size=(600, 3))

@@ -20,6 +20,7 @@ from tulle.table.schema import Column, Kind
 pytestmark = pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 
 
+@pytest.mark.slow
 def test_no_row_of_a_release_is_impossible() -> None:
     table = hospital()
     assert not impossible(table)
@@ -33,12 +34,14 @@ def test_no_row_of_a_release_is_impossible() -> None:
     assert condenser.broken_rules_ == {}
 
 
+@pytest.mark.slow
 def test_rules_are_found_without_being_given() -> None:
     condenser = Condenser(k=10, random_state=0).fit(hospital())
     assert not impossible(condenser.sample())
     assert all(one.found for one in condenser.rules_)
 
 
+@pytest.mark.slow
 def test_rules_hold_class_by_class() -> None:
     table = hospital()
     rules = [*RULES, 'never diagnosis = "K35" and died = "yes"']
@@ -50,6 +53,7 @@ def test_rules_hold_class_by_class() -> None:
     assert len(condenser.rules_) == len(rules)
 
 
+@pytest.mark.slow
 def test_the_shape_survives_the_rules() -> None:
     table = hospital()
     release = Condenser(k=10, rules=list(RULES), random_state=0).fit(table).sample()
@@ -124,6 +128,7 @@ def _missing(rng: np.random.Generator, n: int) -> tuple[pl.DataFrame, str]:
 KINDS = (_sums, _order, _strict, _chain, _product, _floor, _dependency, _pairs, _missing)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.sampled_from(KINDS), st.integers(0, 10**6), st.sampled_from([5, 10]), st.booleans())
 def test_what_holds_in_the_table_holds_in_the_release(kind, seed, k, holes) -> None:
@@ -169,6 +174,7 @@ def _count(rule: str, release: pl.DataFrame) -> int:
 # -- rules that do not hold, or cannot ----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_rule_that_many_break_is_broken_about_as_often() -> None:
     rng = np.random.default_rng(0)
     n = 3000
@@ -200,6 +206,7 @@ def test_what_few_people_break_nobody_breaks_in_the_release() -> None:
     assert (release["low"] <= release["high"]).all()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_kept_is_refused_unless_it_is_accepted() -> None:
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"a": rng.gamma(2, 50, 300), "b": rng.gamma(2, 50, 300)})
@@ -212,6 +219,7 @@ def test_what_cannot_be_kept_is_refused_unless_it_is_accepted() -> None:
     assert papers.broken_rules_["area = a * b"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["number", "category"])
 def test_what_follows_from_a_missing_value_is_missing(kind: str) -> None:
     rng = np.random.default_rng(0)
@@ -248,6 +256,7 @@ def test_a_rule_about_a_column_that_is_not_released_is_noted() -> None:
     assert any("'a <= b'" in note for note in condenser.notes_)
 
 
+@pytest.mark.slow
 def test_derivations_that_need_each_other_do_not_go_round_in_a_circle() -> None:
     rng = np.random.default_rng(0)
     code = rng.integers(0, 9, 400)
@@ -279,6 +288,7 @@ def test_entries_of_a_dependency_rest_on_k_people() -> None:
     assert set(release["mayor"]) <= {7000 + v for v in range(8)}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_release_and_pickles_draw() -> None:
     table = hospital(400)
     first, second = (Condenser(k=10, random_state=3).fit(table) for _ in range(2))
@@ -286,6 +296,7 @@ def test_the_same_seed_gives_the_same_release_and_pickles_draw() -> None:
     assert first.sample().equals(again.sample())
 
 
+@pytest.mark.slow
 def test_merged_condensers_keep_their_rules() -> None:
     table = hospital(800)
     rules = ["stay = discharged - admitted", "admitted <= discharged"]
@@ -297,6 +308,7 @@ def test_merged_condensers_keep_their_rules() -> None:
     assert [one.rule for one in parts[0].merge(parts[1]).rules_] == rules
 
 
+@pytest.mark.slow
 def test_rules_hold_where_people_have_several_rows() -> None:
     table = hospital(600).with_columns(person=pl.int_range(600) // 2)
     columns = {"person": "person"}
@@ -304,6 +316,7 @@ def test_rules_hold_where_people_have_several_rows() -> None:
     assert not impossible(condenser.sample())
 
 
+@pytest.mark.slow
 def test_numbers_and_dates_that_are_written_as_text() -> None:
     table = hospital(800)
     texts = table.select(
@@ -351,6 +364,7 @@ def test_a_rule_needs_columns_of_the_right_kind() -> None:
         Condenser(k=5, rules=["b < 'soon'"]).fit(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["N", "k.A."])
 def test_a_column_that_writes_missing_as_a_code_keeps_doing_so(code: str) -> None:
     rng = np.random.default_rng(0)

@@ -41,6 +41,7 @@ def test_the_rules_of_a_hospital_are_found() -> None:
     assert all(exceptions == 0 for _, exceptions in found.values())
 
 
+@pytest.mark.slow
 def test_columns_that_have_nothing_to_do_with_each_other_get_no_rule() -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -61,6 +62,7 @@ def test_columns_that_have_nothing_to_do_with_each_other_get_no_rule() -> None:
         assert proposals(table) == {}
 
 
+@pytest.mark.slow
 def test_a_boolean_that_only_some_ages_allow() -> None:
     rng = np.random.default_rng(0)
     age = rng.integers(18, 90, 2_000)
@@ -138,6 +140,7 @@ def test_large_tables_are_searched_in_part_and_counted_in_full() -> None:
     assert proposals(table)["low <= high"] == (n, 0)
 
 
+@pytest.mark.slow
 def test_the_search_does_not_depend_on_chance() -> None:
     table = hospital(600)
     assert list(proposals(table)) == list(proposals(table))

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import polars as pl
+import pytest
 
 from tulle import Column, Condenser, Kind, infer_columns
 
@@ -14,6 +15,7 @@ def euros(amount: float) -> str:
     return f"{amount:,.2f} €".translate(str.maketrans(",.", ".,"))
 
 
+@pytest.mark.slow
 def test_amounts_add_up_and_dates_are_in_order() -> None:
     rng = np.random.default_rng(0)
     n = 600
@@ -49,6 +51,7 @@ def _amounts(texts: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return numbers.fill_null(float("nan")).to_numpy()
 
 
+@pytest.mark.slow
 def test_a_sentinel_is_not_a_number_to_a_rule() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.integers(0, 50, 600), rng.integers(0, 50, 600)

@@ -208,6 +208,7 @@ def test_a_folder_is_no_release(name: str) -> None:
         verify_release(name)
 
 
+@pytest.mark.slow
 def test_a_reader_waits_for_the_run_that_is_between_its_two_steps(tmp_path: Path) -> None:
     release(tmp_path / "r", b"old")
     replace, seen = os.replace, []

@@ -120,6 +120,7 @@ def test_a_staged_manifest_that_is_none_does_not_block(signed: Path, key: Signin
         assert not staged.exists()
 
 
+@pytest.mark.slow
 def test_the_exit_code_and_one_line_of_a_real_process(signed: Path) -> None:
     signed.write_bytes(b"changed")
     done = subprocess.run(
@@ -181,6 +182,7 @@ def test_a_signing_key_is_never_shown(key: SigningKey) -> None:
         pickle.dumps(key)
 
 
+@pytest.mark.slow
 def test_every_releasing_command_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run("keygen", "k")

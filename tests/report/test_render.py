@@ -59,6 +59,7 @@ def test_the_examples_cover_every_kind_of_chart_and_its_schema() -> None:
         chart(kind, []).to_dict(validate=True)
 
 
+@pytest.mark.slow
 def test_text_is_escaped_on_the_page_and_in_markdown() -> None:
     page, text = render(results.condensed()), markdown(results.condensed())
     assert "Condensed &lt;people&gt; &amp; others.csv" in page
@@ -85,6 +86,7 @@ def test_remarks_and_verdicts_are_escaped_too() -> None:
     assert "<b>" not in markdown(result)
 
 
+@pytest.mark.slow
 def test_a_report_without_a_control_does_not_speak_of_one() -> None:
     with_control, without = render(results.condensed()), render(results.sketches())
     for words in ("the control: the same attack", '<th scope="col">Control</th>'):
@@ -93,6 +95,7 @@ def test_a_report_without_a_control_does_not_speak_of_one() -> None:
     assert "guessing." in without
 
 
+@pytest.mark.slow
 def test_many_attacks_are_drawn_by_the_worst_on_each_column() -> None:
     made = [
         AttackResult(f"{known}_known_pairs:{column}", 100, known, 0)
@@ -122,6 +125,7 @@ def test_the_page_allows_its_own_scripts_only() -> None:
     assert "unsafe-inline" not in policy.split("style-src")[0]
 
 
+@pytest.mark.slow
 def test_the_public_edition_has_no_owner_parts_small_counts_seeds_or_paths() -> None:
     assert "secret-of-owner" in render(results.sites())
     assert "secret-of-owner" not in render(results.sites(), "public")

@@ -13,6 +13,7 @@ from tulle.rules.mine import itemsets_frame, mine
 from tulle.rules.rule import support_count
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(st.integers(0, 7), max_size=6), min_size=1, max_size=60),
     st.integers(1, 25),

@@ -143,6 +143,7 @@ def test_sparse_columns_of_pandas_stay_sparse(dtype: Any) -> None:
         frequent_itemsets(dense.astype(pd.SparseDtype(dtype, dtype(1))), min_support=4)
 
 
+@pytest.mark.slow
 def test_series_of_polars_keep_their_types() -> None:
     data = pl.Series("sold", BASKETS, dtype=pl.List(pl.Categorical))
     assert RuleHider("w, x -> y", **LIMITS).fit_transform(data).dtype == data.dtype
@@ -187,6 +188,7 @@ def test_columns_of_pairs_keep_their_types(ids: pl.Series, method: str) -> None:
     assert out.select("id", "what").schema == frame.schema
 
 
+@pytest.mark.slow
 def test_pairs_of_mixed_objects() -> None:
     frame = pd.DataFrame({"id": [1, 1, 2, 2, 3], "what": ["x", 5, "x", 5, "y"]})
     out = RuleHider("x -> 5", min_support=2, random_state=0).fit_transform(frame)

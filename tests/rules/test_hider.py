@@ -143,6 +143,7 @@ def test_same_kind_out(method: str) -> None:
         assert list(rebuilt.values()) == [set(np.flatnonzero(row).tolist()) for row in dense]
 
 
+@pytest.mark.slow
 def test_lists_keep_their_types_and_order() -> None:
     data: list[Any] = [("b", "a", "c"), ["a", "b"], {"a", "b"}, frozenset("ab"), ("z", "a"), ["z"]]
     out = RuleHider(["a -> b"], min_support=1, random_state=0).fit_transform(data)
@@ -308,6 +309,7 @@ def test_contradictory_wishes_are_explained() -> None:
         RuleHider(["a -> b"], min_support=5, keep=[["d"]]).fit_transform(data)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_where_items_are_added_a_rule_can_go_and_its_items_stay_frequent() -> None:
     data = [["w", "x", "y"]] * 3 + [["w", "z"], ["x", "z"], ["w"], ["z"]]
@@ -330,6 +332,7 @@ def test_a_window_larger_than_any_file_is_one_window(window: int) -> None:
     assert release(window) == release(None)
 
 
+@pytest.mark.slow
 def test_kept_itemsets_stay_frequent_with_best_and_are_checked_with_others() -> None:
     data = [["a", "b", "c"]] * 5 + [["a", "b"]] * 3 + [["a"], ["c"], ["b"]] * 3
     options: dict[str, Any] = {"min_support": 5, "min_confidence": 0.5, "random_state": 0}

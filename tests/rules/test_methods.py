@@ -228,6 +228,7 @@ def test_intervals_are_those_of_all_ways_to_fill_cells_in(cells: list[list[str]]
     assert found[:4] == slow.intervals(sure, open_, rule)
 
 
+@pytest.mark.slow
 @given(problems())
 @settings(max_examples=80)
 def test_blocking_by_the_middle(problem: Any) -> None:

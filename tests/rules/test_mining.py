@@ -96,6 +96,7 @@ def test_both_ways_find_all_rules(
             } == expected
 
 
+@pytest.mark.slow
 @given(BASKETS, st.integers(1, 4), st.sampled_from(["0%", "60%", "100%"]))
 @settings(max_examples=40)
 def test_support_of_the_antecedent(baskets: list[set[int]], minimum: int, sure: str) -> None:

@@ -32,6 +32,7 @@ def test_quotes() -> None:
     assert Rule('12" pizza, cola -> beer').antecedent == ('12" pizza', "cola")
 
 
+@pytest.mark.slow
 def test_a_hash_inside_a_name_is_no_comment(tmp_path: Path) -> None:
     path = tmp_path / "secret.txt"
     path.write_text('bread -> beer#3\n"x #1" -> "y; z" ; support=2 # ours\n# nothing -> here\n')
@@ -87,6 +88,7 @@ def test_itemsets_to_keep_are_texts_or_lists() -> None:
         as_itemsets([[]])
 
 
+@pytest.mark.slow
 def test_rules_of_an_arrow_table() -> None:
     from tulle.rules import association_rules
 

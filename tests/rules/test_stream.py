@@ -84,6 +84,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         hide_stream(source, io.BytesIO(), RULES, LIMITS)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fimi, "_CHUNK", 1 << 14)
     path = tmp_path / "many.dat"

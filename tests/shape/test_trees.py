@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,7 @@ def test_one_column_is_one_leaf() -> None:
     assert set(tree.draw(np.zeros(1000, np.int64), rng)) == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_totals_drawn_once_do_not_average_to_the_true_ones() -> None:
     rng = np.random.default_rng(0)
     column = CategoryColumn("a", np.repeat([0, 1, 2], [300, 150, 50]), 3)

@@ -37,6 +37,7 @@ def test_columns_of_the_same_people_come_together_and_the_pseudonym_goes() -> No
     assert plain.sort("age").equals(truth.select(plain.columns).sort("age"))
 
 
+@pytest.mark.slow
 @given(st.sets(st.integers(0, 60), min_size=1), st.sets(st.integers(0, 60), min_size=1))
 @settings(max_examples=40)
 def test_exactly_those_who_are_at_both_sites_are_matched(one: set[int], two: set[int]) -> None:

@@ -97,6 +97,7 @@ def test_with_equal_cuts_the_decoded_tree_is_the_plain_tree(equal_cuts: Experime
     )
 
 
+@pytest.mark.slow
 def test_with_equal_cuts_distances_are_the_same_for_every_miner(equal_cuts: Experiment) -> None:
     plain, encoded = equal_cuts.plain, equal_cuts.encoded
     assert miners.naive_bayes(encoded, TARGET) == miners.naive_bayes(plain, TARGET)

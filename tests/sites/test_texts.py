@@ -33,6 +33,7 @@ def test_any_float_has_an_alias_that_leads_back(cells: list[float | None]) -> No
     assert round_trip(values, "decimal", alias=["x"]).to_list() == cells
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.decimals(-(10**18), 10**18, places=6), max_size=8))
 def test_any_decimal_has_an_alias_of_its_own(cells: list[Decimal]) -> None:

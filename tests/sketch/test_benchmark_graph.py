@@ -11,6 +11,7 @@ from tulle import Sketcher
 from tulle.datasets import quest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["definition", "gap"])
 def test_one_graph_serves_every_smaller_k(criterion):
     X = quest(T=10, I=4, D=400, L=60, N=150, random_state=0).tolil()

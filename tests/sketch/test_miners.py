@@ -93,6 +93,7 @@ def test_distances_to_a_start_are_those_of_the_release(two_classes):
         assert clusters._distances_to(S, one) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_k_means_labels_suppressed_records_apart_and_repeats_with_a_seed(two_classes):
     S, _, _ = two_classes
     lengths = S.lengths.copy()

@@ -25,6 +25,7 @@ def dense(records):
     return {term: columns[term].tolist() for term in sorted(columns) if columns[term].any()}
 
 
+@pytest.mark.slow
 @given(texts, st.integers(1, 5), st.integers(1, 8))
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

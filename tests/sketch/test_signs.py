@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def test_coefficients_of_a_component_do_not_depend_on_how_many_are_asked():
     assert len(np.unique(whole)) == whole.size
 
 
+@pytest.mark.slow
 def test_products_of_up_to_four_signs_average_to_zero():
     table = sign_table(coefficients(KEY, 0, 4000), np.arange(6, dtype=np.uint64)).astype(float)
     for size in (1, 2, 3, 4):

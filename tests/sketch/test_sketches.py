@@ -45,6 +45,7 @@ def test_primitives_equal_their_definitions_pair_by_pair():
     assert np.sqrt(norms[kept]) == pytest.approx(S.norms()[kept])
 
 
+@pytest.mark.slow
 def test_estimates_approach_the_truth_with_many_components():
     S, X = sketched(delta=1e-4, max_components=4000)
     kept = ~S.suppressed

@@ -177,6 +177,7 @@ def test_merging_adds_the_classes_of_both() -> None:
         one.merge(wrapped().partial_fit(X, X[:, 0] > 25))
 
 
+@pytest.mark.slow
 def test_history_and_snapshots_speak_of_all_classes() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(5_000, 2)), rng.integers(2, size=5_000)

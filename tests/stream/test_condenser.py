@@ -85,6 +85,7 @@ def test_moments_are_those_of_the_records(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.3 * X.std(axis=0).max())
 
 
+@pytest.mark.slow
 def test_every_kind_of_table_comes_back(rng: np.random.Generator) -> None:
     table = people(rng, 300)
     stream = StreamCondenser(k=10, random_state=0).partial_fit(table)
@@ -100,6 +101,7 @@ def test_every_kind_of_table_comes_back(rng: np.random.Generator) -> None:
     assert StreamCondenser(k=10).partial_fit(rng.normal(size=(200, 2))).sample(50).shape == (50, 2)
 
 
+@pytest.mark.slow
 def test_paper_and_strict_splits(rng: np.random.Generator) -> None:
     X, levels = rng.normal(size=(2_000, 2)), rng.integers(3, 21, size=2_000)
     paper = StreamCondenser(k=3, random_state=0).partial_fit(X, levels=levels)
@@ -111,6 +113,7 @@ def test_paper_and_strict_splits(rng: np.random.Generator) -> None:
     assert any("split='strict'" in note for note in paper.notes_)
 
 
+@pytest.mark.slow
 def test_classes_never_mix(rng: np.random.Generator) -> None:
     X = np.vstack([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 50])
     y = np.repeat(["low", "high"], 300)
@@ -140,6 +143,7 @@ def test_a_number_as_target_is_condensed_with_the_features(rng: np.random.Genera
         stream.partial_fit(X)
 
 
+@pytest.mark.slow
 def test_given_scales_decide_what_is_near(rng: np.random.Generator) -> None:
     X = pl.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400)})
     by_a = StreamCondenser(k=10, scales={"a": 1e-3, "b": 1e3}, random_state=0).partial_fit(X)
@@ -152,6 +156,7 @@ def test_given_scales_decide_what_is_near(rng: np.random.Generator) -> None:
             StreamCondenser(k=10, scales=wrong).partial_fit(X)
 
 
+@pytest.mark.slow
 def test_policy_columns_and_level_column(rng: np.random.Generator) -> None:
     table = people(rng, 300).with_columns(
         pl.Series("name", [f"person {row}" for row in range(300)]),
@@ -183,6 +188,7 @@ def test_waiting_is_counted_and_nothing_leaves_before_there_are_groups() -> None
     assert len(stream.sample()) == 50
 
 
+@pytest.mark.slow
 def test_initial_records_that_ask_for_too_much_wait() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     levels = np.full(60, 5)
@@ -214,6 +220,7 @@ def test_a_refused_batch_changes_nothing(batch: dict[str, Any], message: str) ->
     assert stream.n_seen_ == seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pending", [0, 30])
 def test_a_bad_record_among_the_first_is_refused_at_once(pending: int) -> None:
     """Not when the initial records are complete: then nothing could come any more."""
@@ -239,6 +246,7 @@ def test_a_missing_class_refuses_the_whole_batch() -> None:
     assert stream.n_seen_ == stream.counts_.sum() + stream.n_waiting_ == 80
 
 
+@pytest.mark.slow
 def test_a_batch_may_be_empty() -> None:
     X = np.random.default_rng(0).normal(size=(80, 2))
     stream = StreamCondenser(k=5, random_state=0).partial_fit(X[:0])
@@ -252,6 +260,7 @@ def test_a_batch_may_be_empty() -> None:
         stream.fit(X[:0])
 
 
+@pytest.mark.slow
 def test_small_batches_of_words_are_no_free_text() -> None:
     words = [f"word {place % 7}" for place in range(140)]
     table = pl.DataFrame({"word": words, "x": np.arange(140.0)})
@@ -277,6 +286,7 @@ def test_types_that_do_not_go_together_are_refused_at_once() -> None:
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_arrays_of_a_stream_may_grow_wider_while_it_begins() -> None:
     words = [np.array([["ab" * (place % 3 + 1)]]) for place in range(60)]
     numbers = [np.array([[place if place == 0 else place + 0.5]]) for place in range(60)]
@@ -287,6 +297,7 @@ def test_arrays_of_a_stream_may_grow_wider_while_it_begins() -> None:
         assert stream.sample().dtype == expected
 
 
+@pytest.mark.slow
 def test_frames_and_arrays_of_as_many_columns_go_on(rng: np.random.Generator) -> None:
     X = rng.normal(size=(60, 2))
     frame = pl.DataFrame(X, schema=["a", "b"])
@@ -305,6 +316,7 @@ def test_what_groups_rest_on_cannot_change(rng: np.random.Generator) -> None:
         stream.set_params(split="strict").partial_fit(X)
 
 
+@pytest.mark.slow
 def test_columns_are_free_until_something_was_taken() -> None:
     X = np.random.default_rng(0).normal(size=(80, 3))
     stream = StreamCondenser(k=5, scales=[1.0, 1.0], random_state=0)
@@ -344,6 +356,7 @@ def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:
         StreamCondenser(**wrong).partial_fit(np.zeros((50, 2)))
 
 
+@pytest.mark.slow
 def test_the_owner_may_use_the_same_array_again(rng: np.random.Generator) -> None:
     X = rng.normal(size=(60, 2))
     whole = StreamCondenser(k=5, random_state=0).partial_fit(X)
@@ -441,6 +454,7 @@ def test_waiting_records_are_sealed_or_refused(tmp_path: Path) -> None:
 # -- privacy --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
     X = rng.normal(size=(1_000, 3))
     stream = fed(StreamCondenser(k=10, random_state=0), X, [100])
@@ -504,6 +518,7 @@ def test_waiting_records_do_not_show_in_repr(rng: np.random.Generator) -> None:
     assert "3.21" not in repr(stream._fitted.states[None].waiting) + repr(stream._fitted.aside)
 
 
+@pytest.mark.slow
 def test_two_snapshots_tell_nothing_of_a_single_newcomer(
     rng: np.random.Generator, tmp_path: Path
 ) -> None:

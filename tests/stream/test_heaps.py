@@ -31,6 +31,7 @@ def heaps(stream: StreamCondenser) -> dict[str, tuple[float, ...]]:
     return {codec.name: codec.heaps for codec in stream._fitted.encoder._codecs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", [pl.DataFrame, pl.DataFrame.to_pandas, pl.DataFrame.to_numpy])
 def test_heaps_keep_their_shares_and_their_type(container) -> None:
     frame = people(3_000)
@@ -49,6 +50,7 @@ def test_heaps_keep_their_shares_and_their_type(container) -> None:
     assert released["gains"].min() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("synthesis", ["uniform", "normal", "mean"])
 def test_the_papers_synthesis_has_no_heaps(synthesis: str) -> None:
     frame = people(1_000)
@@ -57,6 +59,7 @@ def test_the_papers_synthesis_has_no_heaps(synthesis: str) -> None:
     assert (stream.sample()["hours"] == 40).mean() < 0.3
 
 
+@pytest.mark.slow
 def test_batches_of_any_size_give_the_same_heaps_and_groups() -> None:
     frame = people(1_500)
     one, other = fed(frame, 1_500), fed(frame, 37)
@@ -64,6 +67,7 @@ def test_batches_of_any_size_give_the_same_heaps_and_groups() -> None:
     assert one.snapshot().equals(other.snapshot())
 
 
+@pytest.mark.slow
 def test_a_saved_stream_goes_on_with_its_heaps(tmp_path: Path) -> None:
     key = SecretKey.generate()
     frame = people(2_000)
@@ -76,6 +80,7 @@ def test_a_saved_stream_goes_on_with_its_heaps(tmp_path: Path) -> None:
     assert loaded.snapshot().equals(stream.snapshot())
 
 
+@pytest.mark.slow
 def test_streams_with_other_heaps_merge() -> None:
     frame = people(1_200)
     other = people(1_200, seed=1).with_columns(
@@ -96,6 +101,7 @@ def test_streams_with_other_heaps_merge() -> None:
     assert merged.n_seen_ == 2_500
 
 
+@pytest.mark.slow
 def test_a_heap_rests_on_as_many_people_as_anybody_asks_for() -> None:
     frame = people(400)
     asked = np.full(400, 10)

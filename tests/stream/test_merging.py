@@ -14,6 +14,7 @@ def labelled(rng: np.random.Generator, words: str, count: int = 200) -> pl.DataF
     return pl.DataFrame({"word": list(words * count)[:count], "value": rng.normal(size=count)})
 
 
+@pytest.mark.slow
 def test_merged_streams_hold_both(rng: np.random.Generator) -> None:
     X = rng.normal(size=(400, 2)) * [1, 100]
     left = StreamCondenser(k=10, random_state=0).partial_fit(X[:150])
@@ -45,6 +46,7 @@ def test_a_stream_does_not_merge_with_itself(rng: np.random.Generator) -> None:
         stream.merge(stream)
 
 
+@pytest.mark.slow
 def test_the_first_stream_keeps_its_groups_bit_by_bit(rng: np.random.Generator) -> None:
     left = StreamCondenser(k=10, random_state=0).partial_fit(rng.normal(size=(300, 3)) * 1e3)
     right = StreamCondenser(k=10, random_state=1).partial_fit(rng.normal(size=(300, 3)))
@@ -54,6 +56,7 @@ def test_the_first_stream_keeps_its_groups_bit_by_bit(rng: np.random.Generator) 
     np.testing.assert_array_equal(merged.covariances_[:own], left.covariances_)
 
 
+@pytest.mark.slow
 def test_what_a_stream_draws_its_merger_does_not_draw_again(rng: np.random.Generator) -> None:
     left = StreamCondenser(k=10, random_state=0).partial_fit(rng.normal(size=(300, 3)))
     right = StreamCondenser(k=10, random_state=1).partial_fit(rng.normal(size=(120, 3)))
@@ -63,6 +66,7 @@ def test_what_a_stream_draws_its_merger_does_not_draw_again(rng: np.random.Gener
     assert not rows[0] & rows[1]
 
 
+@pytest.mark.slow
 def test_categories_of_both_streams(rng: np.random.Generator) -> None:
     left = StreamCondenser(k=5, random_state=0).partial_fit(labelled(rng, "ab"))
     right = StreamCondenser(k=5, random_state=1).partial_fit(labelled(rng, "bc"))
@@ -78,6 +82,7 @@ def test_categories_of_both_streams(rng: np.random.Generator) -> None:
     assert [row["seen"] for row in left.history_] == []
 
 
+@pytest.mark.slow
 def test_what_either_has_shown_stays_shown(rng: np.random.Generator) -> None:
     """A newcomer between a snapshot and the merge must not be the difference of two snapshots."""
     X = rng.normal(size=(400, 3))
@@ -98,6 +103,7 @@ def test_what_either_has_shown_stays_shown(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(np.sort(after, axis=0), np.sort(shown, axis=0))
 
 
+@pytest.mark.slow
 def test_one_that_never_published_is_shown_whole(rng: np.random.Generator) -> None:
     X = rng.normal(size=(400, 2))
     left = StreamCondenser(k=10, random_state=0).partial_fit(X)
@@ -109,6 +115,7 @@ def test_one_that_never_published_is_shown_whole(rng: np.random.Generator) -> No
     assert merged.last_change_.held_back == 3
 
 
+@pytest.mark.slow
 def test_merging_is_no_drift(rng: np.random.Generator) -> None:
     left = StreamCondenser(k=20, random_state=0).partial_fit(rng.normal(size=(2_000, 2)))
     far = StreamCondenser(k=20, random_state=0).partial_fit(rng.normal(size=(3_000, 2)) + 100)

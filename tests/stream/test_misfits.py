@@ -145,11 +145,13 @@ def test_one_bad_value_blames_its_own_record(name: str, value: Any, place: int) 
     assert set(started().refusals(frame)) == ({place} if refusal(frame[place]) else set())
 
 
+@pytest.mark.slow
 def test_another_type_is_refused_in_every_record() -> None:
     frame = INITIAL.with_columns(sure=pl.lit("yes"))
     assert set(check_refusals(frame)) == set(range(20))
 
 
+@pytest.mark.slow
 def test_numbers_of_other_widths_are_compared_as_they_are() -> None:
     for dtype, value in ((pl.Int8, 127), (pl.UInt64, 2**64 - 1), (pl.Float32, INFINITY)):
         ages = pl.Series([value, *[20] * 19], dtype=dtype)

@@ -40,6 +40,7 @@ def held(stream: StreamCondenser, value: str, column: str = "ward") -> float:
     return round(float(stream.counts_ @ stream.means_[:, place]), 6)
 
 
+@pytest.mark.slow
 def test_a_new_category_waits_until_enough_people_hold_it() -> None:
     stream = started()
     stream.partial_fit(table(["C"] * 4))
@@ -57,6 +58,7 @@ def test_each_new_value_waits_for_its_own_people() -> None:
     assert (stream.n_waiting_, held(stream, "D"), held(stream, "C")) == (4, 5, 0)
 
 
+@pytest.mark.slow
 def test_the_largest_level_among_them_counts() -> None:
     stream = started()
     stream.partial_fit(table(["C"] * 6), levels=[5, 5, 5, 5, 5, 8])
@@ -69,6 +71,7 @@ def test_the_largest_level_among_them_counts() -> None:
 wards = st.lists(st.sampled_from("AABBCCDE"), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(wards, st.integers(1, 20), st.sampled_from(["wait", "other"]))
 def test_batches_do_not_matter(coming: list[str], size: int, on_new: str) -> None:
@@ -84,6 +87,7 @@ def test_batches_do_not_matter(coming: list[str], size: int, on_new: str) -> Non
     assert whole.snapshot().equals(parts.snapshot())
 
 
+@pytest.mark.slow
 def test_new_values_may_be_refused_or_count_as_one() -> None:
     refusing = started(columns={"ward": Column("ward", Kind.CATEGORY, on_new="reject")})
     with pytest.raises(DataError, match=r"'ward'.*\(1 of 2 records\)"):
@@ -116,6 +120,7 @@ def test_where_too_many_wait_rare_values_become_one(monkeypatch: pytest.MonkeyPa
     assert held(stream, "C") == 5  # what is common later gets a category of its own
 
 
+@pytest.mark.slow
 def test_a_domain_beyond_the_widest_code() -> None:
     stream = started()
     for number in range(60):
@@ -140,6 +145,7 @@ def test_the_state_keeps_who_waits_for_a_category(tmp_path: Path) -> None:
     assert held(StreamCondenser.load(tmp_path / "t"), "C") == 5
 
 
+@pytest.mark.slow
 def test_merging_counts_the_people_of_both() -> None:
     one, two = started().partial_fit(table(["C"] * 3)), started().partial_fit(table(["C"] * 2))
     both = one.merge(two)
@@ -148,6 +154,7 @@ def test_merging_counts_the_people_of_both() -> None:
     assert grown.merge(one).n_waiting_ == 0
 
 
+@pytest.mark.slow
 def test_classes_and_new_categories() -> None:
     stream = StreamCondenser(4, init_size=40, classwise=True, random_state=0)
     stream.partial_fit(table(["A", "B"] * 20), ["x"] * 20 + ["y"] * 20)
@@ -156,6 +163,7 @@ def test_classes_and_new_categories() -> None:
     assert stream.n_waiting_ == 1  # of the class z, whose category is known by now
 
 
+@pytest.mark.slow
 def test_a_snapshot_shows_a_new_category_only_of_enough_people() -> None:
     stream = started(k=5)
     stream.snapshot()
@@ -166,6 +174,7 @@ def test_a_snapshot_shows_a_new_category_only_of_enough_people() -> None:
         assert shown == 0 or stream.n_waiting_ < 5
 
 
+@pytest.mark.slow
 def test_a_value_that_is_due_while_others_wait_for_something_else() -> None:
     frame = table(["A", "B"] * 20).with_columns(town=pl.Series(["p", "q"] * 20))
     stream = StreamCondenser(3, init_size=40, random_state=0).partial_fit(frame)

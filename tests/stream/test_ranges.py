@@ -171,6 +171,7 @@ def test_a_range_is_extended_only_if_enough_newcomers_lie_outside() -> None:
     assert followed(missing, known, [80.0, 0.0], [[80.0, 0.0], one_of_ten]) == Range(0, 80, None)
 
 
+@pytest.mark.slow
 def test_what_no_record_was_is_not_shown(rng: np.random.Generator) -> None:
     """The mean of half a group can lie beyond all values: a split takes a group for uniform."""
     counts = rng.poisson(0.3, size=400) * rng.integers(1, 40, size=400)
@@ -200,11 +201,13 @@ def test_a_third_value_shows_only_with_enough_others(rng: np.random.Generator) -
     assert shown.max() >= 5  # the others are enough, and their mean is no mean of 0 and 4
 
 
+@pytest.mark.slow
 def test_a_first_snapshot_is_a_sample(rng: np.random.Generator) -> None:
     records = rng.normal(size=(3_000, 2))
     np.testing.assert_array_equal(stream_of(records).snapshot(), stream_of(records).sample())
 
 
+@pytest.mark.slow
 def test_ranges_are_those_of_a_sample_when_nothing_is_held_back(rng: np.random.Generator) -> None:
     stream = stream_of(rng.normal(size=(200, 2)))
     stream.snapshot()
@@ -290,6 +293,7 @@ def test_those_who_wait_show_in_no_range(
         assert 700 < codec.high + since < 1_000
 
 
+@pytest.mark.slow
 def test_two_values_stay_two_if_the_third_waits() -> None:
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"x": [*rng.choice([0, 4], size=99), 9], "z": rng.normal(size=100)})
@@ -298,6 +302,7 @@ def test_two_values_stay_two_if_the_third_waits() -> None:
     assert set(stream.sample()["x"]) == {0, 4}
 
 
+@pytest.mark.slow
 def test_a_column_may_have_no_value_but_those_who_wait() -> None:
     x = [7.5, *[None] * 99]
     table = pl.DataFrame({"x": x, "z": np.arange(100.0)})

@@ -74,11 +74,13 @@ def check(content: bytes) -> None:
     assert "\n" not in message
 
 
+@pytest.mark.slow
 def test_a_sound_state_is_read() -> None:
     header, arrays = parts()
     assert load(_saved.to_bytes(header, arrays)).n_waiting_ == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(
     st.integers(0, 10**9),
@@ -126,6 +128,7 @@ def test_a_crafted_header_is_refused_in_one_line(seed: int) -> None:
     check(_saved.to_bytes(header, parts()[1]))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**9))
 def test_crafted_arrays_are_refused_in_one_line(seed: int) -> None:
@@ -183,6 +186,7 @@ def test_names_that_are_no_part_of_a_state_are_not_taken() -> None:
     assert json.dumps(header)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["read", "snapshots", "reader", "owes_snapshot", "waiting"])
 def test_a_checkpoint_without_a_part_is_refused(tmp_path: Path, name: str) -> None:
     source = tmp_path / "in.ndjson"

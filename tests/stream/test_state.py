@@ -283,6 +283,7 @@ def test_waiting_records_form_a_group_of_their_own() -> None:
     assert state.groups.view().counts.tolist() == [5]
 
 
+@pytest.mark.slow
 def test_history_is_bounded_and_shows_drift() -> None:
     rng = np.random.default_rng(4)
     records = rng.normal(size=(9_000, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ least = callable_part(_tree._least)
 oldest = callable_part(_tree._oldest)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), dimensions=st.integers(1, 40))
 def test_distances_are_those_of_numpy(seed: int, dimensions: int) -> None:
@@ -42,6 +44,7 @@ def test_distances_are_those_of_numpy(seed: int, dimensions: int) -> None:
     np.testing.assert_allclose(lanes[:fill], (gaps**2).sum(axis=0)[:fill], rtol=1e-4, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_nearest_lane_is_the_oldest_of_equals(seed: int) -> None:

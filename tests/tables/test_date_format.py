@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from tulle.table._date_format import read_dates
 days = st.lists(st.dates(date(1932, 1, 1), date(2029, 12, 31)), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     days, st.lists(st.sampled_from(["%d.%m.%Y", "%Y-%m-%d", "%d.%m.%y", "%Y/%m/%d"]), min_size=1)

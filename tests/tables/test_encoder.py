@@ -103,6 +103,7 @@ def test_points_in_time_come_back(values, unit, zone):
     assert_frame_equal(_there_and_back(table), table)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(
     dataframes(
@@ -169,6 +170,7 @@ def test_other_containers_come_back_as_they_were():
 # -- scales --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(
     dataframes(

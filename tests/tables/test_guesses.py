@@ -26,6 +26,7 @@ def guess(values, name="x17", **others) -> Guess:
 # -- identifiers ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(60, 3000),
@@ -202,6 +203,7 @@ def test_values_are_not_taken_for_codes(values):
     assert guess(values, "Kinder").column.special == ()
 
 
+@pytest.mark.slow
 def test_money_and_dates_are_named_for_what_they_look_like():
     table = {g.column.name: g for g in guess_columns(hospital(np.random.default_rng(3)))}
     bill, born = table["Kosten_Medikamente"].column, table["Geburtsdatum"]
@@ -211,6 +213,7 @@ def test_money_and_dates_are_named_for_what_they_look_like():
     assert born.unread > 0
 
 
+@pytest.mark.slow
 def test_nothing_of_the_hospital_export_that_names_people_is_released():
     frame = hospital(np.random.default_rng(5))
     wrong = []
@@ -284,6 +287,7 @@ def test_columns_without_evidence_have_no_reason():
     assert found.column.reason == ""
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=8)), max_size=40))
 def test_any_text_column_gets_a_guess_that_shows_no_value(values):
@@ -328,6 +332,7 @@ def test_a_column_may_be_called_count_or_value():
     assert len(guess_columns(frame)) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_every_column_of_a_census_is_kept_in_the_right_kind(seed: int) -> None:
     guesses = guess_columns(census(np.random.default_rng(seed), 12_000))

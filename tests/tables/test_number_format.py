@@ -37,6 +37,7 @@ def test_a_form_reads_what_it_writes(form, whole):
     assert form.format(form.parse(texts)).to_list() == texts.to_list()
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(formats(), numbers)
 def test_what_is_read_is_written_back_identically(form, whole):

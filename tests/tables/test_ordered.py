@@ -36,6 +36,7 @@ def test_groups_keep_the_counts_of_every_value(values: list[int | None], seed: i
         assert sorted(before.to_list(), key=str) == sorted(after.to_list(), key=str)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(VALUES, VALUES)
 def test_statistics_of_two_parts_move_into_the_whole(
@@ -75,6 +76,7 @@ def test_an_enum_has_its_own_order() -> None:
     assert encoder.feature_names_ == ["x>=middle", "x>=late"]
 
 
+@pytest.mark.slow
 def test_numbers_written_as_text_keep_their_order_next_to_a_word() -> None:
     rng = np.random.default_rng(2)
     steps = rng.integers(1, 13, 2_400)

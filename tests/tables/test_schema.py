@@ -55,6 +55,7 @@ def test_every_condenser_takes_a_mapping_of_words(make):
     assert list(X_new.columns) == ["zip", "age"]
 
 
+@pytest.mark.slow
 def test_a_saved_stream_keeps_what_was_said_of_its_columns(tmp_path):
     stream = StreamCondenser(k=4, columns=SAID, random_state=0).fit(TABLE)
     stream.save(tmp_path / "state", waiting="plain")

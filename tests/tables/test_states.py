@@ -54,6 +54,7 @@ def test_columns_come_back_as_they_were_written(values: list[Any], column: dict[
     assert_series_equal(again.decode(again.encode(table))["x"], series)
 
 
+@pytest.mark.slow
 def test_the_hospital_comes_back_in_its_own_forms() -> None:
     frame = hospital(np.random.default_rng(4), 300)
     for column in infer_columns(frame):
@@ -84,6 +85,7 @@ def test_a_kind_that_does_not_fit_is_refused_without_a_value() -> None:
         TableEncoder([Column("x", Kind.INTEGER, format="none")]).fit(names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("synthesis", ["shape", "uniform", "normal"])
 def test_codes_are_never_averaged(synthesis: str) -> None:
     rng = np.random.default_rng(0)
@@ -116,6 +118,7 @@ CELLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(CELLS, min_size=1, max_size=40))
 def test_any_mixture_of_numbers_and_codes_comes_back(cells: list[str | None]) -> None:

@@ -35,6 +35,7 @@ def test_text_is_no_basket() -> None:
         Transactions.from_lists(["bread"])
 
 
+@pytest.mark.slow
 @given(BASKETS)
 @settings(max_examples=60)
 def test_rows_inverted_file_and_edits_agree_with_sets(baskets: list[list[int]]) -> None:

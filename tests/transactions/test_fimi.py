@@ -23,6 +23,7 @@ def written(baskets: Transactions) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.slow
 @given(LINES)
 @settings(max_examples=40)
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, lines: list[list[int]]) -> None:

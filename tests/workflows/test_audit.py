@@ -58,6 +58,7 @@ def test_a_copy_fails_the_gate_and_the_report_is_there_all_the_same(files: Path)
     assert "Do not release this" in (files / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_good_release_passes_and_speaks_json(files: Path) -> None:
     result = run(
         str(files / "original.csv"),
@@ -76,6 +77,7 @@ def test_a_good_release_passes_and_speaks_json(files: Path) -> None:
     assert "max_linkage" in text.replace("\\", "")
 
 
+@pytest.mark.slow
 def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) -> None:
     original = pl.read_csv(files / "original.csv").with_columns(name=pl.lit("x"))
     original.write_csv(files / "named.csv")
@@ -96,6 +98,7 @@ def test_the_manifest_beside_a_release_tells_roles_and_guarantee(files: Path) ->
         audit_files(files / "named.csv", files / "odd.csv")
 
 
+@pytest.mark.slow
 def test_a_policy_names_what_was_left_out(files: Path) -> None:
     original = pl.read_csv(files / "original.csv")
     original.with_columns(note=pl.col("rich") + "!").write_csv(files / "noted.csv")
@@ -121,6 +124,7 @@ def test_a_policy_names_what_was_left_out(files: Path) -> None:
     assert attack_rows(found)[0]["attack"] == "exact_copies"
 
 
+@pytest.mark.slow
 def test_identifiers_that_a_release_left_out_are_guessed(files: Path) -> None:
     original = pl.read_csv(files / "original.csv")
     mails = pl.Series("email", [f"p{i}@example.org" for i in range(original.height)])
@@ -140,6 +144,7 @@ def test_bad_outputs_are_refused_before_any_work(files: Path) -> None:
         audit_files(source, files / "nowhere.csv")
 
 
+@pytest.mark.slow
 def test_the_policy_keeps_options_and_gates_and_the_command_line_wins(files: Path) -> None:
     arguments = (str(files / "original.csv"), str(files / "copy.csv"), "--json", "--policy")
     policy = files / "policy.toml"
@@ -163,6 +168,7 @@ def test_the_policy_keeps_options_and_gates_and_the_command_line_wins(files: Pat
         audit_files(files / "original.csv", files / "copy.csv", sed=1)
 
 
+@pytest.mark.slow
 def test_limits_are_checked_before_any_work(files: Path) -> None:
     source, release = files / "original.csv", files / "copy.csv"
     for gates, message in (
@@ -183,6 +189,7 @@ def test_limits_are_checked_before_any_work(files: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_release_that_is_not_what_its_manifest_says_ends_with_1(files: Path) -> None:
     made = Manifest("test", {}, {}, {"groups of at least 40": True})
     release = pl.read_parquet(files / "good.parquet")
@@ -236,6 +243,7 @@ def _people(count: int, zips: list[str], last_day: int) -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_files_without_types_are_taken_as_the_original_is(tmp_path: Path) -> None:
     """Codes of which none has a leading zero, and days that might be months."""
     _people(120, ["01067", "80331"], 28).write_csv(tmp_path / "original.csv")
@@ -246,6 +254,7 @@ def test_files_without_types_are_taken_as_the_original_is(tmp_path: Path) -> Non
     assert found.result["attacks"]["linkage"]["control"] is not None
 
 
+@pytest.mark.slow
 def test_whole_numbers_that_are_codes_go_with_codes(tmp_path: Path) -> None:
     for name, zips in (("original", "80331"), ("release", "80331"), ("control", "01067")):
         _people(60 + len(name), [zips, "10115"], 28).drop("day").write_csv(tmp_path / f"{name}.csv")
@@ -260,6 +269,7 @@ def test_whole_numbers_that_are_codes_go_with_codes(tmp_path: Path) -> None:
     assert found.result["attacks"]["linkage"]["control"] is not None
 
 
+@pytest.mark.slow
 def test_a_register_is_looked_up_in_the_release(files: Path) -> None:
     people = pl.read_csv(files / "original.csv")
     names = pl.Series("name", [f"Jane {i}" for i in range(60)])
@@ -285,6 +295,7 @@ def survey_files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_earlier_release_is_a_gate_of_its_own(survey_files: Path) -> None:
     people, now, before = (str(survey_files / f"{n}.csv") for n in ("people", "now", "before"))
     result = run(people, now, "--earlier", before, "--max-earlier", "5%", "--json", "--seed", "1")
@@ -296,6 +307,7 @@ def test_an_earlier_release_is_a_gate_of_its_own(survey_files: Path) -> None:
     assert "--earlier" in str(missing.exception)
 
 
+@pytest.mark.slow
 def test_the_worst_case_repeats_what_the_manifest_says(survey_files: Path) -> None:
     people, release = str(survey_files / "people.csv"), str(survey_files / "release.csv")
     made = CliRunner().invoke(tulle, ["condense", people, "-o", release, "--k", "10"])
@@ -317,6 +329,7 @@ def test_the_worst_case_needs_a_manifest(survey_files: Path) -> None:
     assert "manifest" in str(result.exception)
 
 
+@pytest.mark.slow
 def test_rules_of_a_policy_file_are_held_against_the_release(files: Path) -> None:
     table = pl.read_csv(files / "original.csv").with_columns(b=pl.col("a") + pl.col("b").abs())
     table.write_csv(files / "ordered.csv")
@@ -328,6 +341,7 @@ def test_rules_of_a_policy_file_are_held_against_the_release(files: Path) -> Non
         assert least <= json.loads(result.stdout)["stated_rules_broken"] <= most
 
 
+@pytest.mark.slow
 def test_without_a_policy_columns_are_read_as_condense_reads_them(tmp_path: Path) -> None:
     names = ["Patientennummer", "Alter", "CRP", "Kosten_DRG", "Score", "Geburtsdatum", "PLZ"]
     source, release, bare = (tmp_path / name for name in ("h.csv", "r.csv", "bare.csv"))

@@ -46,6 +46,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(tulle, ["condense", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_release_keeps_types_and_leaves_names_out(source: Path, tmp_path: Path) -> None:
     result = run(source, "-o", tmp_path / "r.parquet", "--k", 9, "--seed", 1, "--json")
     assert result.exit_code == 0, result.output
@@ -64,6 +65,7 @@ def test_release_keeps_types_and_leaves_names_out(source: Path, tmp_path: Path) 
     assert "Person 1" not in (tmp_path / "r.parquet.manifest.json").read_text()
 
 
+@pytest.mark.slow
 def test_same_seed_same_release_and_policy_replays_it(source: Path, tmp_path: Path) -> None:
     policy = tmp_path / "p.toml"
     assert CliRunner().invoke(tulle, ["inspect", str(source), "-o", str(policy)]).exit_code == 0
@@ -83,6 +85,7 @@ def test_levels_column_is_honoured_and_not_released(source: Path, tmp_path: Path
     assert "asked" not in read_table(tmp_path / "r.csv").columns
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_target_is_condensed_class_by_class(source: Path, tmp_path: Path) -> None:
     options = ["--target", "ill", "--min-group", 5, "--synthesis", "uniform"]
@@ -154,6 +157,7 @@ def test_source_without_records_or_format_is_refused(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["empty.csv", "photo.jpg"]
 
 
+@pytest.mark.slow
 def test_source_and_existing_releases_are_safe(source: Path, tmp_path: Path) -> None:
     before = source.read_bytes()
     over = run(source, "-o", source, "--force")
@@ -164,11 +168,13 @@ def test_source_and_existing_releases_are_safe(source: Path, tmp_path: Path) -> 
     assert run(source, "-o", tmp_path / "r.csv", "--force").exit_code == 0
 
 
+@pytest.mark.slow
 def test_number_as_target_is_condensed_with_the_rest(source: Path, tmp_path: Path) -> None:
     assert run(source, "-o", tmp_path / "r.csv", "--target", "income").exit_code == 0
     assert read_manifest(tmp_path / "r.csv").method == "condensation"
 
 
+@pytest.mark.slow
 def test_a_release_can_be_a_database_table(tmp_path: Path) -> None:
     source, target = tmp_path / "people.csv", f"sqlite:///{tmp_path}/shared.db#people"
     people().write_csv(source)
@@ -179,6 +185,7 @@ def test_a_release_can_be_a_database_table(tmp_path: Path) -> None:
     assert CliRunner().invoke(tulle, ["verify", target]).exit_code == 0
 
 
+@pytest.mark.slow
 def test_lists_are_left_out(tmp_path: Path) -> None:
     source, output = tmp_path / "people.parquet", tmp_path / "release.parquet"
     people().with_columns(visits=pl.Series([[1, 2]] * 90)).write_parquet(source)
@@ -230,6 +237,7 @@ def test_options_of_a_policy_are_checked_even_where_nothing_needs_them(
     assert line.partition(" ")[0] in str(result.exception).replace("-", "_")
 
 
+@pytest.mark.slow
 def test_a_control_needs_the_columns_of_the_release(source: Path, tmp_path: Path) -> None:
     people(30, seed=1).drop("city").write_csv(tmp_path / "control.csv")
     files = ["-o", tmp_path / "r.csv", "--report", tmp_path / "r.html"]
@@ -253,6 +261,7 @@ def test_a_query_without_records_is_not_told(tmp_path: Path) -> None:
     assert "Smith" not in str(result.exception)
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_written_is_told_beside_the_release(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +295,7 @@ def test_one_figure_under_one_name_in_summary_report_and_audit(
     assert figures == pytest.approx([figures[0]] * 4, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_exact_moments_beyond_public_bounds_are_released(source: Path, tmp_path: Path) -> None:
     policy, income = tmp_path / "p.toml", read_table(source)["income"]
     assert CliRunner().invoke(tulle, ["inspect", str(source), "-o", str(policy)]).exit_code == 0
@@ -298,6 +308,7 @@ def test_exact_moments_beyond_public_bounds_are_released(source: Path, tmp_path:
     assert read_table(tmp_path / "r.csv")["income"].max() > income.max()
 
 
+@pytest.mark.slow
 def test_pairs_are_never_released_as_they_are(source: Path, tmp_path: Path) -> None:
     result = run(source, "-o", tmp_path / "r.csv", "--k", 2, "--exact-moments", "--seed", 0)
     assert isinstance(result.exception, TulleError)
@@ -305,6 +316,7 @@ def test_pairs_are_never_released_as_they_are(source: Path, tmp_path: Path) -> N
     assert not list(tmp_path.glob("r.csv*"))
 
 
+@pytest.mark.slow
 def test_the_digest_is_of_the_source_that_was_read(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +336,7 @@ def test_help_says_which_group_size_is_used() -> None:
     assert "Default: 10; with --target, the approximate GCD" in words
 
 
+@pytest.mark.slow
 def test_rare_values_go_up_a_hierarchy_or_are_kept_by_choice(tmp_path: Path) -> None:
     codes = ["I10"] * 60 + ["Q90.9"] * 6 + ["Q90.1"] * 6 + ["E84.0"] * 3
     table = pl.DataFrame({"icd": codes, "ward": codes, "age": [30 + i % 40 for i in range(75)]})

@@ -79,6 +79,7 @@ def test_a_release_of_parts_with_its_manifest(source: Path, tmp_path: Path, suff
     assert checked.exit_code == 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_parts(source: Path, tmp_path: Path) -> None:
     first, again, other = (tmp_path / f"{name}.parquet" for name in ("first", "again", "other"))
     for release, seed in ((first, 1), (again, 1), (other, 2)):
@@ -141,6 +142,7 @@ def test_sizes_need_a_unit_and_room(size: str) -> None:
         _large.parse_size(size)
 
 
+@pytest.mark.slow
 def test_a_small_table_is_condensed_in_memory(tmp_path: Path) -> None:
     source = tmp_path / "visits.csv"
     visits(200).write_csv(source)
@@ -149,6 +151,7 @@ def test_a_small_table_is_condensed_in_memory(tmp_path: Path) -> None:
     assert (tmp_path / "r.csv").is_file()
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_nothing_that_the_next_one_does_not_remove(
     source: Path, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "people.csv"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("copied")
 def test_a_bad_release_is_not_written_but_its_report_is(source: Path, tmp_path: Path) -> None:
     asked = ["condense", source, "-o", tmp_path / "r.csv", "-k", 10, "--holdout", "25%"]
@@ -71,6 +72,7 @@ def test_a_bad_release_is_not_written_but_its_report_is(source: Path, tmp_path: 
     assert not (tmp_path / "r.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("copied")
 def test_an_accepted_risk_stays_in_manifest_and_report(source: Path, tmp_path: Path) -> None:
     made = run("condense", source, "-o", tmp_path / "r.csv", "-k", 10, "--seed", 1, "--json",
@@ -85,6 +87,7 @@ def test_an_accepted_risk_stays_in_manifest_and_report(source: Path, tmp_path: P
     assert json.loads((tmp_path / "a.json").read_text())["accepted_risk"] == REASON
 
 
+@pytest.mark.slow
 def test_a_condensed_table_gets_its_verdict_everywhere(source: Path, tmp_path: Path) -> None:
     made = run("condense", source, "-o", tmp_path / "r.csv", "-k", 20, "--holdout", "25%",
                "--seed", 1, "--json", "--accept-risk", "only if need be")  # fmt: skip
@@ -97,6 +100,7 @@ def test_a_condensed_table_gets_its_verdict_everywhere(source: Path, tmp_path: P
         assert "details" not in manifest.verdict[about]
 
 
+@pytest.mark.slow
 def test_without_an_audit_nothing_is_decided(source: Path, tmp_path: Path) -> None:
     made = run("condense", source, "-o", tmp_path / "r.csv", "-k", 20, "--no-audit", "--json")
     verdict = json.loads(made.stdout)["verdict"]
@@ -105,6 +109,7 @@ def test_without_an_audit_nothing_is_decided(source: Path, tmp_path: Path) -> No
     assert verdict["use"]["level"] in ("good", "caution", "bad")
 
 
+@pytest.mark.slow
 def test_tiny_groups_are_never_called_good(tmp_path: Path) -> None:
     people(400, 0).write_csv(tmp_path / "people.csv")
     made = run("condense", tmp_path / "people.csv", "-o", tmp_path / "r.csv", "-k", 3, "--seed", 1,
@@ -120,6 +125,7 @@ def test_a_reason_must_say_something(reason: str) -> None:
     assert check_accepted("  who   and why ") == "who and why"
 
 
+@pytest.mark.slow
 def test_a_manifest_quotes_rounded_figures_and_of_few_people_none() -> None:
     table, control = people(300, 0), people(300, 1)
     leak = audit(table, table, control=control, random_state=0, k=50)
@@ -135,6 +141,7 @@ def test_a_manifest_quotes_rounded_figures_and_of_few_people_none() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_preset_names_its_source_and_fails_smaller_groups(source: Path, tmp_path: Path) -> None:
     made = run("condense", source, "-o", tmp_path / "r.csv", "-k", 8, "--no-audit", "--seed", 1)
     assert made.exit_code == 0, made.output
@@ -150,6 +157,7 @@ def test_a_preset_names_its_source_and_fails_smaller_groups(source: Path, tmp_pa
     assert isinstance(unknown.exception, ParameterError)
 
 
+@pytest.mark.slow
 def test_the_context_is_on_page_one_and_empty_fields_are_shown(
     source: Path, tmp_path: Path
 ) -> None:
@@ -171,6 +179,7 @@ def test_the_context_is_on_page_one_and_empty_fields_are_shown(
     assert page.index('id="governance"') > order[-1]
 
 
+@pytest.mark.slow
 def test_three_attackers_state_what_they_know() -> None:
     table, control = people(300, 0), people(300, 1)
     roles = {"height": "quasi-identifier", "weight": "quasi-identifier"} | {

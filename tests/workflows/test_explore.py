@@ -25,6 +25,7 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(tulle, ["explore", *map(str, words)])
 
 
+@pytest.mark.slow
 def test_json_names_a_k_and_the_folder_holds_points_and_page(table: Path, tmp_path: Path) -> None:
     folder = tmp_path / "frontier"
     result = run(table, "-o", folder, "--target", "ill", "--k", "4,20", *QUICK, "--json")
@@ -38,6 +39,7 @@ def test_json_names_a_k_and_the_folder_holds_points_and_page(table: Path, tmp_pa
     assert "k = 20, shape, class by class" in (folder / "explore.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_terminal_shows_the_releases_and_the_next_step(table: Path, tmp_path: Path) -> None:
     result = run(table, "-o", tmp_path / "f", "-k", "4,20", *QUICK)
     assert result.exit_code == 0
@@ -46,6 +48,7 @@ def test_the_terminal_shows_the_releases_and_the_next_step(table: Path, tmp_path
     assert "explore.html" in "".join(result.stdout.split())
 
 
+@pytest.mark.slow
 def test_the_task_can_be_clusters(table: Path, tmp_path: Path) -> None:
     result = run(table, "-o", tmp_path / "f", "-k", "4", "--task", "clusters", *QUICK, "--json")
     points = json.loads(result.stdout)["points"]
@@ -54,6 +57,7 @@ def test_the_task_can_be_clusters(table: Path, tmp_path: Path) -> None:
     assert points[-1]["cluster_error"] > 0
 
 
+@pytest.mark.slow
 def test_gates_that_no_release_passes_are_exit_code_one(table: Path, tmp_path: Path) -> None:
     words = ("-k", "4", "--max-singling-out", "0", "--max-membership", "0", "--max-inference", "0")
     result = run(table, "-o", tmp_path / "f", *words, *QUICK)
@@ -61,6 +65,7 @@ def test_gates_that_no_release_passes_are_exit_code_one(table: Path, tmp_path: P
     assert result.exception.exit_code == 1
 
 
+@pytest.mark.slow
 def test_options_of_the_policy_and_a_control_file(table: Path, tmp_path: Path) -> None:
     people(120, 1).write_csv(tmp_path / "control.csv")
     policy = tmp_path / "policy.toml"

@@ -202,6 +202,7 @@ def test_the_manifest_says_what_was_asked(source: Path, secret: Path, tmp_path: 
     assert manifest("c.dat")["guarantee"]["rules_with_their_own"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_thresholds_that_no_rule_reaches_are_an_error_with_the_likely_meaning(
     source: Path, secret: Path, tmp_path: Path, stream: bool
@@ -219,6 +220,7 @@ def test_thresholds_that_no_rule_reaches_are_an_error_with_the_likely_meaning(
     assert stream or "1 rule was below the thresholds" in made.notes[0]
 
 
+@pytest.mark.slow
 def test_the_manifest_says_the_same_of_privacy_whatever_the_attack_found(
     source: Path, secret: Path, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ def test_dates_of_birth_come_back_in_the_commonest_form(trial: Trial) -> None:
     assert years.max() <= 2020  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_without_a_policy_the_same_columns_are_released(trial: Trial, tmp_path: Path) -> None:
     path, output = tmp_path / "h.csv", tmp_path / "r.csv"
     trial.source.write_csv(path, separator=";")

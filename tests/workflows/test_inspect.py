@@ -164,6 +164,7 @@ def test_columns_without_evidence_share_a_line_and_each_has_a_row_in_json(
     assert [row["column"] for row in shown["left_out"]] == ["case", "x17"]
 
 
+@pytest.mark.slow
 def test_groups_of_a_release_count_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(4)
@@ -181,6 +182,7 @@ def test_groups_of_a_release_count_people(tmp_path: Path, monkeypatch: pytest.Mo
     assert manifest.counts["fewest people in a group"] >= 7
 
 
+@pytest.mark.slow
 def test_nothing_is_released_before_somebody_decides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +204,7 @@ def test_nothing_is_released_before_somebody_decides(
     assert read_table("wider.csv").columns == ["x17", "age", "score"]
 
 
+@pytest.mark.slow
 def test_the_manifest_says_what_is_left_out_and_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def test_inspect_looks_at_a_sample(source: Path, tmp_path: Path) -> None:
     assert any("900" in note and "300" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_tune_and_explore_look_at_a_sample(source: Path, tmp_path: Path) -> None:
     pl.read_parquet(source).drop("person").write_parquet(source)
     made = tune(source, target="ill", strategy="grid", sizes=2, repeats=1, seed=1)

@@ -37,6 +37,7 @@ def texts(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_from_texts_to_a_miner_who_learns_topics(texts: Path, tmp_path: Path) -> None:
     out = tmp_path / "sketches.parquet"
     done = run(

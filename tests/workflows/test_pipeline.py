@@ -34,6 +34,7 @@ def people(n: int, seed: int) -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copied", [False, True])
 def test_the_pytest_recipe_passes_a_fair_release_and_fails_a_copy(
     copied: bool, tmp_path: Path
@@ -55,6 +56,7 @@ def test_the_pytest_recipe_passes_a_fair_release_and_fails_a_copy(
     assert copied == ("max_copies is 1" in done.stdout)
 
 
+@pytest.mark.slow
 def test_the_dbt_test_returns_a_row_where_a_bad_release_was_accepted() -> None:
     query = (EXAMPLES / "dbt" / "tests" / "release_is_verified.sql").read_text()
     query = query.replace("{{ source('tulle', 'patients_release_manifest') }}", "r_manifest")

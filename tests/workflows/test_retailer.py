@@ -40,6 +40,7 @@ def till(tmp_path: Path) -> Path:
     return tmp_path / "till.csv"
 
 
+@pytest.mark.slow
 def test_from_the_till_to_a_release(till: Path, tmp_path: Path) -> None:
     mined, secret, out = tmp_path / "mined.csv", tmp_path / "secret.csv", tmp_path / "shared.csv"
     run("mine", till, *COLUMNS, *LIMITS, "-o", mined)
@@ -65,6 +66,7 @@ def test_from_the_till_to_a_release(till: Path, tmp_path: Path) -> None:
     assert json.loads(run("audit", till, tmp_path / "two.csv", "--json", "--attempts", 20))
 
 
+@pytest.mark.slow
 def test_other_columns_of_a_wide_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     wide = pl.DataFrame({name: rng.integers(0, 2, 200) for name in "abc"})
@@ -92,6 +94,7 @@ def test_kept_columns_of_a_long_table_need_rows_that_stay(till: Path, tmp_path: 
     assert not (tmp_path / "b.csv").exists()
 
 
+@pytest.mark.slow
 def test_rules_in_the_words_of_others(tmp_path: Path) -> None:
     import pandas as pd
 

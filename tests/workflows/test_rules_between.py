@@ -42,6 +42,7 @@ def policy(rules: str) -> str:
     return "policy.toml"
 
 
+@pytest.mark.slow
 def test_a_plain_release_has_no_impossible_row() -> None:
     assert not impossible(condensed())
     entries = read_manifest("release.csv").counts["rules"]
@@ -50,6 +51,7 @@ def test_a_plain_release_has_no_impossible_row() -> None:
     assert all(entry["released records that break it"] == 0 for entry in entries)
 
 
+@pytest.mark.slow
 def test_inspect_proposes_rules_that_a_release_then_keeps() -> None:
     found = json.loads(run("inspect", "visits.csv", "-o", "p.toml", "--json").stdout)
     rules = {row["rule"]: row for row in found["rules_between_columns"]}
@@ -64,17 +66,20 @@ def test_inspect_proposes_rules_that_a_release_then_keeps() -> None:
     assert "Rules between columns" in Path("report.html").read_text()
 
 
+@pytest.mark.slow
 def test_rules_of_a_policy_hold_class_by_class() -> None:
     lines = "\n".join(f"rule{i} = {json.dumps(rule)}" for i, rule in enumerate(RULES))
     release = condensed("--policy", policy(lines), "--target", "died")
     assert not impossible(release)
 
 
+@pytest.mark.slow
 def test_an_empty_section_keeps_no_rules() -> None:
     assert impossible(condensed("--policy", policy("")))
     assert read_manifest("release.csv").counts["rules"] == []
 
 
+@pytest.mark.slow
 def test_a_rule_that_cannot_be_read_is_named_and_nothing_is_written() -> None:
     rules = policy('between = ["admitted <= discharged", "stay = discharged -"]')
     result = run("condense", "visits.csv", "-o", "release.csv", "--policy", rules)
@@ -84,6 +89,7 @@ def test_a_rule_that_cannot_be_read_is_named_and_nothing_is_written() -> None:
     assert not Path("release.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_a_release_that_breaks_a_rule_is_refused_unless_that_is_accepted() -> None:
     rules = policy('bmi = "bmi = weight / (height / 100) ** 2"')

@@ -44,6 +44,7 @@ def join(*sources: str, output: str = "union.parquet") -> pl.DataFrame:
     return pl.read_parquet("plain.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_sites_without_records_or_values_join_like_others(folder: Path, kind: str) -> None:
     for name in ("one", "two", "zero", "naught", "blank"):

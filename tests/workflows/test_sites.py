@@ -230,6 +230,7 @@ def test_results_of_every_kind_are_decoded(folder: Path) -> None:
     assert flu in Path("unread.txt").read_text()
 
 
+@pytest.mark.slow
 def test_report_says_plainly_what_leaks(folder: Path) -> None:
     done = encode("one.csv", "one.parquet", report="one.html", seed=1)
     page = Path("one.html").read_text()
@@ -320,6 +321,7 @@ def test_nothing_takes_the_place_of_what_is_read(folder: Path, option: str) -> N
     assert {name: Path(name).read_bytes() for name in os.listdir()} == before
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_made_is_known_before_anything_is_written(folder: Path) -> None:
     Path("other.csv").write_text("x\n1\n")
     before = sorted(os.listdir())
@@ -350,6 +352,7 @@ def test_codes_that_are_there_are_told_when_the_rest_fails(
         encode("one.csv", "one.parquet", **{option: "more.html"})
 
 
+@pytest.mark.slow
 def test_dates_that_a_file_keeps_as_text_are_attacked_too(folder: Path) -> None:
     born = pl.DataFrame({"born": ["1950-01-02", "1960-03-04", None, "1970-05-06"]})
     born.write_parquet("born.parquet")

@@ -53,6 +53,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(tulle, ["sketch", "--accept-risk", ACCEPTED, *arguments])
 
 
+@pytest.mark.slow
 def test_sketches_that_lead_back_to_people_are_not_written(baskets: str) -> None:
     refused = CliRunner().invoke(
         tulle, ["sketch", baskets, "-o", "s.npz", "--key-file", "key", "--seed", "1", "--json"]
@@ -88,6 +89,7 @@ def test_documents_become_a_verified_release(documents: str) -> None:
     assert not any(word in Path("s.parquet.manifest.json").read_text() for word in WORDS)
 
 
+@pytest.mark.slow
 def test_baskets_with_json_output_and_k_variance(baskets: str) -> None:
     result = run(baskets, "-o", "s.npz", "--model", "k-variance", "-k", "4", "--json")
     assert result.exit_code == 0, result.output
@@ -99,6 +101,7 @@ def test_baskets_with_json_output_and_k_variance(baskets: str) -> None:
     assert "pair" in said["verified"]
 
 
+@pytest.mark.slow
 def test_key_file_is_made_once_then_used(baskets: str) -> None:
     sketch(baskets, "one.npz", key_file="key")
     assert stat.S_IMODE(Path("key").stat().st_mode) == 0o600
@@ -110,6 +113,7 @@ def test_key_file_is_made_once_then_used(baskets: str) -> None:
     assert not np.array_equal(Sketches.load("one.npz").values, Sketches.load("three.npz").values)
 
 
+@pytest.mark.slow
 def test_policy_keeps_options_and_the_command_line_wins(baskets: str) -> None:
     Path("policy.toml").write_text('[sketch]\nmodel = "delta"\ndelta = 2.0\n')
     sketch(baskets, "a.npz", policy="policy.toml")
@@ -144,6 +148,7 @@ def test_wrong_parameters_are_told_before_anything_is_read(
             sketch(baskets, "a.npz", **options)
 
 
+@pytest.mark.slow
 def test_k_variance_writes_part_by_part_what_it_verified_as_a_whole(
     baskets: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +165,7 @@ def test_k_variance_writes_part_by_part_what_it_verified_as_a_whole(
         assert [row["holds"] for row in rows] == [True]
 
 
+@pytest.mark.slow
 def test_a_new_key_goes_away_with_a_release_that_does_not_appear(
     baskets: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +187,7 @@ def test_report_of_a_single_released_record(tmp_path: Path) -> None:
     assert "neighbour_recall" not in json.loads((tmp_path / "r.json").read_text())["metrics"]
 
 
+@pytest.mark.slow
 def test_report_holds_attacks_and_no_word(documents: str) -> None:
     result = run(
         documents, "-o", "s.parquet", "--text", "body", "--report", "r.html", "--seed", "1"
@@ -220,6 +227,7 @@ def test_a_wrong_line_far_down_leaves_nothing(
     assert sorted(p.name for p in Path().iterdir()) == ["docs.jsonl"]
 
 
+@pytest.mark.slow
 def test_sample_is_drawn_evenly_and_keeps_records_with_their_sketches() -> None:
     counts = np.zeros(60, int)
     key = SecretKey(b"\x01" * 32)
@@ -313,6 +321,7 @@ def test_a_folder_is_called_a_folder(tmp_path: Path, model: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
+@pytest.mark.slow
 def test_output_is_not_replaced_without_force(baskets: str) -> None:
     sketch(baskets, "s.npz")
     with pytest.raises(OutputExists):

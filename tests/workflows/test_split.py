@@ -98,6 +98,7 @@ def test_files_are_not_replaced_or_mixed_up(tmp_path: Path) -> None:
     assert "same file" in str(same.exception)
 
 
+@pytest.mark.slow
 def test_a_holdout_is_kept_out_of_the_release_and_serves_the_audit(
     tmp_path: Path, policy: Path
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_holdout_is_kept_out_of_the_release_and_serves_the_audit(
     assert "membership" in report["attacks"]
 
 
+@pytest.mark.slow
 def test_tune_keeps_the_same_people_out_of_search_and_release(tmp_path: Path) -> None:
     write_table(visits(400).select("cost", "ward", "dead"), tmp_path / "t.csv")
     made = run("tune", tmp_path / "t.csv", "--target", "dead", "--strategy", "gcd", "--repeats", 1,

@@ -105,6 +105,7 @@ def test_columns_that_are_ignored_may_hold_lists(source: Path, tmp_path: Path) -
     assert run(tmp_path / "lists.parquet", *options).exit_code == 0
 
 
+@pytest.mark.slow
 def test_whole_numbers_that_are_mostly_different_are_no_classes(tmp_path: Path) -> None:
     """However small the table is: thirty salaries of thirty people are a quantity."""
     ages, salaries = ([20 + 7 * i % 23 for i in range(30)], [2000 + 37 * i for i in range(30)])

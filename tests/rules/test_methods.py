@@ -183,11 +183,8 @@ def test_decoys_are_where_a_mark_would_say_most() -> None:
     assert len(edits.open_rows) == np.count_nonzero(edits.blocked) == 2
 
 
-@given(problems())
-@settings(max_examples=80)
-def test_blocking_makes_rules_uncertain_and_tells_no_lie(problem: Any) -> None:
-    baskets, sensitive = problem
-    edits = blocking(sensitive, np.random.default_rng(2))
+def apply_blocking(edits: Any, sensitive: Any, baskets: Any) -> tuple[Any, list[Any], list[Any]]:
+    """Return the release, what is sure in each basket and what is open; neither is a lie."""
     released = edits.apply(sensitive.baskets)
     assert released.unknown is not None
     sure = [set(basket) for basket in released.to_lists()]
@@ -195,6 +192,15 @@ def test_blocking_makes_rules_uncertain_and_tells_no_lie(problem: Any) -> None:
     for old, certain, unknown in zip(baskets, sure, open_):
         assert certain <= old <= certain | unknown
         assert not certain & unknown
+    return released, sure, open_
+
+
+@given(problems())
+@settings(max_examples=80)
+def test_blocking_makes_rules_uncertain_and_tells_no_lie(problem: Any) -> None:
+    baskets, sensitive = problem
+    edits = blocking(sensitive, np.random.default_rng(2))
+    _, sure, open_ = apply_blocking(edits, sensitive, baskets)
     for a, b, limit, least in zip(
         sensitive.antecedent, sensitive.consequent, sensitive.limit, sensitive.confidence
     ):
@@ -235,12 +241,7 @@ def test_blocking_by_the_middle(problem: Any) -> None:
     """The middle of an interval ends below the threshold, by brute force, or is refused."""
     baskets, sensitive = problem
     edits = blocking(sensitive, np.random.default_rng(2), interval="middle")
-    released = edits.apply(sensitive.baskets)
-    assert released.unknown is not None
-    sure = [set(basket) for basket in released.to_lists()]
-    open_ = [set(basket) for basket in released.unknown.to_lists()]
-    for old, certain, unknown in zip(baskets, sure, open_):
-        assert certain <= old <= certain | unknown
+    released, sure, open_ = apply_blocking(edits, sensitive, baskets)
     assume(sum(map(len, open_)) <= 10)
     below = []
     for a, b, limit, least in zip(

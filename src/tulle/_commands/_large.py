@@ -385,12 +385,12 @@ def _measured(
     release, sample = release.gather_every(every), table.sample.gather_every(every)
     policy = [column for column in table.columns if column.name in release.columns]
     tables = align(sample.select(release.columns), release, None, policy)
-    k = max(min(cell.lowest_level for cell in outcome.cells), 2)
+    k = max(int(outcome.groups.levels.min()), 2)
     return unaudited(tables, k=k, title="Condensed table").extended(
         untried=_UNTRIED,
         context=context,
         accepted_risk=accepted,
-        smallest_group=min(cell.fewest_people for cell in outcome.cells),
+        smallest_group=int(outcome.groups.people.min()),
         command=command,
     )
 
@@ -544,7 +544,7 @@ def _decide(
 
 
 def _levels(outcome: Outcome) -> list[dict[str, Any]]:
-    return [dict(row._asdict()) for row in outcome.level_summary]
+    return [dict(row._asdict()) for row in outcome.groups.level_summary]
 
 
 def _how(outcome: Outcome, sample: int) -> list[str]:
@@ -561,25 +561,23 @@ def _how(outcome: Outcome, sample: int) -> list[str]:
 def _summary(outcome: Outcome, parts: Parts, found: Audit) -> dict[str, Any]:
     import numpy as np
 
-    sizes = outcome.sizes
-    present = np.flatnonzero(sizes)
-    middle = np.searchsorted(np.cumsum(sizes), [(sizes.sum() - 1) // 2, sizes.sum() // 2], "right")
+    groups = outcome.groups
     return {
         "records": outcome.records,
         "released": outcome.released,
         "columns_released": len(parts.columns),
         "cells": len(outcome.cells),
-        "groups": int(sizes.sum()),
-        "smallest_group": int(present[0]),
-        "median_group": float(middle.mean()),
-        "largest_group": int(present[-1]),
-        "information_loss": outcome.loss,
+        "groups": len(groups.counts),
+        "smallest_group": int(groups.counts.min()),
+        "median_group": float(np.median(groups.counts)),
+        "largest_group": int(groups.counts.max()),
+        "information_loss": groups.loss,
         "covariance_compatibility": found.result["metrics"].get(
             "covariance_compatibility", math.nan
         ),
-        "degenerate_groups": outcome.n_degenerate_,
-        "suppressed": outcome.n_suppressed_,
-        "verbatim": outcome.n_verbatim_,
+        "degenerate_groups": groups.degenerate,
+        "suppressed": groups.suppressed,
+        "verbatim": groups.verbatim,
     }
 
 
@@ -601,21 +599,21 @@ def _manifest(
         | {"k": None if asked else outcome.k, "unit": unit_of(table.columns), **made_by},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
-            "groups at least as large as their levels": all(c.valid for c in outcome.cells),
+            "groups at least as large as their levels": outcome.groups.valid,
             "every record in exactly one cell": True,
-            "sums of all groups are those of the table": True,
+            "sums of all cells are those of the table": True,
         },
         counts={
             "records": outcome.records,
             "released": outcome.released,
             "cells": len(outcome.cells),
-            "groups": int(outcome.sizes.sum()),
-            "smallest group": int(outcome.sizes.nonzero()[0][0]),
-            "fewest people in a group": min(cell.fewest_people for cell in outcome.cells),
+            "groups": len(outcome.groups.counts),
+            "smallest group": int(outcome.groups.counts.min()),
+            "fewest people in a group": int(outcome.groups.people.min()),
             "smallest group for each level": _levels(outcome),
-            "suppressed": outcome.n_suppressed_,
-            "verbatim": outcome.n_verbatim_,
-            "degenerate groups": outcome.n_degenerate_,
+            "suppressed": outcome.groups.suppressed,
+            "verbatim": outcome.groups.verbatim,
+            "degenerate groups": outcome.groups.degenerate,
         },
         columns=column_entries(table.columns, outcome.plan.layout.encoder.merged()),
         source=source,

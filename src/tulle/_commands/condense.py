@@ -331,7 +331,7 @@ def _manifest(
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
-    by_class = hasattr(condenser, "condensers_")
+    by_class = hasattr(condenser, "classes_")
     sizes = condenser.counts_
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k

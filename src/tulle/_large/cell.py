@@ -7,23 +7,21 @@ they came, nor on which thread, process or machine it runs.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from tulle._large.layout import Layout, Records, person_numbers, row_order
-from tulle._shape.model import fit_coded, weigh_people
-from tulle._types import Flags, Floats, Ints
-from tulle.condense._levels import LevelSummary, check_moments, summarise_levels
-from tulle.condense._people import count_people
-from tulle.condense._synthesis import count_alike
-from tulle.condense.condenser import Condenser, GroupedRecords
+from tulle._shape.columns import Owners
+from tulle._shape.model import fit_coded
+from tulle._types import Floats, Ints
+from tulle.condense._grouping import Grouper, GroupFacts
+from tulle.condense._levels import common_level
+from tulle.condense.condenser import Condenser
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import Border, enter
 
-_BORDER = Border(enter(pl.DataFrame({"x": [0]}))[1])  # frames of polars
-_GROWN_ON = 50_000  # records that a tree is grown on
+_GROWN_ON = 20_000  # records that a tree is grown on
 
 
 @dataclass(frozen=True)
@@ -33,19 +31,8 @@ class CellSummary:
     cell: int
     records: int
     released: int
-    sizes: Ints  # how many groups there are of each size, 0, 1, ...
-    fewest_people: int
-    highest_level: int
-    lowest_level: int
-    valid: bool
-    levels: list[LevelSummary]
-    first_sums: Floats  # (d,), on standardised columns
-    squares: Floats  # (d,), sums of squares about zero
-    within: Floats  # (d,), sums of squares about the groups' means
-    degenerate: int
-    verbatim: int
-    singular: int
-    suppressed: int
+    sums: Floats  # (d,), of the standardised records that were released from
+    facts: GroupFacts
 
 
 def condense_cell(
@@ -79,105 +66,50 @@ def condense_cell(
     """
     order = row_order(records, seed[0])
     rng = np.random.default_rng([*seed, cell])
-    people = person_numbers(records["person"][order]) if persons else None
-    levels = records["level"][order] if levelled else None
-    codes = records["cells"][order]
+    n = len(order)
+    levels, kept = condenser._demands(records["level"][order] if levelled else None, n)
+    rows = order[kept]
+    people = person_numbers(records["person"][rows]) if persons else None
     # ranges are widened by groups: each cell has a code of its own
     encoder = layout.encoder.with_codecs([copy(one) for one in layout.encoder.codecs.values()])
-    found = condenser._group_encoded(records["point"][order], levels, encoder, people, rng)
-    del records, order  # a cell is as large as memory allows
-    groups = _Groups.of(found)
-    kept = found.kept
-    if condenser._keeps_shape:  # without the covariances of groups, which wide tables cannot hold
-        encoder.reach(groups.means * encoder.scales_)
-        codes, members, people = codes[kept], found.groups, found.people
-        del found
-        size = round(size * kept.mean())
-        drawn = _drawn(codes, members, people, layout, encoder, groups.highest, size, rng)
+    sums = (records["point"][rows] / encoder.scales_).sum(axis=0)
+    grouper = Grouper(
+        rng,
+        levels[kept],
+        people,
+        method=condenser.grouping,
+        time_budget=condenser.time_budget,
+    )
+    if condenser._keeps_shape:
+        codes = records["cells"][rows]
+        del records, order  # a cell is as large as memory allows
+        size = round(size * len(rows) / n)
+        drawn = _drawn(codes, layout, encoder, grouper, size)
+        facts = grouper.facts
     else:
-        condenser._keep(found, encoder, _BORDER, rng)
-        check_moments(condenser.moments_)
-        drawn = condenser._draw(None)
-    return drawn, _summary(groups, condenser, cell, kept, drawn.height)
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Summaries of ``g`` groups in ``d`` dimensions, without what columns say of each other."""
-
-    counts: Ints  # (g,)
-    people: Ints  # (g,)
-    asked: Ints  # (g,), the largest level in each
-    means: Floats  # (g, d)
-    squares: Floats  # (g, d), sums about the means
-    levels: list[LevelSummary]
-
-    @classmethod
-    def of(cls, found: GroupedRecords) -> _Groups:
-        """Summarise groups column by column: copies of all records would take more memory."""
-        groups = found.groups
-        counts, people = np.bincount(groups), count_people(groups, found.people)
-        asked = np.zeros(len(counts), dtype=np.int64)
-        np.maximum.at(asked, groups, found.demands)
-        means = np.empty((len(counts), found.matrix.shape[1]))
-        squares = np.empty_like(means)
-        for place, column in enumerate(found.matrix.T):
-            means[:, place] = np.bincount(groups, column) / counts
-            squares[:, place] = np.bincount(groups, (column - means[groups, place]) ** 2)
-        levels = summarise_levels(found.demands, groups, people)
-        return cls(counts, people, asked, means, squares, levels)
-
-    @property
-    def highest(self) -> int:
-        """Return the highest level of all."""
-        return int(self.asked.max())
+        papers = condenser._unfitted()
+        points = records["point"][rows]
+        facts = papers.fit_encoded(points, levels[kept], encoder, grouper)  # type: ignore[union-attr]
+        drawn = papers.draw(None, rng)
+    facts = replace(facts, suppressed=int((~kept).sum()))
+    return drawn, CellSummary(cell, n, drawn.height, sums, facts)
 
 
 def _drawn(
-    codes: Ints,
-    groups: Ints,
-    people: Ints | None,
-    layout: Layout,
-    encoder: TableEncoder,
-    k: int,
-    size: int,
-    rng: np.random.Generator,
+    codes: Ints, layout: Layout, encoder: TableEncoder, grouper: Grouper, size: int
 ) -> pl.DataFrame:
     """Draw pseudo-records that keep the shape of the cell's own records."""
+    k = common_level(grouper.levels)
     model = fit_coded(
         layout.names,
         layout.models,
-        layout.cells_of(codes, rng),
+        layout.cells_of(codes, grouper.rng),
         k,
-        weigh_people(people, len(codes)),
-        rng,
+        Owners.of(grouper.people, len(codes), grouper.levels <= k),
+        grouper.rng,
         dependencies=layout.dependencies,
-        members=groups,
+        group=grouper,
+        levels=grouper.levels,
         most=_GROWN_ON,
     )
-    return encoder.restore(model.sample(size, rng))
-
-
-def _summary(
-    groups: _Groups, condenser: Condenser, cell: int, kept: Flags, released: int
-) -> CellSummary:
-    sums, within = groups.means * groups.counts[:, None], groups.squares.sum(axis=0)
-    shaped = condenser._keeps_shape
-    return CellSummary(
-        cell=cell,
-        records=len(kept),
-        released=released,
-        sizes=np.bincount(groups.counts),
-        fewest_people=int(groups.people.min()),
-        highest_level=groups.highest,
-        lowest_level=int(groups.asked.min()),
-        valid=bool((groups.people >= groups.asked).all()),
-        levels=groups.levels,
-        first_sums=sums.sum(axis=0),
-        squares=within + (sums * groups.means).sum(axis=0),
-        within=within,
-        degenerate=count_alike(groups.counts, groups.means, groups.squares),
-        verbatim=0 if shaped else condenser.n_verbatim_,
-        singular=0 if shaped else condenser.n_singular_,
-        suppressed=int((~kept).sum()),
-    )
+    return encoder.restore(model.sample(size, grouper.rng))

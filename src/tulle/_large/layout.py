@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tulle._large.facts import Keys, TableFacts
 from tulle._random import spawn
 from tulle._shape.cells import Cells, fit_cells
+from tulle._shape.columns import Owners, weigh_people
 from tulle._shape.dependencies import Dependency, find_dependencies
-from tulle._shape.model import weigh_people
 from tulle._threads import on_all_cores
 from tulle._types import Floats, Ints
 from tulle.table._encoder import TableEncoder, longer
@@ -86,7 +86,7 @@ def fit_layout(
 
     Nothing that fewer than ``k`` people hold is learnt; ``people`` are the keys of the sample's.
     """
-    persons = None if people is None else people.view(np.int64)
+    persons = None if people is None else person_numbers(people)
     weights = weigh_people(persons, sample.height)
     more = facts.more(sample, weights, k)
     encoder = TableEncoder(schema).fit_longer(sample, more, Crowd(k, weights, rng))
@@ -97,10 +97,13 @@ def fit_layout(
     own = dict(zip(names, spawn(rng, len(names))))
 
     def model(name: str) -> Cells:
-        further = np.r_[weights, np.ones(len(more.get(name, ())))]
-        series = longer(sample[name], more)
-        column = encoder.codecs[name].plain(series, k, own[name], further)
-        return fit_cells(column, k, further, own[name], exact=False)[0]
+        others = len(more.get(name, ()))  # each of one more person
+        further = np.r_[weights, np.ones(others)]
+        column = encoder.codecs[name].plain(longer(sample[name], more), k, own[name], further)
+        whose = None
+        if persons is not None:
+            whose = np.r_[persons, int(persons.max(initial=0)) + 1 + np.arange(others)]
+        return fit_cells(column, k, Owners(further, whose), own[name], exact=False)[0]
 
     models = on_all_cores(model, names, sample.height * len(names))
     sizes = {model.name: model.size for model in models}

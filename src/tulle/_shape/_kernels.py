@@ -27,6 +27,7 @@ def grow(
     ranks: Any,  # (n,) float64, the target's order, about 0 with variance 1; all 0 without one
     people: Any,  # (n,) float64, 1 over the rows of the row's person
     least: float,  # people in every leaf
+    evidence: float,  # how many times what a split of noise explains a split must explain
 ) -> Any:
     """Return the nodes of a tree (column, -1 in a leaf; left child), its cells and its leaves.
 
@@ -45,7 +46,7 @@ def grow(
     counts = np.zeros((starts[-1], n_states))
     sums = np.zeros((starts[-1], 3))  # rows, people, ranks
     used = _grow(
-        features, starts, ordered, states, ranks, people, least,
+        features, starts, ordered, states, ranks, people, least, float(evidence),
         nodes, left_cells, rows, leaves, np.empty(n, np.int64),
         counts, sums, np.zeros((2, n_states)), np.empty(CELLS, np.int64), np.empty(CELLS),
     )  # fmt: skip
@@ -55,7 +56,7 @@ def grow(
 @borrowing
 def _grow(
     features: Any, starts: Any, ordered: Any, states: Any, ranks: Any, people: Any, least: float,
-    nodes: Any, left_cells: Any, rows: Any, leaves: Any, spare: Any,
+    evidence: float, nodes: Any, left_cells: Any, rows: Any, leaves: Any, spare: Any,
     counts: Any, sums: Any, totals: Any, order: Any, score: Any,
 ) -> int:  # fmt: skip
     """Split nodes until none can be split, and return how many there are."""
@@ -79,7 +80,7 @@ def _grow(
         # states count for the share that their variance has at this node, ranks for the other
         noise = state_noise + rank_noise
         if persons >= 2 * least - 1e-9 and noise > 1e-9 * size:
-            best = 1e-6 * noise / size
+            best = evidence * noise / size
             big, next_big = _largest_two(node_counts)
             if rank_noise >= state_noise:
                 big = -1  # categories are sorted by their ranks

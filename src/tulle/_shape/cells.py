@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn
+from tulle._shape.columns import CategoryColumn, Column, NumberColumn, Owners
 from tulle._shape.quantiles import Quantiles, draw_threshold, fit_quantiles
-from tulle._types import Floats, Ints
+from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9
 _ANY = 1e-6  # people that are enough where somebody chose to keep what is rare
 _HEAP = 0.05  # share of people from which a value is a state for the trees
 _MOST_STATES = 32
-_MOST_DIMENSIONS = 31
+_MOST_DIMENSIONS = 31  # of a category; fewer where a table has many columns
+_ALL_DIMENSIONS = 1024  # about, of all columns together
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,15 @@ class NumberCells:
             cells[plain] = len(self.states) + self.quantiles.encode(values[plain])
         return cells
 
-    def decode(self, cells: Ints, rng: np.random.Generator) -> Floats:
-        """Return a value from each cell."""
+    def decode(self, cells: Ints, rng: np.random.Generator, order: Singles | None = None) -> Floats:
+        """Return a value from each cell; those of one cell rise with ``order``."""
         values = np.empty(len(cells))
         state = cells < len(self.states)
         values[state] = self.states[cells[state]]
         if self.quantiles is not None:
-            values[~state] = self.quantiles.draw(cells[~state] - len(self.states), rng)
+            places = cells[~state] - len(self.states)
+            order = None if order is None else order[~state]
+            values[~state] = self.quantiles.draw(places, rng, order)
         return values
 
     def order(self) -> Floats:
@@ -73,18 +76,32 @@ class NumberCells:
         states[special] = 1 + np.arange(len(special))
         return states
 
-    def coordinates(self) -> Floats:
+    def coordinates(self, columns: int = 1) -> Floats:
         """Return the place of each cell in space: its rank as a normal score, and its state."""
-        from statistics import NormalDist
-
-        middle = np.clip(np.cumsum(self.shares) - self.shares / 2, 1e-4, 1 - 1e-4)
-        normal = np.array([NormalDist().inv_cdf(rank) for rank in middle.tolist()])
-        scores = _standard(normal, self.shares)
+        scores = _standard(_normal(np.cumsum(self.shares) - self.shares / 2), self.shares)
         indicators = [
             _standard((np.arange(self.size) == state).astype(float), self.shares) / 2
-            for state in range(len(self.states))
+            for state in range(min(len(self.states), _dimensions(columns)))
         ]
         return np.stack([scores, *indicators], axis=1)
+
+    def points(self, column: NumberColumn, cells: Ints, columns: int = 1) -> Floats:
+        """Return the place of each row: as its cell's, but numbers by their rank within it.
+
+        Cells grow with ``k``; what neighbours within one say of other columns would be lost.
+        """
+        places = self.coordinates(columns)
+        points = places[cells]
+        order = np.lexsort((column.values, cells))
+        counts = np.bincount(cells, minlength=self.size)
+        begin = np.cumsum(counts) - counts
+        within = np.empty(len(cells))
+        within[order] = (np.arange(len(cells)) - begin[cells[order]] + 0.5) / counts[cells[order]]
+        ranks = (np.cumsum(self.shares) - self.shares)[cells] + within * self.shares[cells]
+        plain = (cells >= len(self.states)) & (self.shares[cells] > 0)
+        fine = _standard(_normal(ranks), np.full(len(cells), 1 / max(len(cells), 1)))
+        points[plain, 0] = fine[plain]
+        return points
 
 
 @dataclass(frozen=True)
@@ -109,7 +126,7 @@ class CategoryCells:
         known = np.r_[known, commonest] if self.size == self.categories else known
         return known[column.codes]  # missing is -1: the last
 
-    def decode(self, cells: Ints, rng: np.random.Generator) -> Ints:
+    def decode(self, cells: Ints, rng: np.random.Generator, order: Singles | None = None) -> Ints:
         """Return the code of each cell, -1 for missing."""
         return np.where(cells == self.categories, -1, cells)
 
@@ -125,21 +142,25 @@ class CategoryCells:
         states[_commonest(self.shares)[: _MOST_STATES - 1]] = np.arange(_MOST_STATES - 1)
         return states
 
-    def coordinates(self) -> Floats:
+    def coordinates(self, columns: int = 1) -> Floats:
         """Return the place of each cell: an indicator for each of the commonest."""
-        top = _commonest(self.shares)[:_MOST_DIMENSIONS]
+        top = _commonest(self.shares)[: _dimensions(columns)]
         indicators = np.zeros((self.size, len(top)))
         indicators[top, np.arange(len(top))] = 1.0
         indicators -= self.shares @ indicators
         variance = float((self.shares @ indicators**2).sum())
         return indicators / np.sqrt(variance) if variance > 1e-12 else indicators
 
+    def points(self, column: CategoryColumn, cells: Ints, columns: int = 1) -> Floats:
+        """Return the place of each row: that of its cell."""
+        return self.coordinates(columns)[cells]
+
 
 Cells = NumberCells | CategoryCells
 
 
 def fit_cells(
-    column: Column, k: int, people: Floats, rng: np.random.Generator, *, exact: bool
+    column: Column, k: int, owners: Owners, rng: np.random.Generator, *, exact: bool
 ) -> tuple[Cells, Ints]:
     """Find the cells of a column and return them with the cell of each row.
 
@@ -149,27 +170,28 @@ def fit_cells(
     if isinstance(column, CategoryColumn):
         least = _ANY if column.keep_rare else k
         enough = _ANY if column.keep_rare else draw_threshold(k, None if exact else rng)
-        return _fit_categories(column, enough, least, people)
-    return _fit_numbers(column, k, people, rng, exact)
+        return _fit_categories(column, enough, least, owners)
+    return _fit_numbers(column, k, owners, rng, exact)
 
 
 def _fit_categories(
-    column: CategoryColumn, enough: float, k: float, people: Floats
+    column: CategoryColumn, enough: float, k: float, owners: Owners
 ) -> tuple[CategoryCells, Ints]:
     codes = column.codes.astype(np.int64)
     absent = codes < 0
-    held = np.bincount(codes[~absent], weights=people[~absent], minlength=column.size)
+    held = owners.holders(codes, column.size)
     commonest = int(held.argmax()) if column.size else 0
-    missing = bool(people[absent].sum() >= enough - _SLACK) or not column.size
-    rare = (held > 0) & (held < k - _SLACK)
+    lacking = int(owners.holders(np.where(absent, 0, -1), 1)[0])
+    missing = lacking >= enough - _SLACK or not column.size
+    rare = held < k - _SLACK
     codes = np.where(absent, column.size if missing else commonest, codes)
     codes = np.where(np.r_[rare, False][codes], commonest, codes)
-    shares = np.bincount(codes, minlength=column.size + missing) / max(len(codes), 1)
+    shares = _shares(codes, column.size + missing, owners)
     return CategoryCells(column.name, column.size, shares), codes
 
 
 def _fit_numbers(
-    column: NumberColumn, k: int, people: Floats, rng: np.random.Generator, exact: bool
+    column: NumberColumn, k: int, owners: Owners, rng: np.random.Generator, exact: bool
 ) -> tuple[NumberCells, Ints]:
     values = column.values
     enough = _ANY if column.keep_rare else draw_threshold(k, None if exact else rng)
@@ -177,16 +199,17 @@ def _fit_numbers(
     states: list[float] = []
     for special in (np.nan, *column.specials):
         rows = np.isnan(values) if np.isnan(special) else values == special
-        if people[rows].sum() >= enough - _SLACK:
+        if owners.holders(np.where(rows, 0, -1), 1)[0] >= enough - _SLACK:
             cells[rows] = len(states)
             states.append(special)
     plain = (cells < 0) & np.isfinite(values) & ~np.isin(values, column.specials)
     quantiles = None
-    if people[plain].sum() >= k - _SLACK:
+    if owners.holders(np.where(plain, 0, -1), 1)[0] >= k - _SLACK:
+        learnt = plain & owners.counted
         quantiles = fit_quantiles(
-            values[plain],
+            values[learnt],
             k,
-            people=people[plain],
+            owners=owners.take(learnt),
             decimals=column.decimals,
             coded=column.coded,
             rng=None if exact else rng,
@@ -199,8 +222,26 @@ def _fit_numbers(
     lost = cells < 0
     if lost.any():
         cells[lost] = rng.choice(cells[~lost], int(lost.sum()))
-    shares = np.bincount(cells, minlength=size) / max(len(cells), 1)
-    return NumberCells(column.name, np.array(states), quantiles, shares), cells
+    return NumberCells(
+        column.name, np.array(states), quantiles, _shares(cells, size, owners)
+    ), cells
+
+
+def _shares(cells: Ints, size: int, owners: Owners) -> Floats:
+    """Return the share of each cell among the rows that may be learnt from."""
+    counts = np.bincount(cells[owners.counted], minlength=size)
+    return counts / max(int(counts.sum()), 1)
+
+
+def _dimensions(columns: int) -> int:
+    """Return how many dimensions one of so many columns may have."""
+    return int(np.clip(_ALL_DIMENSIONS // max(columns, 1), 1, _MOST_DIMENSIONS))
+
+
+def _normal(ranks: Floats) -> Floats:
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(np.clip(ranks, 1e-4, 1 - 1e-4)))
 
 
 def _commonest(shares: Floats) -> Ints:

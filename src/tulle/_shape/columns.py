@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from tulle._types import Flags, Floats, Ints
+from tulle._people import distinct_people
+from tulle._types import Flags, Floats, Integers, Ints
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,53 @@ class CategoryColumn:
 
 
 Column = NumberColumn | CategoryColumn
+
+
+class Owners(NamedTuple):
+    """Whose the rows of a table are, while a model is fitted."""
+
+    # 1 over the rows of the person, so that sums never exceed the number of people; 0 for a row
+    # from which nothing may be learnt directly
+    weights: Floats
+    people: Ints | None = None  # the person of each row, if people have several
+
+    @classmethod
+    def of(cls, people: Ints | None, n: int, counted: Flags | None = None) -> Self:
+        """Return the owners of ``n`` rows, of which only some may be counted."""
+        weights = weigh_people(people, n)
+        return cls(weights if counted is None else np.where(counted, weights, 0.0), people)
+
+    @property
+    def counted(self) -> Flags:
+        """Return which rows may be learnt from."""
+        return self.weights > 0
+
+    def take(self, rows: Flags | Ints) -> Owners:
+        """Return the owners of some rows."""
+        return Owners(self.weights[rows], None if self.people is None else self.people[rows])
+
+    def holders(self, keys: Integers, size: int) -> Ints:
+        """Return how many different people hold each key; negative keys and rows that do not
+        count are nobody's.
+        """
+        return distinct_people(np.where(self.counted, keys, -1), self.people, size)
+
+    def turns(self, rng: np.random.Generator) -> Floats:
+        """Return a number in [0, 1) for each row, one for all rows of a person."""
+        if self.people is None:
+            return rng.random(len(self.weights))
+        return rng.random(int(self.people.max(initial=0)) + 1)[self.people]
+
+
+def weigh_people(people: Ints | None, n: int) -> Floats:
+    """Return what each row counts: 1 over the rows of its person.
+
+    The sum over any rows is at most the number of different people among them.
+    """
+    if people is None:
+        return np.ones(n)
+    _, person, rows = np.unique(people, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / rows[person])
 
 
 def cells_of(column: Column) -> Floats | Ints:

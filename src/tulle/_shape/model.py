@@ -3,40 +3,54 @@
 1. Columns that follow from others are left out, and restored at the end through a map.
 2. Every column is cut into cells of at least ``k`` people: categories, states, common values and
    stretches of neighbouring ones.
-3. Records, as cells, are condensed: groups of at least ``k`` people, their counts and means, and
-   the covariance within groups.
-4. A tree for each column, with leaves of at least ``k`` people (``2 k`` by default), says how its
-   cells are distributed given the columns before.
+3. Records are points: the coordinates of their cells. Who asks for more than ``k`` is replaced
+   first: in each column by the cell of somebody of a group as large as they ask for, by lot.
+4. The points are condensed: groups of at least ``5 k`` people (and eight times as many as there are
+   columns), their counts and means, and the covariance within groups.
+5. A forest for each column, with leaves of at least ``2 k`` people, says how its cells are
+   distributed given the columns before. A split must explain several times what noise would.
    How often, in a leaf and in a group, is drawn once when the model is fitted: many draws from it
    do not average to the true totals.
-5. A pseudo-record belongs to a group, chosen at random, and is a point drawn about its mean.
-   Column by column, the tree's leaf says which cells the pseudo-records in it get, and the order
+6. A pseudo-record belongs to a group, chosen at random, and is a point drawn about its mean.
+   Column by column, the forest's leaf says which cells the pseudo-records in it get, and the order
    of their points says who gets which.
-6. A cell becomes a value of the smoothed quantile function.
+7. A cell becomes a value of the smoothed quantile function, in the order of the points.
 
-Without trees (one leaf) this is condensation with the columns' own distributions, without groups
-it is a chain of trees. The model holds no row and no row's number.
+Without forests (one leaf) this is condensation with the columns' own distributions, without groups
+it is a chain of forests. The model holds no row and no row's number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tulle._random import spawn
 from tulle._shape.cells import Cells, fit_cells
-from tulle._shape.columns import Column, cells_of
+from tulle._shape.columns import Column, Owners, cells_of
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
-from tulle._shape.trees import FEW, MOST_CELLS, Tree, fit_tree
+from tulle._shape.scores import STEPS, Scores, fit_scores
+from tulle._shape.trees import FEW, MOST_CELLS, Forest, fit_forest
 from tulle._threads import cores, in_order, on_all_cores
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints, Singles
 from tulle.errors import PrivacyError
 
 _LEAF = 2  # times k people in a leaf: as many as the blocks of a random half rest on
+_GROUP = 5  # times k people in a group,
+# and so many for each column: a mean of g people moves by 1/g with one of them, against noise of
+# 1/sqrt(g) in the g records drawn about it; over p columns the squared signal is p/g, at most 1/8
+_GROUP_BY_COLUMN = 8
+
+LEAF_PIECE = "how a column depends on others (a leaf)"
+GROUP_PIECE = "which records are alike (a group)"
+
+# puts points into groups of at least as many people as each row asks for
+Group = Callable[[Floats, Ints], Ints]
 
 
 # Condensed groups as the synthesis keeps them: a count and a mean each, and one covariance.
@@ -53,6 +67,7 @@ class CondensedGroups:
     counts: Ints  # (g,), how often pseudo-records belong to each
     means: Floats  # (g, d)
     factor: Floats  # (d, d), its square is the pooled covariance within groups
+    fewest: int  # people in a group, at least
 
     def choose(self, n: int, rng: np.random.Generator) -> Ints:
         """Return the group of each of ``n`` pseudo-records, in random order, by their counts."""
@@ -69,10 +84,11 @@ class CondensedGroups:
 
 
 def condense(
-    points: Floats, groups: Ints, rng: np.random.Generator | None = None
+    points: Floats, groups: Ints, owners: Owners, rng: np.random.Generator | None = None
 ) -> CondensedGroups:
     """Keep the statistics of groups; with ``rng``, counts drawn once from the true ones."""
     counts = np.bincount(groups)
+    fewest = int(owners.holders(groups, len(counts)).min())
     sums = on_all_cores(lambda part: np.bincount(groups, weights=part), points.T, points.size)
     means: Floats = np.stack(sums, axis=1) / counts[:, None]
     inner = points - means[groups]
@@ -80,7 +96,7 @@ def condense(
     factor = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     if rng is not None:
         counts = rng.multinomial(len(points), counts / len(points))
-    return CondensedGroups(counts, means, factor)
+    return CondensedGroups(counts, means, factor, fewest)
 
 
 @dataclass(frozen=True)
@@ -91,8 +107,9 @@ class ShapeModel:
     n_rows: int
     names: list[str]
     columns: list[Cells]  # those that are not restored, in the order they are drawn
-    trees: list[Tree]
-    coordinates: list[Floats]  # of the cells of each column; empty without groups
+    forests: list[Forest]
+    scores: Scores
+    coordinates: list[Floats]  # of the cells of each column
     groups: CondensedGroups | None
     labels: Ints | None  # the first column's cell in each group, if no group mixes them
     dependencies: list[Dependency]
@@ -105,41 +122,45 @@ class ShapeModel:
             shown["a stretch of numbers"] = self.k
         if self.dependencies:
             shown["a value that follows from another column's"] = self.k
-        return shown | {"how a column depends on others (a leaf)": self.leaf}
+        shown[LEAF_PIECE] = self.leaf
+        return shown if self.groups is None else shown | {GROUP_PIECE: self.groups.fewest}
 
     def sample(self, n: int | None, rng: np.random.Generator) -> list[Floats | Ints]:
         """Draw ``n`` rows and return their columns in the order of the table that was fitted."""
         n = self.n_rows if n is None else n
-        cells, own = self._draw_cells(n, rng), spawn(rng, len(self.columns))
+        drawn, own = self._draw_cells(n, rng), spawn(rng, len(self.columns))
         values: list[Floats | Ints] = on_all_cores(
-            lambda place: self.columns[place].decode(cells[place], own[place]),
-            range(len(cells)),
-            n * len(cells),
+            lambda place: self.columns[place].decode(drawn[place][0], own[place], drawn[place][1]),
+            range(len(drawn)),
+            n * len(drawn),
         )
-        drawn = {column.name: found for column, found in zip(self.columns, values)}
+        table = {column.name: found for column, found in zip(self.columns, values)}
         for dependency in self.dependencies:
-            drawn[dependency.target] = dependency.restore(drawn[dependency.source], rng)
-        return [drawn[name] for name in self.names]
+            table[dependency.target] = dependency.restore(table[dependency.source], rng)
+        return [table[name] for name in self.names]
 
-    def _draw_cells(self, n: int, rng: np.random.Generator) -> list[Ints]:
+    def _draw_cells(self, n: int, rng: np.random.Generator) -> list[tuple[Ints, Singles | None]]:
+        """Return the cells of each column, and the points that their values rise with."""
         groups, points = None, None
         if self.groups is not None:
             groups = self.groups.choose(n, rng)
             points = self.groups.draw(groups, rng)
         features = np.empty((n, len(self.columns)), dtype=np.uint8)
-        cells: list[Ints] = []
-        parts = self._parts(points)
-        for place, (column, tree, part) in enumerate(zip(self.columns, self.trees, parts)):
+        scores = self.scores.none(n)
+        drawn: list[tuple[Ints, Singles | None]] = []
+        for place, (column, part) in enumerate(zip(self.columns, self._parts(points))):
             if place == 0 and self.labels is not None and groups is not None:
-                drawn = self.labels[groups]
+                cells = self.labels[groups]
             else:
-                leaves = tree.leaves(features[:, :place])
-                drawn = tree.draw(leaves, rng)
+                known = np.hstack([features[:, :place], self.scores.features(scores, place)])
+                cells, leaves = self.forests[place].draw(known, rng)
                 if part is not None:
-                    drawn = hand_out(drawn, leaves, *part, column, self.coordinates[place], rng)
-            cells.append(drawn)
-            features[:, place] = as_feature(drawn, column)
-        return cells
+                    cells = hand_out(cells, leaves, *part, column, self.coordinates[place], rng)
+            rises = column.ordered and part is not None and part[0].shape[1] > 0
+            drawn.append((cells, part[0][:, 0].astype(np.float32) if rises and part else None))
+            features[:, place] = as_feature(cells, column)
+            self.scores.add(scores, place, cells)
+        return drawn
 
     def _parts(self, points: Floats | None) -> Iterator[tuple[Floats, Ints] | None]:
         """Yield the coordinates of each column and the order of the first, sorted ahead of need."""
@@ -164,8 +185,10 @@ def fit_shape(
     rng: np.random.Generator,
     *,
     label: str | None = None,
-    members: Ints | None = None,
+    group: Group | None = None,
     people: Ints | None = None,
+    levels: Ints | None = None,
+    weights: Mapping[str, float] = MappingProxyType({}),
     exact: bool = False,
     dependent: bool = True,
     demands: Sequence[Diversity] = (),
@@ -179,11 +202,15 @@ def fit_shape(
         The fewest people that anything kept rests on.
     label : str, optional
         The column of classes, which is drawn first.
-    members : ndarray (n,) of int, optional
-        The group of each row (0, 1, ... without gaps), each of at least ``k`` people. Without it
-        there are no groups.
+    group : callable, optional
+        Puts points into groups (0, 1, ... without gaps) of at least as many people as each row
+        asks for. Without it there are no groups.
     people : ndarray (n,) of int, optional
         The person of each row, if people have several rows.
+    levels : ndarray (n,) of int, optional
+        How many people each row asks for, where that is more than ``k``.
+    weights : mapping of column to float, optional
+        How much columns count when groups are formed; 1 by default.
     exact : bool
         Keep the totals, make blocks of everybody and leaves of ``k`` people, instead of drawing
         totals at random (once: they are part of the model), using a random half and leaves of
@@ -196,24 +223,28 @@ def fit_shape(
         column is never restored from another: a value that gives it away would reveal it.
     """
     asked = {demand.name: demand for demand in demands}
-    weights = weigh_people(people, len(cells_of(columns[0])))
+    n = len(cells_of(columns[0]))
+    owners = Owners.of(people, n, None if levels is None else levels <= k)
     lots = None if exact else rng
-    found = find_dependencies(columns, k, weights, keep=label, rng=lots) if dependent else []
+    found: list[Dependency] = []
+    if dependent:
+        found = find_dependencies(columns, k, owners.weights, keep=label, rng=lots)
     found = [dependency for dependency in found if dependency.target not in asked]
     left_out = {dependency.target for dependency in found}
     kept = [column for column in columns if column.name not in left_out]
     kept.sort(key=lambda column: column.name != label)
     own = spawn(rng, len(kept))
     coded = on_all_cores(
-        lambda place: fit_cells(kept[place], k, weights, own[place], exact=exact),
+        lambda place: fit_cells(kept[place], k, owners, own[place], exact=exact),
         range(len(kept)),
-        len(weights) * len(kept),
+        n * len(kept),
     )
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
     names = [column.name for column in columns]
     return fit_coded(
-        names, models, cells, k, weights, lots,
-        dependencies=found, labelled=label is not None, members=members, demands=demands,
+        names, models, cells, k, owners, rng,
+        columns=kept, dependencies=found, labelled=label is not None, group=group, levels=levels,
+        weights=weights, demands=demands, exact=exact,
     )  # fmt: skip
 
 
@@ -222,13 +253,17 @@ def fit_coded(
     models: list[Cells],
     cells: list[Ints],
     k: int,
-    weights: Floats,
-    rng: np.random.Generator | None,
+    owners: Owners,
+    rng: np.random.Generator,
     *,
+    columns: Sequence[Column] | None = None,
     dependencies: Sequence[Dependency] = (),
     labelled: bool = False,
-    members: Ints | None = None,
+    group: Group | None = None,
+    levels: Ints | None = None,
+    weights: Mapping[str, float] = MappingProxyType({}),
     demands: Sequence[Diversity] = (),
+    exact: bool = False,
     most: int | None = None,
 ) -> ShapeModel:
     """Fit the model of a table that is in cells already.
@@ -239,60 +274,100 @@ def fit_coded(
         All columns, also those that ``dependencies`` restore.
     models, cells : list
         The columns in the order they are drawn, and the cell of each row.
-    weights : ndarray (n,)
-        What each row counts: 1 over the rows of its person.
-    rng : numpy Generator, optional
-        Draws totals, once; without it they are those of the table, and leaves hold ``k`` people.
+    owners : Owners
+        Whose the rows are.
+    columns : sequence of NumberColumn and CategoryColumn, optional
+        The columns themselves, in the same order, where they are at hand: points are then finer
+        than cells.
     labelled : bool
         Whether the first column is that of classes.
-    members : ndarray (n,) of int, optional
-        The group of each row.
     most : int, optional
         Rows that trees are grown on; the counts of their leaves are those of all rows.
     """
     asked = {demand.name: demand for demand in demands}
-    least = k if rng is None else _LEAF * k
-    trees = _fit_trees(models, cells, weights, least, rng, asked, most)
-    groups, labels, coordinates = None, None, [np.zeros((model.size, 0)) for model in models]
-    if members is not None and len(models) > int(labelled):
+    least = k if exact else _LEAF * k
+    coordinates = [model.coordinates(len(models)) for model in models]
+    points, ends = _points(models, cells, coordinates, columns)
+    scale = np.repeat([weights.get(m.name, 1.0) for m in models], np.diff(ends, prepend=0))
+    if group is not None and levels is not None and (levels > k).any():
+        cells = _blur(points, cells, ends, group(points * scale, levels), levels > k, rng)
+    scores = fit_scores(coordinates, cells, [model.ordered for model in models])
+    forests = _fit_forests(models, cells, owners, scores, least, rng, asked, most, k, exact)
+    groups, labels = None, None
+    if group is not None and len(models) > int(labelled):
+        size = max(_GROUP * k, _GROUP_BY_COLUMN * len(models))
+        members = group(points * scale, np.full(len(points), size))
         labels = _labels(members, cells[0]) if labelled else None
-        coordinates = [model.coordinates() for model in models]
-        first = int(labels is not None)  # a class that is known from the group needs no point
-        points = np.hstack([c[codes] for c, codes in zip(coordinates[first:], cells[first:])])
-        groups = condense(points, members, rng)
-    least = min(least, len(weights))  # one leaf holds all of a small table
-    if any(tree.smallest < least for tree in trees):
+        first = int(ends[0]) if labels is not None else 0  # a known class needs no point
+        groups = condense(points[:, first:], members, owners, None if exact else rng)
+    least = min(least, int(owners.weights.sum() + 0.5))  # one leaf holds all of a small table
+    if any(forest.fewest < least for forest in forests):
         raise PrivacyError("a leaf holds fewer people than it must: nothing is kept")
-    for tree, model, codes in zip(trees, models, cells):
+    for forest, model, codes in zip(forests, models, cells):
         if model.name in asked:
-            _check_demand(asked[model.name], tree, codes, model.size)
+            _check_demand(asked[model.name], forest, codes, model.size)
     return ShapeModel(
-        k, len(weights), names, models, trees, coordinates, groups, labels, list(dependencies),
-        least,
+        k, len(cells[0]), names, models, forests, scores, coordinates, groups, labels,
+        list(dependencies), least,
     )  # fmt: skip
 
 
-def _check_demand(demand: Diversity, tree: Tree, cells: Ints, size: int) -> None:
-    """Refuse a tree one of whose leaves does not meet a demand; one leaf is the whole table."""
-    counts, whole = tree.tallied(size), np.bincount(cells, minlength=size).astype(np.float64)
-    short = int(demand.falls_short(counts, whole).sum())
-    if short and len(counts) > 1:
-        raise PrivacyError(
-            f"column '{demand.name}': {short} of {len(counts)} leaves do not have "
-            f"{demand.describe()}: nothing is released",
-            subject=demand.name,
-        )
+def _points(
+    models: list[Cells],
+    cells: list[Ints],
+    coordinates: list[Floats],
+    columns: Sequence[Column] | None,
+) -> tuple[Floats, Ints]:
+    """Return the rows as points, and where the dimensions of each column end."""
+    if columns is None:
+        parts = [place[codes] for place, codes in zip(coordinates, cells)]
+    else:
+        parts = [
+            model.points(column, codes, len(models))  # type: ignore[arg-type]
+            for model, column, codes in zip(models, columns, cells)
+        ]
+    return np.hstack(parts), np.cumsum([part.shape[1] for part in parts])
 
 
-def weigh_people(people: Ints | None, n: int) -> Floats:
-    """Return what each row counts: 1 over the rows of its person.
+def _blur(
+    points: Floats,
+    cells: list[Ints],
+    ends: Ints,
+    groups: Ints,
+    high: Flags,
+    rng: np.random.Generator,
+) -> list[Ints]:
+    """Replace rows, in each column by the cell of a row of the same group, by lot.
 
-    The sum over any rows is at most the number of different people among them.
+    The groups are as large as these rows ask for. Points are replaced in place.
     """
-    if people is None:
-        return np.ones(n)
-    _, person, rows = np.unique(people, return_inverse=True, return_counts=True)
-    return np.asarray(1.0 / rows[person])
+    order = np.argsort(groups, kind="stable")
+    counts = np.bincount(groups)
+    begin = np.cumsum(counts) - counts
+    rows = np.flatnonzero(high)
+    own = groups[rows]
+    starts, original, replaced = np.r_[0, ends[:-1]], points.copy(), []
+    for codes, start, end in zip(cells, starts, ends):
+        donors = order[begin[own] + np.floor(rng.random(len(rows)) * counts[own]).astype(np.int64)]
+        points[rows, start:end] = original[donors, start:end]
+        changed = codes.copy()
+        changed[rows] = codes[donors]
+        replaced.append(changed)
+    return replaced
+
+
+def _check_demand(demand: Diversity, forest: Forest, cells: Ints, size: int) -> None:
+    """Refuse a tree one of whose leaves does not meet a demand; one leaf is the whole table."""
+    whole = np.bincount(cells, minlength=size).astype(np.float64)
+    for tree in forest.trees:
+        counts = tree.tallied(size)
+        short = int(demand.falls_short(counts, whole).sum())
+        if short and len(counts) > 1:
+            raise PrivacyError(
+                f"column '{demand.name}': {short} of {len(counts)} leaves do not have "
+                f"{demand.describe()}: nothing is released",
+                subject=demand.name,
+            )
 
 
 def as_feature(cells: Ints, column: Cells) -> NDArray[np.uint8]:
@@ -359,32 +434,41 @@ def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Gen
     return given
 
 
-def _fit_trees(
+def _fit_forests(
     models: list[Cells],
     cells: list[Ints],
-    people: Floats,
+    owners: Owners,
+    scores: Scores,
     least: int,
-    rng: np.random.Generator | None,
+    rng: np.random.Generator,
     asked: Mapping[str, Diversity],
     most: int | None,
-) -> list[Tree]:
+    k: int,
+    exact: bool,
+) -> list[Forest]:
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
     ordered = np.array([model.ordered for model in models])
-    own = [None] * len(models) if rng is None else spawn(rng, len(models))
+    sums = scores.none(len(features))
+    for place, codes in enumerate(cells):
+        scores.add(sums, place, codes)
+    own = spawn(rng, len(models))
 
-    def grown(place: int) -> Tree:
-        return fit_tree(
-            features[:, :place],
-            sizes[:place],
-            ordered[:place],
+    def grown(place: int) -> Forest:
+        more = scores.features(sums, place)
+        return fit_forest(
+            np.hstack([features[:, :place], more]),
+            np.r_[sizes[:place], np.full(more.shape[1], STEPS)],
+            np.r_[ordered[:place], np.ones(more.shape[1], dtype=bool)],
             models[place],
             cells[place],
-            people,
+            owners,
             least,
             own[place],
-            asked.get(models[place].name),
-            most,
+            k=k,
+            exact=exact,
+            demand=asked.get(models[place].name),
+            most=most,
         )
 
     largest_first = range(len(models))[::-1]

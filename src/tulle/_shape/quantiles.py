@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._types import Floats, Ints
+from tulle._shape.columns import Owners
+from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9  # people are sums of fractions
 _STANDS_OUT = 3.0  # times the people of a usual neighbour
@@ -56,41 +57,57 @@ class Quantiles:
         borders = self.cuts[np.diff(self.cells) > 0]  # fewer than cuts, and found sooner
         return np.searchsorted(borders, values, side="left")
 
-    def draw(self, cells: Ints, rng: np.random.Generator) -> Floats:
-        """Return a value from each of the given cells."""
+    def draw(self, cells: Ints, rng: np.random.Generator, order: Singles | None = None) -> Floats:
+        """Return a value from each of the given cells; those of one cell rise with ``order``."""
         rises = np.cumsum(self.shares)
         every = np.arange(self.n_cells)
         first = np.searchsorted(self.cells, every, side="left")
         last = np.searchsorted(self.cells, every, side="right") - 1
         ends = rises[last]
         starts = np.r_[0.0, ends[:-1]]
-        level = starts[cells] + rng.random(len(cells)) * (ends - starts)[cells]
+        within = rng.random(len(cells)) if order is None else _risen(cells, order, rng)
+        level = starts[cells] + within * (ends - starts)[cells]
         piece = np.searchsorted(rises, level, side="right")
         piece = np.clip(piece, first[cells], last[cells])
-        return self._within(piece, rng)
+        if order is None:
+            return self._within(piece, rng.random(len(piece)))
+        begins = (rises - self.shares)[piece]
+        part = (level - begins) / np.maximum(self.shares[piece], _SLACK)
+        return self._within(piece, np.clip(part, 0.0, 1.0))
 
     def at(self, ranks: Floats, rng: np.random.Generator) -> Floats:
         """Return the values of uniform ranks in [0, 1)."""
         rises = np.cumsum(self.shares)
         piece = np.minimum(np.searchsorted(rises, ranks, side="right"), len(rises) - 1)
-        return self._within(piece, rng)
+        return self._within(piece, rng.random(len(piece)))
 
     def middles(self) -> Floats:
         """Return the middle rank of each cell, in (0, 1)."""
         shares = np.bincount(self.cells, weights=self.shares, minlength=self.n_cells)
         return np.cumsum(shares) - shares / 2
 
-    def _within(self, piece: Ints, rng: np.random.Generator) -> Floats:
+    def _within(self, piece: Ints, part: Floats) -> Floats:
         low, high = self.low[piece], self.high[piece]
-        values = low + rng.random(len(piece)) * (high - low)
+        values = low + part * (high - low)
         return values if self.decimals is None else np.round(values, self.decimals) + 0.0
+
+
+def _risen(cells: Ints, order: Singles, rng: np.random.Generator) -> Floats:
+    """Return levels in [0, 1) that lie evenly in each cell and rise with an order."""
+    by_cell = np.lexsort((order, cells))
+    counts = np.bincount(cells)
+    begin = np.cumsum(counts) - counts
+    levels = np.empty(len(cells))
+    place = np.arange(len(cells)) - begin[cells[by_cell]]
+    levels[by_cell] = (place + rng.random(len(cells))) / counts[cells[by_cell]]
+    return levels
 
 
 def fit_quantiles(
     values: Floats,
     k: int,
     *,
-    people: Floats | None = None,
+    owners: Owners | None = None,
     decimals: int | None = None,
     coded: bool = False,
     rng: np.random.Generator | None = None,
@@ -99,8 +116,8 @@ def fit_quantiles(
 
     Parameters
     ----------
-    people : ndarray, optional
-        What each row counts: 1 over the number of rows of its person; 1 by default.
+    owners : Owners, optional
+        Whose the rows are; each its own person's by default.
     decimals : int, optional
         What values are rounded to.
     coded : bool
@@ -109,14 +126,16 @@ def fit_quantiles(
         Chooses the half of the people that blocks are made of, and how many people from ``k`` to
         ``1.5 k`` are enough. Without it blocks are made of all, and ``k`` are enough.
     """
-    people = np.ones(len(values)) if people is None else people
+    owners = Owners.of(None, len(values)) if owners is None else owners
+    people = owners.weights
     # in a table of fewer than 1.5 k people, all of them are enough
     enough = max(float(k), min(draw_threshold(k, rng), float(people.sum())))
     order = np.argsort(values, kind="stable")
-    values, people = values[order], people[order]
-    turns = np.zeros(len(values)) if rng is None else rng.random(len(values))
+    values, owners = values[order], owners.take(order)
+    people = owners.weights
+    turns = np.zeros(len(values)) if rng is None else owners.turns(rng)
     distinct, place = np.unique(values, return_inverse=True)
-    held: Floats = np.bincount(place, weights=people).astype(float)
+    held: Floats = owners.holders(place, len(distinct)).astype(float)
     atom = held >= enough - _SLACK
     unit = None if decimals is None else 10.0**-decimals
     if unit is not None and not coded:

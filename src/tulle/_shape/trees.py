@@ -1,8 +1,10 @@
-"""Trees whose leaves hold at least so many people, drawn from instead of predicted with.
+"""Small forests whose leaves hold at least so many people, drawn from instead of predicted with.
 
-A tree says how the cells of one column are distributed, given the cells of the columns before.
-Splits are borders between cells, so a threshold is never one person's value; a leaf keeps how
-often each cell occurs among its people and nothing else.
+A forest says how the cells of one column are distributed, given the cells of the columns before.
+Each of its trees is grown on two thirds of the people, and a split must explain several times
+what a split of noise would: what only these people show is not learnt. The leaves then count
+everybody, and how often each cell occurs in a leaf is drawn by lot, once. Splits are borders
+between cells, so a threshold is never one person's value.
 """
 
 from __future__ import annotations
@@ -12,12 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._random import spawn
 from tulle._shape.cells import Cells
+from tulle._shape.columns import Owners
 from tulle._shape.diversity import Diversity, tally
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 
 MOST_CELLS = 256  # of a column that trees split on
 FEW = 50_000  # rows for which NumPy is fast enough not to wait for a compiler
+TREES = 10  # of a column; their lots average out, and no person shapes all of them
+_GROWN_ON = 2 / 3  # of the people, each tree on others
+_EVIDENCE = 4.0  # times what a split of noise explains
+_SLACK = 1e-9
+_ROUNDS = 8  # of capping what one person counts
 
 
 @dataclass(frozen=True)
@@ -30,13 +39,7 @@ class Tree:
     starts: Ints  # (nodes + 1,), where the cells of each leaf begin
     cells: Ints  # the cells that occur in a leaf
     rises: Ints  # (len(cells) + 1,), running total of how often
-
-    @property
-    def smallest(self) -> int:
-        """Return how many rows the smallest leaf was made of."""
-        ends = np.flatnonzero(np.diff(self.starts))
-        sizes = self.rises[self.starts[ends + 1]] - self.rises[self.starts[ends]]
-        return int(sizes.min(initial=self.rises[-1]))
+    fewest: int  # people in a leaf, at least
 
     def tallied(self, size: int) -> Floats:
         """Return how often each of so many cells occurs in each leaf, (leaves, cells)."""
@@ -47,12 +50,7 @@ class Tree:
 
     def leaves(self, features: NDArray[np.uint8]) -> Ints:
         """Return the leaf that each row ends in, as the number of its node."""
-        if len(self.split) == 1:
-            return np.zeros(len(features), dtype=np.int64)
-        from tulle._shape._kernels import follow
-
-        leaves: Ints = follow(np.ascontiguousarray(features), self.split, self.goes_left, self.left)
-        return leaves
+        return _leaves(features, self.split, self.goes_left, self.left)
 
     def draw(self, leaves: Ints, rng: np.random.Generator) -> Ints:
         """Return a cell for each row from its leaf: the rows of a leaf get its cells evenly."""
@@ -69,19 +67,47 @@ class Tree:
         return self.cells[np.minimum(place, len(self.cells) - 1)]
 
 
-def fit_tree(
+@dataclass(frozen=True)
+class Forest:
+    """The distribution of a column's cells given others, as the mean of trees."""
+
+    trees: tuple[Tree, ...]
+
+    @property
+    def fewest(self) -> int:
+        """Return how many people the smallest leaf holds at least."""
+        return min(tree.fewest for tree in self.trees)
+
+    def draw(self, features: NDArray[np.uint8], rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Return a cell for each row from a tree by lot, and the leaf that it came from."""
+        n, first = len(features), 0
+        cells, leaves = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        turn = rng.permutation(n) % len(self.trees)
+        for place, tree in enumerate(self.trees):
+            rows = np.flatnonzero(turn == place)
+            own = tree.leaves(features[rows])
+            cells[rows] = tree.draw(own, rng)
+            leaves[rows] = first + own
+            first += len(tree.split)
+        return cells, leaves
+
+
+def fit_forest(
     features: NDArray[np.uint8],
     sizes: Ints,
-    ordered: NDArray[np.bool_],
+    ordered: Flags,
     target: Cells,
     cells: Ints,
-    people: Floats,
+    owners: Owners,
     least: int,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator,
+    *,
+    k: int,
+    exact: bool = False,
     demand: Diversity | None = None,
     most: int | None = None,
-) -> Tree:
-    """Grow a tree for the cells of a column, on the cells of others.
+) -> Forest:
+    """Grow trees for the cells of a column, on the cells of others.
 
     Parameters
     ----------
@@ -91,75 +117,109 @@ def fit_tree(
         How many cells these have, and whether they have an order.
     target, cells
         The column to model and the cell of each row.
-    people : ndarray (n,)
-        What each row counts: 1 over the number of rows of its person.
     least : int
         People in every leaf.
-    rng : numpy Generator, optional
-        Draws how often each cell occurs in a leaf, once and for all, from how often it does:
-        however many rows are drawn from the tree later, they never tell the true totals.
+    rng : numpy Generator
+        Chooses who each tree is grown on, and draws how often each cell occurs in a leaf, once and
+        for all: however many rows are drawn later, they never tell the true totals.
+    k : int
+        Nobody is more than one part in ``k`` of a leaf.
+    exact : bool
+        Leaves keep how often each cell occurs.
     demand : Diversity, optional
         What the column's values must look like in every leaf: splits that lead to another are
         taken back.
     most : int, optional
-        Rows that the tree is grown on, the first ones; its leaves then count all rows.
+        Rows that a tree is grown on, at most.
     """
-    if features.shape[1] == 0 or people.sum() < 2 * least:
-        leaf = np.zeros(len(cells), dtype=np.int64)
-        split, goes_left = np.array([-1]), np.zeros((1, MOST_CELLS), dtype=np.bool_)
-        left = np.zeros(1, dtype=np.int64)
-    else:
-        from tulle._shape._kernels import follow, grow
-
-        states = target.as_states()
-        some = slice(most)
-        (split, left), goes_left, leaf = grow(
-            np.ascontiguousarray(features[some]),
-            sizes,
-            ordered,
-            states[cells[some]],
-            int(states.max()) + 1,
-            target.order()[cells[some]],
-            people[some],
-            float(least),
-        )
-        if len(leaf) < len(cells):
-            others = np.ascontiguousarray(features[most:])
-            leaf = np.r_[leaf, follow(others, split, np.packbits(goes_left, axis=1), left)]
+    features = np.ascontiguousarray(features)
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
-    if demand is not None:
-        split, leaf = _take_back(demand, split, left, leaf, cells, whole)
-    if rng is not None:
-        cells = _drawn_again(cells, leaf, len(split), rng)
-        if demand is not None:  # what is drawn can be less diverse than what it was drawn from
+
+    def fitted(own: np.random.Generator) -> Tree:
+        split, left, goes_left = _grow(
+            features, sizes, ordered, target, cells, owners, least, most, own
+        )
+        leaf = _leaves(features, split, goes_left, left)
+        split, leaf = _hold_enough(split, left, leaf, owners, least)
+        if demand is not None:
             split, leaf = _take_back(demand, split, left, leaf, cells, whole)
-    pairs, counts = _counted(leaf * target.size + cells, len(split) * target.size)
-    starts = np.searchsorted(pairs, np.arange(len(split) + 1) * target.size)
-    rises = np.r_[0, np.cumsum(counts)]
-    packed = np.packbits(goes_left, axis=1)
-    return Tree(split, packed, left, starts, pairs % target.size, rises)
+        held = cells if exact else _drawn_again(cells, leaf, len(split), owners, k, own)
+        if demand is not None:  # what is drawn can be less diverse than what it was drawn from
+            split, leaf = _take_back(demand, split, left, leaf, held, whole)
+        return _counted(split, goes_left, left, leaf, held, target.size, owners)
+
+    trees = 1 if not features.shape[1] and exact else TREES
+    return Forest(tuple(fitted(own) for own in spawn(rng, trees)))
 
 
-def _counted(pairs: Ints, possible: int) -> tuple[Ints, Ints]:
-    """Return the different numbers and how often each occurs: counting is faster than sorting."""
-    if possible > 16 * len(pairs):
-        return np.unique(pairs, return_counts=True)
-    counts = np.bincount(pairs)
-    found = np.flatnonzero(counts)
-    return found, counts[found]
+def _grow(
+    features: NDArray[np.uint8],
+    sizes: Ints,
+    ordered: Flags,
+    target: Cells,
+    cells: Ints,
+    owners: Owners,
+    least: int,
+    most: int | None,
+    rng: np.random.Generator,
+) -> tuple[Ints, Ints, NDArray[np.uint8]]:
+    """Return the splits of one tree, their left children and which cells go left, in bits."""
+    some = np.flatnonzero(owners.turns(rng) < _GROWN_ON)[:most]
+    people = owners.weights[some]
+    share = float(people.sum()) / max(float(owners.weights.sum()), _SLACK)
+    if features.shape[1] == 0 or people.sum() < 2 * least * share:
+        return np.array([-1]), np.zeros(1, np.int64), np.zeros((1, MOST_CELLS // 8), np.uint8)
+    from tulle._shape._kernels import grow
+
+    states = target.as_states()
+    (split, left), goes_left, _ = grow(
+        features[some],
+        sizes,
+        ordered,
+        states[cells[some]],
+        int(states.max()) + 1,
+        target.order()[cells[some]],
+        people,
+        float(least * share),
+        _EVIDENCE,
+    )
+    return split, left, np.packbits(goes_left, axis=1)
+
+
+def _leaves(
+    features: NDArray[np.uint8], split: Ints, goes_left: NDArray[np.uint8], left: Ints
+) -> Ints:
+    if len(split) == 1:
+        return np.zeros(len(features), dtype=np.int64)
+    from tulle._shape._kernels import follow
+
+    leaves: Ints = follow(features, split, goes_left, left)
+    return leaves
+
+
+def _hold_enough(
+    split: Ints, left: Ints, leaf: Ints, owners: Owners, least: int
+) -> tuple[Ints, Ints]:
+    """Undo splits that leave fewer people of the whole table than every leaf must hold."""
+    held = np.bincount(leaf, weights=owners.weights, minlength=len(split)).astype(float)
+    split = split.copy()
+    for node in range(len(split) - 1, -1, -1):  # children have higher numbers than parents
+        if split[node] < 0:
+            continue
+        sides = left[node] + np.arange(2)
+        held[node] = held[sides].sum()
+        if (held[sides] < least - _SLACK).any():
+            split[node] = -1
+    return split, _ends(split, left)[leaf]
 
 
 def _take_back(
     demand: Diversity, split: Ints, left: Ints, leaf: Ints, cells: Ints, whole: Floats
 ) -> tuple[Ints, Ints]:
-    """Undo splits until every leaf meets a demand, and return the splits and the rows' leaves.
-
-    Children have higher numbers than their parents, so that going backward is going upward.
-    """
+    """Undo splits until every leaf meets a demand, and return the splits and the rows' leaves."""
     split, counts = split.copy(), tally(leaf, cells)
     nodes, width = counts.shape
     counts = np.pad(counts, ((0, len(split) - nodes), (0, len(whole) - width)))
-    end = np.arange(len(split))
     for node in range(len(split) - 1, -1, -1):
         if split[node] < 0:
             continue
@@ -167,19 +227,76 @@ def _take_back(
         counts[node] = counts[sides].sum(axis=0)
         if ((split[sides] < 0) & demand.falls_short(counts[sides], whole)).any():
             split[node] = -1
+    return split, _ends(split, left)[leaf]
+
+
+def _ends(split: Ints, left: Ints) -> Ints:
+    """Return the leaf in which whatever reached each node ends now that splits were undone."""
+    end = np.arange(len(split))
     for node in range(len(split)):  # downward: whatever hangs below a leaf ends there
         if left[node] and (split[node] < 0 or end[node] != node):
             end[left[node]] = end[left[node] + 1] = end[node]
-    return split, end[leaf]
+    return end
 
 
-def _drawn_again(cells: Ints, leaf: Ints, nodes: int, rng: np.random.Generator) -> Ints:
+def _drawn_again(
+    cells: Ints, leaf: Ints, nodes: int, owners: Owners, k: int, rng: np.random.Generator
+) -> Ints:
     """Return for each row the cell of a row of the same leaf, by lot with replacement."""
     order = _by_leaf(leaf, nodes)
-    counts = np.bincount(leaf, minlength=nodes)
-    begin = np.cumsum(counts) - counts
-    place = begin[leaf] + np.floor(rng.random(len(leaf)) * counts[leaf]).astype(np.int64)
-    return cells[order[place]]
+    if owners.people is None:
+        counts = np.bincount(leaf, minlength=nodes)
+        begin = np.cumsum(counts) - counts
+        place = begin[leaf] + np.floor(rng.random(len(leaf)) * counts[leaf]).astype(np.int64)
+        return cells[order[place]]
+    shares = _capped(leaf, nodes, owners.people, k)
+    totals = np.bincount(leaf, weights=shares, minlength=nodes)
+    begin = np.cumsum(totals) - totals
+    reached = np.cumsum(shares[order])
+    place = np.searchsorted(reached, begin[leaf] + rng.random(len(leaf)) * totals[leaf], "right")
+    first = np.searchsorted(leaf[order], np.arange(nodes))  # rounding must not leave the leaf
+    last = np.searchsorted(leaf[order], np.arange(nodes), side="right") - 1
+    return cells[order[np.clip(place, first[leaf], last[leaf])]]
+
+
+def _capped(leaf: Ints, nodes: int, people: Ints, k: int) -> Floats:
+    """Return what each row counts in its leaf, so that nobody is more than one part in ``k``."""
+    width = int(people.max(initial=0)) + 1
+    _, pair, rows = np.unique(leaf * width + people, return_inverse=True, return_counts=True)
+    own = rows[pair].astype(float)  # rows of the person in the leaf
+    shares = np.ones(len(leaf))
+    for _ in range(_ROUNDS):  # what is cut off one makes the part of others larger
+        totals = np.bincount(leaf, weights=shares, minlength=nodes)
+        shares = np.minimum(shares, totals[leaf] / (k * own))
+    totals = np.bincount(leaf, weights=shares, minlength=nodes)
+    over = np.bincount(leaf, weights=shares * own * k > totals[leaf] + 1e-6, minlength=nodes)
+    return np.where(over[leaf] > 0, 1 / own, shares)
+
+
+def _counted(
+    split: Ints,
+    goes_left: NDArray[np.uint8],
+    left: Ints,
+    leaf: Ints,
+    cells: Ints,
+    size: int,
+    owners: Owners,
+) -> Tree:
+    """Return the tree with how often each cell occurs in its leaves."""
+    pairs, counts = _tallied(leaf * size + cells, len(split) * size)
+    starts = np.searchsorted(pairs, np.arange(len(split) + 1) * size)
+    ends = np.flatnonzero((split < 0) & (np.bincount(leaf, minlength=len(split)) > 0))
+    fewest = int(owners.holders(leaf, len(split))[ends].min(initial=len(leaf)))
+    return Tree(split, goes_left, left, starts, pairs % size, np.r_[0, np.cumsum(counts)], fewest)
+
+
+def _tallied(pairs: Ints, possible: int) -> tuple[Ints, Ints]:
+    """Return the different numbers and how often each occurs: counting is faster than sorting."""
+    if possible > 16 * len(pairs):
+        return np.unique(pairs, return_counts=True)
+    counts = np.bincount(pairs)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
 
 
 def _even(leaves: Ints, nodes: int, rng: np.random.Generator) -> Floats:

@@ -19,6 +19,8 @@ from tulle.table._precision import EXACT
 from tulle.table._series import filled
 from tulle.table.schema import Column, Kind, Role, Schema
 
+_COMMON = 0.9  # of the records: so many must not pay for what few ask
+
 
 class LevelSummary(NamedTuple):
     """What one level got."""
@@ -105,8 +107,13 @@ def _read_levels(series: pl.Series) -> tuple[Floats, list[Problem]]:
     ]
 
 
-def _wrong(predicate: str) -> DataError:
-    return DataError(predicate, parameter="levels", subject="levels")
+def common_level(levels: Ints) -> int:
+    """Return the level that nine records of ten accept.
+
+    A synthesis that learns from everybody learns at this level; it replaces the records that ask
+    for more by what groups as large as they ask for have in common.
+    """
+    return int(np.quantile(levels, _COMMON, method="inverted_cdf"))
 
 
 def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:

@@ -3,60 +3,72 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
 
 from tulle._plurals import counted
 from tulle.condense._diversity import demand_of
+from tulle.condense._grouping import GroupFacts
 from tulle.errors import PrivacyWarning
 from tulle.table._encoder import TableEncoder
 
 
-def warn_weaker(condenser: Any) -> None:
+def warn_weaker(notes: Sequence[str]) -> None:
     """Warn, in the name of the caller's caller, where protection is weaker than it looks."""
-    for note in privacy_notes(condenser):
+    for note in notes:
         warnings.warn(note, PrivacyWarning, stacklevel=3)
 
 
-def privacy_notes(condenser: Any) -> list[str]:
-    """Return where protection is weaker than it looks."""
-    notes = []
-    if condenser.n_verbatim_:
+def privacy_notes(
+    groups: int, *, verbatim: int, degenerate: int, singular: int = 0, exact: bool = False
+) -> list[str]:
+    """Return where the protection of so many groups is weaker than it looks."""
+    notes, of_groups = [], f"of {counted(groups, 'group')}"
+    if verbatim:
         notes.append(
-            f"{counted(condenser.n_verbatim_, 'record', 'is')} alone in a group (at level 1) and "
-            "released unchanged"
+            f"{counted(verbatim, 'record', 'is')} alone in a group (at level 1) and released "
+            "unchanged"
         )
-    if condenser.n_degenerate_:
+    if degenerate:
         notes.append(
-            f"in {condenser.n_degenerate_:,} of {counted(len(condenser.counts_), 'group')} all "
-            "records are identical: the release shows what their members share"
+            f"in {degenerate:,} {of_groups} all records are identical: the release shows what "
+            "their members share"
         )
-    template = getattr(condenser, "condenser", None) or condenser  # of classes
-    if getattr(template, "exact_totals", False):
+    if exact:
         notes.append(
             "totals are exact, as asked: someone who knows everybody else in the table can tell "
             "whether one person was in it"
         )
-    if singular := getattr(condenser, "n_singular_", 0):  # streams do not count them
+    if singular:
         notes.append(
-            f"in {singular:,} of {counted(len(condenser.counts_), 'group')} there are no more "
-            "records than dimensions: pseudo-records lie in the plane that the group's own records "
-            "span, from which members can be computed; use synthesis='shape' or larger groups"
+            f"in {singular:,} {of_groups} there are no more records than dimensions: "
+            "pseudo-records lie in the plane that the group's own records span, from which "
+            "members can be computed; use synthesis='shape' or larger groups"
         )
     return notes
 
 
-def table_notes(condenser: Any) -> list[str]:
+def fact_notes(facts: GroupFacts, *, exact: bool) -> list[str]:
+    """Return where the protection of a table's groups is weaker than it looks."""
+    return privacy_notes(
+        len(facts.counts),
+        verbatim=facts.verbatim,
+        degenerate=facts.degenerate,
+        singular=facts.singular,
+        exact=exact,
+    )
+
+
+def table_notes(groups: GroupFacts, encoder: TableEncoder) -> list[str]:
     """Return what was done to the table to make the release."""
-    encoder = condenser._encoder
     notes = []
-    if condenser.n_suppressed_:
+    if groups.suppressed:
         notes.append(
-            f"{counted(condenser.n_suppressed_, 'record', 'require')} a larger group than can be "
+            f"{counted(groups.suppressed, 'record', 'require')} a larger group than can be "
             "formed: withheld"
         )
     notes += [
         f"column '{demand.name}': every group has {demand.describe()} (information loss "
-        f"{condenser.diversity_loss_:.2g} points higher)"
+        f"{groups.diversity_loss:.2g} points higher)"
         for demand in map(demand_of, encoder.columns_)
         if demand is not None
     ]
@@ -64,7 +76,7 @@ def table_notes(condenser: Any) -> list[str]:
         f"column '{name}' has a single value, which the release shows" for name in encoder.constant_
     ]
     notes += [f"column '{name}' has no values" for name in encoder.empty_]
-    return notes + column_notes(encoder, int(condenser.levels_.max()))
+    return notes + column_notes(encoder, int(groups.levels.max()))
 
 
 def column_notes(encoder: TableEncoder, least: int) -> list[str]:

@@ -1,9 +1,10 @@
-"""A table's shape and the rules between its columns, fitted together and drawn from together."""
+"""The default synthesis: a table's shape and the rules between its columns, learnt together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +15,14 @@ from tulle._relations.language import Rule, parse_rule
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
-from tulle._shape.columns import CategoryColumn
+from tulle._shape.columns import CategoryColumn, weigh_people
 from tulle._shape.diversity import Diversity
-from tulle._shape.model import ShapeModel, fit_shape, weigh_people
+from tulle._shape.model import GROUP_PIECE, LEAF_PIECE, ShapeModel, fit_shape
 from tulle._types import Ints
 from tulle.condense._classes import Labels, LabelSchema, Unit
+from tulle.condense._diversity import Sensitive
+from tulle.condense._grouping import Grouper, GroupFacts
+from tulle.condense._levels import common_level
 from tulle.errors import GateError, ParameterError
 from tulle.table._encoder import TableEncoder
 
@@ -79,6 +83,17 @@ def classes_of(
 
 
 @dataclass(frozen=True)
+class Block:
+    """The records that are condensed together, while they are: a table, or a class of it."""
+
+    frame: pl.DataFrame
+    levels: Ints  # the smallest group that each record accepts
+    people: Ints | None = None  # the person of each record, if people have several
+    sensitive: Sequence[Sensitive] = ()
+    classes: ClassRows | None = None
+
+
+@dataclass(frozen=True)
 class ShapedTable:
     """A model of the columns, and how rules between them are kept in what is drawn from it."""
 
@@ -92,14 +107,6 @@ class ShapedTable:
         frame = self._draw_once(self.model.n_rows if n is None else n, rng)
         return self.plan.redraw(frame, lambda size: self._draw_once(size, rng), rng)
 
-    def draw_with_classes(
-        self, n: int | None, rng: np.random.Generator
-    ) -> tuple[pl.DataFrame, Ints]:
-        """Draw records, and the class of each as its place among the labels."""
-        frame = self.draw(n, rng)
-        codes = frame[_LABEL_CODES].to_numpy()
-        return frame.select(list(self.encoder.codecs)), codes
-
     def _draw_once(self, n: int, rng: np.random.Generator) -> pl.DataFrame:
         drawn: dict[str, Any] = dict(zip(self.model.names, self.model.sample(n, rng)))
         fixed = {}
@@ -109,6 +116,11 @@ class ShapedTable:
             fixed[label_name(labels, self.encoder)] = labels.domain.gather(codes)
             fixed[_LABEL_CODES] = codes
         return self.plan.complete(drawn, self.encoder.codecs, fixed, rng)
+
+
+def split_classes(drawn: pl.DataFrame, encoder: TableEncoder) -> tuple[pl.DataFrame, Ints]:
+    """Return drawn records without their classes, and these as places among the labels."""
+    return drawn.select(list(encoder.codecs)), drawn[_LABEL_CODES].to_numpy()
 
 
 def label_name(labels: LabelSchema, encoder: TableEncoder) -> str:
@@ -125,71 +137,124 @@ def with_labels(
     return frame.with_columns(classes.alias(label_name(labels, encoder)))
 
 
-def fit_shaped(
-    frame: pl.DataFrame,
+class Shape:
+    """The synthesis that keeps the shape of a table: cells, forests and condensed groups."""
+
+    def __init__(self, rules: Sequence[str] | None, *, exact: bool = False) -> None:
+        self.rules = rules
+        self.exact = exact
+        self.tables: list[ShapedTable] = []  # several where condensers were merged
+
+    @property
+    def plan(self) -> Plan:
+        """Return how rules between columns are kept."""
+        first, *others = (table.plan for table in self.tables)
+        return reduce(Plan.joined, others, first)
+
+    def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
+        """Learn from the records of a block, and return what is known of their groups."""
+        k = common_level(block.levels)
+        demands = [column.demand for column in block.sensitive]
+        planner = _planner(block, encoder, k, grouper.rng)
+        if self.rules is None:
+            plan, columns = planner.plan(_found(planner, encoder, k, grouper.rng, demands))
+        else:
+            plan, columns = planner.plan(_given(self.rules, block.frame, planner))
+        label, classes = None, block.classes
+        if classes is not None:
+            label = _LABEL
+            columns.append(CategoryColumn(_LABEL, classes.units, len(classes.classes.rates)))
+        model = fit_shape(
+            columns,
+            k,
+            grouper.rng,
+            label=label,
+            group=grouper,
+            people=block.people,
+            levels=block.levels,
+            weights={column.name: column.weight for column in encoder.columns_},
+            exact=self.exact,
+            demands=demands,
+        )
+        self.tables = [
+            ShapedTable(encoder, plan, model, None if classes is None else classes.classes)
+        ]
+        return grouper.facts
+
+    def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
+        """Draw records, from all merged tables by their numbers; classes are the last columns."""
+        if len(self.tables) == 1:
+            return self.tables[0].draw(n, rng)
+        weights = np.array([table.model.n_rows for table in self.tables], dtype=float)
+        n = int(weights.sum()) if n is None else n
+        sizes = rng.multinomial(n, weights / weights.sum()).tolist()
+        drawn = [table.draw(size, rng) for table, size in zip(self.tables, sizes)]
+        return pl.concat(drawn, how="vertical_relaxed")[rng.permutation(n)]
+
+    def merged(self, other: Shape) -> Shape:
+        """Return the synthesis of both tables."""
+        both = Shape(self.rules, exact=self.exact or other.exact)
+        both.tables = self.tables + other.tables
+        return both
+
+    def rests_on(self) -> dict[str, int]:
+        """Return what a release shows, and of how many people at least each piece is."""
+        found: dict[str, int] = {}
+        for table in self.tables:
+            for piece, people in table.model.rests_on().items():
+                found[piece] = min(people, found.get(piece, people))
+        return found
+
+    def sentence(self) -> str:
+        """Return in words what every released record was drawn from."""
+        found = self.rests_on()
+        counts = "kept as it is" if self.exact else "drawn once, by lot, from how often it does"
+        return (
+            "Every value of a released record comes from a cell of its column (a category, a "
+            f"common value or a stretch of numbers) that at least {min(found.values())} people "
+            "hold. Which cell a record gets comes from leaves of at least "
+            f"{found[LEAF_PIECE]} people who are alike in other columns: how often a cell occurs "
+            f"in a leaf is {counts}, and one person may be all there is behind it. Which records "
+            f"are alike comes from condensed groups of at least {found[GROUP_PIECE]} people."
+        )
+
+
+def _found(
+    planner: Planner,
     encoder: TableEncoder,
-    rules: Sequence[str] | None,
     k: int,
     rng: np.random.Generator,
-    members: Ints,
-    people: Ints | None,
-    classes: ClassRows | None = None,
-    demands: Sequence[Diversity] = (),
-    *,
-    exact: bool = False,
-) -> ShapedTable:
-    """Fit a model of the released columns of a table, its groups given.
-
-    Rules that are not given are looked for; ``classes`` are the labels and that of each record.
-    A sensitive column with a demand follows from no rule that was not asked for.
-    """
-    planner = _planner(frame, encoder, k, rng, people, classes)
-    if rules is None:
-        writings = writings_of(encoder.codecs)
-        found = find_rules(planner.frame, planner.columns, k, planner.people, writings, rng)
-        asked = {demand.name for demand in demands}
-        found = [rule for rule in found if asked.isdisjoint(rule.columns)]
-        plan, columns = planner.plan([(rule, True) for rule in found])
-    else:
-        plan, columns = planner.plan(_given(rules, frame, planner))
-    label = None
-    if classes is not None:
-        label = _LABEL
-        columns.append(CategoryColumn(_LABEL, classes.units, len(classes.classes.rates)))
-    given: dict[str, Any] = {"label": label, "members": members, "people": people}
-    model = fit_shape(columns, k, rng, demands=demands, exact=exact, **given)
-    return ShapedTable(encoder, plan, model, None if classes is None else classes.classes)
+    demands: Sequence[Diversity],
+) -> list[tuple[Rule, bool]]:
+    """Look for rules; a sensitive column with a demand follows from none that nobody gave."""
+    writings = writings_of(encoder.codecs)
+    found = find_rules(planner.frame, planner.columns, k, planner.people, writings, rng)
+    asked = {demand.name for demand in demands}
+    return [(rule, True) for rule in found if asked.isdisjoint(rule.columns)]
 
 
 def plan_checks(
-    frame: pl.DataFrame,
+    block: Block,
     encoder: TableEncoder,
     rules: Sequence[str] | None,
     k: int,
     rng: np.random.Generator,
-    people: Ints | None,
-    classes: ClassRows | None = None,
 ) -> Plan:
     """Return a plan that only checks given rules, for the papers' synthesis."""
     if not rules:
         return Plan()
-    planner = _planner(frame, encoder, k, rng, people, classes)
-    return replace(planner.plan(_given(rules, frame, planner))[0], steps=(), merged={})
+    planner = _planner(block, encoder, k, rng)
+    return replace(planner.plan(_given(rules, block.frame, planner))[0], steps=(), merged={})
 
 
-def _planner(
-    frame: pl.DataFrame,
-    encoder: TableEncoder,
-    k: int,
-    rng: np.random.Generator,
-    people: Ints | None,
-    classes: ClassRows | None,
-) -> Planner:
-    columns = {column.name: column for column in encoder.plain(frame, k, rng, people)}
+def _planner(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generator) -> Planner:
+    frame, classes = block.frame, block.classes
+    columns = {column.name: column for column in encoder.plain(frame, k, rng, block.people)}
     table = as_released(frame, encoder.codecs, columns)
     if classes is not None:
         table = with_labels(table, classes.classes.labels, classes.codes, encoder)
-    return Planner(table, encoder.codecs, columns, k, weigh_people(people, frame.height), rng)
+    weights = weigh_people(block.people, frame.height)
+    return Planner(table, encoder.codecs, columns, k, weights, rng)
 
 
 def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[tuple[Rule, bool]]:
@@ -202,18 +267,6 @@ def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[
     names = dict.fromkeys([*released, *frame.columns])
     parsed = [parse_rule(text, names) for text in rules]
     return [(rule, False) for rule in parsed if {*rule.columns} <= {*released}]
-
-
-def rests_on(condenser: Any, shapes: Sequence[ShapedTable]) -> dict[str, int]:
-    """Return what a release shows, and of how many people at least each piece of it is.
-
-    Without shapes, in the papers' synthesis, that is the groups, and the values that are not rare.
-    """
-    found = {"a category": int(condenser.levels_.max())} if not shapes else {}
-    for shaped in shapes:
-        for piece, people in shaped.model.rests_on().items():
-            found[piece] = min(people, found.get(piece, people))
-    return found | {"which records are alike (a group)": int(condenser.people_.min())}
 
 
 def summarise_rules(plan: Plan) -> list[RuleSummary]:

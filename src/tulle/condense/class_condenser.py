@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,35 +15,31 @@ from sklearn.utils.validation import check_is_fitted
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int
 from tulle._choices import SMALL_CLASSES
-from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
-from tulle._types import Floats, Ints
+from tulle._relations.plan import Plan
+from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
-from tulle.condense._diversity import locate_sensitive
+from tulle.condense._diversity import Sensitive, locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._levels import (
-    LevelSummary,
-    check_levels,
-    feasible,
-    join_summaries,
-    locate_levels,
-)
-from tulle.condense._notes import warn_weaker
+from tulle.condense._grouping import GroupFacts, Watcher
+from tulle.condense._levels import LevelSummary, check_levels, feasible, locate_levels
+from tulle.condense._notes import fact_notes, table_notes, warn_weaker
+from tulle.condense._papers import Papers
 from tulle.condense._people import locate_people
 from tulle.condense._shaped import (
-    ShapedTable,
+    Block,
+    ClassRows,
+    Shape,
     classes_of,
-    fit_shaped,
     plan_checks,
     refuse_broken,
-    rests_on,
     rule_notes,
+    split_classes,
     summarise_rules,
     with_labels,
 )
-from tulle.condense._statistics import information_loss
-from tulle.condense.condenser import Condenser, Watcher
+from tulle.condense.condenser import Condenser
 from tulle.errors import ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
@@ -111,6 +108,11 @@ class ClassCondenser(BaseEstimator):
 
     _withheld = 0  # records of classes that are suppressed
 
+    groups_: GroupFacts
+    condensers_: list[Condenser]  # of the classes, in the papers' synthesis
+    _synthesis: Shape | Papers | None  # of all classes together
+    _rule_plan: Plan
+
     def __init__(
         self,
         condenser: Condenser | None = None,
@@ -143,7 +145,7 @@ class ClassCondenser(BaseEstimator):
         self
         """
         self._fit(X, y, levels)
-        warn_weaker(self)
+        warn_weaker(self._weaker())
         return self
 
     def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None = None) -> None:
@@ -161,57 +163,74 @@ class ClassCondenser(BaseEstimator):
         units, self.k_ = self._plan(labels, demands, people)
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
-        crowd = self._crowd(units, demands, people, frame.height, rng)
+        crowd = self._crowd(template, units, demands, people, frame.height, rng)
         encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else (), crowd)
-        matrix = encoder.encode(frame)
-        condensers = []
-        members = np.full(frame.height, -1, dtype=np.int64)
-        with progress.bar("condensing classes", len(units)) as advance:
-            for unit, child in zip(units, spawn(rng, len(units))):
-                part = self._unfitted(template, len(unit.rows) / frame.height, child)
-                note_features(part, frame.columns, plain=exit.plain)
-                asked = None if demands is None else demands[unit.rows]
-                inputs = _of_unit(unit, matrix, labels, encoder, exit, asked)
-                own = None if people is None else people[unit.rows]
-                secret = [column.at(unit.rows) for column in sensitive]
-                kept, groups = part._fit_encoded(*inputs, watch, own, sensitive=secret)
-                members[unit.rows[kept]] = members.max() + 1 + groups
+        asked = demands if demands is not None else np.full(frame.height, self.k_)
+        note_features(self, frame.columns, plain=exit.plain)
+        self._template = clone(template)
+        if self.k_ is not None:
+            self._template.set_params(k=self.k_)
+        self._exit, self._rng, self._encoder = exit, rng, encoder
+        self._units = [unit.classes for unit in units]
+        self._labels = labels.schema
+        self.classes_ = labels.schema.classes
+        whole = _Classified(frame, asked, people, sensitive, labels, units)
+        if template._keeps_shape:
+            self._fit_shape(whole, watch)
+        else:
+            self._fit_papers(whole, watch)
+        released = np.concatenate([unit.rows for unit in units])
+        self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
+        withheld = frame.height - int(self.class_counts_.sum())
+        self.groups_ = replace(self.groups_, suppressed=self.groups_.suppressed + withheld)
+        self.rules_ = summarise_rules(self._rule_plan)
+        self.notes_ = self._notes(withheld) + rule_notes(template.rules, self.rules_)
+
+    def _fit_shape(self, whole: _Classified, watch: Watcher | None) -> None:
+        """Learn from all classes together; no group mixes them."""
+        kept = whole.kept(self._template.on_infeasible)
+        members = np.where(kept, whole.places(), -1)
+        lots = None if self._template.exact_totals else self._rng
+        classes = classes_of(whole.labels, whole.units, members, lots)
+        block = whole.block(kept, classes)
+        grouper = self._template._grouper(block, self._rng, watch, members[kept])
+        synthesis = self._template._unfitted()
+        facts = synthesis.fit(block, self._encoder, grouper)
+        lost = sum(len(unit.rows) for unit in whole.units) - int(kept.sum())
+        self.groups_ = replace(facts, suppressed=lost)
+        self._synthesis = synthesis
+        self._rule_plan = synthesis.plan
+        self.condensers_ = []
+
+    def _fit_papers(self, whole: _Classified, watch: Watcher | None) -> None:
+        """Condense each class by itself: records of one class are drawn from its own groups."""
+        matrix, condensers = self._encoder.encode(whole.frame), []
+        inside = np.zeros(whole.frame.height, dtype=bool)
+        with progress.bar("condensing classes", len(whole.units)) as advance:
+            for unit, child in zip(whole.units, spawn(self._rng, len(whole.units))):
+                part = self._unfitted(len(unit.rows) / whole.frame.height, child)
+                note_features(part, whole.frame.columns, plain=self._exit.plain)
+                rows, encoder, part._border = _of_unit(
+                    unit, matrix, whole.labels, self._encoder, self._exit
+                )
+                kept = feasible(whole.levels[unit.rows], part.on_infeasible, "k")
+                some = unit.rows[kept]
+                block = whole.block(some)
+                papers, part._rng = Papers(None, part.synthesis, exact=part.exact_moments), child
+                grouper = part._grouper(block, child, watch)
+                facts = papers.fit_encoded(rows[kept], block.levels, encoder, grouper)
+                part._keep(papers, encoder, replace(facts, suppressed=int((~kept).sum())))
+                inside[some] = True
                 condensers.append(part)
                 advance(1)
         self.condensers_ = condensers
-
-        note_features(self, frame.columns, plain=exit.plain)
-        self._exit = exit
-        self._rng = rng
-        self._units = [unit.classes for unit in units]
-        self._labels = labels.schema
-        self._scales = encoder.scales_
-        self.classes_ = labels.schema.classes
-        released = np.concatenate([unit.rows for unit in units])
-        self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
-        self._withheld = frame.height - int(self.class_counts_.sum())
-        inside = members >= 0
-        table = frame.filter(inside)
-        people = None if people is None else people[inside]
-        self._shaped: ShapedTable | None = None
-        self._accept = template.accept_broken_rules
-        classes = classes_of(labels, units, members, None if template.exact_totals else rng)
-        least = int(self.levels_.max())
-        if template._keeps_shape:
-            groups = members[inside]
-            wanted = [column.demand for column in sensitive]
-            self._shaped = fit_shaped(
-                table, encoder, template.rules, least, rng, groups, people, classes, wanted,
-                exact=template.exact_totals,
-            )  # fmt: skip
-            self._rule_plan = self._shaped.plan
-        else:
-            self._rule_plan = plan_checks(
-                table, encoder, template.rules, least, rng, people, classes
-            )
-        self._encoder = encoder
-        self.rules_ = summarise_rules(self._rule_plan)
-        self._rule_notes = rule_notes(template.rules, self.rules_)
+        self._synthesis = None
+        self.groups_ = GroupFacts.joined([part.groups_ for part in condensers])
+        members = np.where(inside, whole.places(), -1)
+        classes = classes_of(whole.labels, whole.units, members, self._rng)
+        rules, least = self._template.rules, int(self.levels_.max())
+        block = whole.block(inside, classes)
+        self._rule_plan = plan_checks(block, self._encoder, rules, least, self._rng)
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """Draw new records and their labels, in random order.
@@ -226,18 +245,20 @@ class ClassCondenser(BaseEstimator):
         pair of tables
             ``(X_new, y_new)``.
         """
-        check_is_fitted(self, "condensers_")
+        check_is_fitted(self, "groups_")
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
         drawn, codes = self._draw(n_samples)
         whole = with_labels(drawn, self._labels, codes, self._encoder)
-        self.broken_rules_ = refuse_broken(self._rule_plan, whole, accept=self._accept)
+        self.broken_rules_ = refuse_broken(
+            self._rule_plan, whole, accept=self._template.accept_broken_rules
+        )
         return self._exit.leave(drawn), self._labels.leave(codes)
 
     def _draw(self, n_samples: int | None) -> tuple[pl.DataFrame, Ints]:
         """Draw records as a frame, and their classes as places among the labels."""
-        if self._shaped is not None:
-            return self._shaped.draw_with_classes(n_samples, self._rng)
+        if self._synthesis is not None:
+            return split_classes(self._synthesis.draw(n_samples, self._rng), self._encoder)
         totals = np.array([int(np.sum(part.counts_)) for part in self.condensers_])
         sizes: list[int | None] = [None] * len(totals)
         if n_samples is not None:
@@ -274,95 +295,95 @@ class ClassCondenser(BaseEstimator):
 
     @property
     def counts_(self) -> Ints:
-        return np.concatenate([part.counts_ for part in self.condensers_])
+        return self.groups_.counts
 
     @property
     def people_(self) -> Ints:
-        return np.concatenate([part.people_ for part in self.condensers_])
+        return self.groups_.people
 
     @property
     def levels_(self) -> Ints:
-        return np.concatenate([part.levels_ for part in self.condensers_])
+        return self.groups_.levels
 
     @property
     def means_(self) -> Floats:
-        return np.concatenate([part.means_[:, : self._width] for part in self.condensers_])
+        return np.concatenate([part.means_[:, : self._width] for part in self._parts])
 
     @property
     def covariances_(self) -> Floats:
         width = self._width
-        return np.concatenate([part.covariances_[:, :width, :width] for part in self.condensers_])
+        return np.concatenate([part.covariances_[:, :width, :width] for part in self._parts])
 
     @property
-    def merged_(self) -> dict[str, tuple[int, int]]:
-        return self.condensers_[0].merged_
-
-    @property
-    def information_loss_(self) -> float:
-        """Return 100 SSQ / SST on the columns as standardised over the whole table, as the parts
-        are.
-        """
-        width = self._width
-        parts = [part.moments_ for part in self.condensers_]
-        means = np.concatenate([part.means[:, :width] for part in parts])
-        scatters = np.concatenate([part.scatters[:, :width, :width] for part in parts])
-        levels = self.levels_
-        return information_loss(GroupMoments(self.counts_, means, scatters, levels, levels))
-
-    @property
-    def diversity_loss_(self) -> float:
-        """Return how much of the loss the demands on sensitive columns cost, mean over records."""
-        sizes = [int(part.counts_.sum()) for part in self.condensers_]
-        return float(np.average([part.diversity_loss_ for part in self.condensers_], weights=sizes))
-
-    @property
-    def level_summary_(self) -> list[LevelSummary]:
-        return join_summaries(*(part.level_summary_ for part in self.condensers_))
-
-    @property
-    def n_verbatim_(self) -> int:
-        return self._total("n_verbatim_")
-
-    @property
-    def n_degenerate_(self) -> int:
-        return self._total("n_degenerate_")
-
-    @property
-    def n_singular_(self) -> int:
-        return self._total("n_singular_")
+    def _parts(self) -> list[Condenser]:
+        """Return the condensers of the classes, which only the papers' synthesis has."""
+        return self.condensers_ or [Condenser._papers.fget(self)]  # type: ignore[attr-defined]
 
     @property
     def _width(self) -> int:
         """Return the number of dimensions to show: a pool has additional ones for its labels."""
-        return len(self._scales)
+        return len(self._encoder.scales_)
 
-    def _total(self, name: str) -> int:
-        return sum(int(getattr(part, name)) for part in self.condensers_)
+    @property
+    def merged_(self) -> dict[str, tuple[int, int]]:
+        return self._encoder.merged()
+
+    @property
+    def information_loss_(self) -> float:
+        return self.groups_.loss
+
+    @property
+    def diversity_loss_(self) -> float:
+        return self.groups_.diversity_loss
+
+    @property
+    def level_summary_(self) -> list[LevelSummary]:
+        return self.groups_.level_summary
+
+    @property
+    def n_verbatim_(self) -> int:
+        return self.groups_.verbatim
+
+    @property
+    def n_degenerate_(self) -> int:
+        return self.groups_.degenerate
+
+    @property
+    def n_singular_(self) -> int:
+        return self.groups_.singular
 
     @property
     def n_suppressed_(self) -> int:
-        return self._withheld + self._total("n_suppressed_")
+        return self.groups_.suppressed
 
     @property
     def rests_on_(self) -> dict[str, int]:
-        return rests_on(self, [] if self._shaped is None else [self._shaped])
+        if self._synthesis is not None:
+            return self._synthesis.rests_on()
+        parts = [part.rests_on_ for part in self.condensers_]
+        return {piece: min(part[piece] for part in parts) for piece in parts[0]}
 
-    @property
-    def notes_(self) -> list[str]:
+    def _weaker(self) -> list[str]:
+        """Return where protection is weaker than it looks."""
+        return fact_notes(self.groups_, exact=self._template.exact_totals)
+
+    def _notes(self, withheld: int) -> list[str]:
         """Return the notes of all classes: once if a note holds for all, else with its class."""
         notes = []
-        if self._withheld:
+        if withheld:
             notes.append(
-                f"{counted(self._withheld, 'record', 'is')} withheld: the class is too small, or "
+                f"{counted(withheld, 'record', 'is')} withheld: the class is too small, or "
                 "the level too high for it"
             )
+        if self._synthesis is not None:
+            return notes + self._weaker() + table_notes(self.groups_, self._encoder)
         first, *others = self.condensers_
         shared = [note for note in first.notes_ if all(note in part.notes_ for part in others)]
         shared = shared if others else []
         for part, classes in zip(self.condensers_, self._units):
             names = ", ".join(f"'{self.classes_[place]}'" for place in classes)
             notes += [f"class {names}: {note}" for note in part.notes_ if note not in shared]
-        return notes + shared + self._rule_notes
+        return notes + shared
 
     def _check_parameters(self) -> None:
         if self.k is not None:
@@ -403,25 +424,25 @@ class ClassCondenser(BaseEstimator):
 
     def _crowd(
         self,
+        template: Condenser,
         units: list[Unit],
         demands: Ints | None,
         people: Ints | None,
         rows: int,
         rng: np.random.Generator,
     ) -> Crowd:
-        """Return how many people must share what the release shows: as many as anybody asks for."""
+        """Return how many people must share what the release shows, and who of them counts."""
         kept = np.zeros(rows, dtype=bool)
         for unit in units:
             asked = None if demands is None else feasible(demands[unit.rows], "suppress", "level")
             kept[unit.rows] = True if asked is None else asked
-        k = self.k_ if demands is None else int(demands[kept].max(initial=1))
-        return Crowd.of_kept(int(k or 1), kept, people, rng)
+        if demands is None:
+            demands = np.full(rows, self.k_)
+        return template._crowd(demands, kept, people, rng)
 
-    def _unfitted(self, template: Condenser, share: float, rng: np.random.Generator) -> Condenser:
+    def _unfitted(self, share: float, rng: np.random.Generator) -> Condenser:
         """Return the unfitted condenser of one class, which has a share of the records."""
-        part: Condenser = clone(template).set_params(random_state=rng)
-        if self.k_ is not None:
-            part.set_params(k=self.k_)
+        part: Condenser = clone(self._template).set_params(random_state=rng)
         if part.time_budget is not None:  # for all classes together
             part.set_params(time_budget=part.time_budget * share)
         return part
@@ -432,26 +453,60 @@ class ClassCondenser(BaseEstimator):
         return tags
 
 
+@dataclass(frozen=True)
+class _Classified:
+    """A table with its classes, while it is condensed."""
+
+    frame: pl.DataFrame
+    levels: Ints
+    people: Ints | None
+    sensitive: list[Sensitive]
+    labels: Labels
+    units: list[Unit]
+
+    def places(self) -> Ints:
+        """Return the unit of each record, -1 where its class is withheld."""
+        places = np.full(self.frame.height, -1, dtype=np.int64)
+        for place, unit in enumerate(self.units):
+            places[unit.rows] = place
+        return places
+
+    def kept(self, on_infeasible: str) -> Flags:
+        """Return which records can have the group they ask for in their class."""
+        kept = np.zeros(self.frame.height, dtype=bool)
+        for unit in self.units:
+            kept[unit.rows] = feasible(self.levels[unit.rows], on_infeasible, "k")
+        return kept
+
+    def block(self, rows: Flags | Ints, classes: ClassRows | None = None) -> Block:
+        """Return some records as a block."""
+        table = self.frame.filter(rows) if rows.dtype == bool else self.frame[rows]
+        people = None if self.people is None else self.people[rows]
+        return Block(
+            table, self.levels[rows], people, [one.at(rows) for one in self.sensitive], classes
+        )
+
+
 def _of_unit(
-    unit: Unit, matrix: Floats, labels: Labels, encoder: TableEncoder, exit: Exit, levels: Any
-) -> tuple[Floats, Any, TableEncoder, Border]:
+    unit: Unit, matrix: Floats, labels: Labels, encoder: TableEncoder, exit: Exit
+) -> tuple[Floats, TableEncoder, Border]:
     """Return the encoded records of a class; in a pool the labels are one more column."""
     rows = matrix[unit.rows]
     if len(unit.classes) == 1:
-        return rows, levels, encoder, Border(exit)
+        return rows, encoder, Border(exit)
     # as a category, whatever the labels are, so that each group keeps its rates
     words = [str(code) for code in labels.codes[unit.rows].tolist()]
     name = free_name("label", encoder.slices_)
     label, label_exit = enter_column(pl.Series(name, words, dtype=pl.Categorical))
     wider, column = encoder.with_column(label)
-    return np.hstack([rows, column]), levels, wider, Border(exit, label_exit)
+    return np.hstack([rows, column]), wider, Border(exit, label_exit)
 
 
 def _draw_unit(
     condenser: Condenser, classes: Sequence[int], size: int | None
 ) -> tuple[pl.DataFrame, Ints]:
     """Draw new records of a class or a pool, and their labels."""
-    drawn = condenser._draw(size)
+    drawn = condenser._synthesis.draw(size, condenser._rng)
     if len(classes) == 1:
         return drawn, np.full(drawn.height, classes[0], dtype=np.int64)
     words = drawn.to_series(-1)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-import polars as pl
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,72 +16,43 @@ from tulle._checks import check_choice, check_flag, check_int, check_real
 from tulle._choices import GROUPINGS, ON_INFEASIBLE, SYNTHESES
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
-from tulle._relations.plan import Plan
 from tulle._types import Flags, Floats, Ints
-from tulle.condense._diversity import Sensitive, check_sensitive, locate_sensitive
+from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._joining import join_groups
+from tulle.condense._grouping import Grouper, GroupFacts, Watcher
 from tulle.condense._levels import (
-    check_groups,
+    LevelSummary,
     check_levels,
-    check_moments,
+    common_level,
     feasible,
-    join_summaries,
     locate_levels,
-    summarise_levels,
 )
-from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
-from tulle.condense._people import check_people, count_people, locate_people, too_few_people
-from tulle.condense._shaped import (
-    ShapedTable,
-    fit_shaped,
-    plan_checks,
-    refuse_broken,
-    rests_on,
-    rule_notes,
-    summarise_rules,
-)
-from tulle.condense._statistics import (
-    information_loss,
-    refuse_beyond_floats,
-    refuse_beyond_memory,
-    rescaled,
-)
-from tulle.condense._synthesis import count_degenerate, leave_grid, synthesize
-from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.table._drawing import allot
+from tulle.condense._notes import fact_notes, table_notes, warn_weaker
+from tulle.condense._papers import Papers
+from tulle.condense._people import locate_people
+from tulle.condense._shaped import Block, Shape, refuse_broken, rule_notes, summarise_rules
+from tulle.errors import DataError, ParameterError
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import Border, enter_with_target
+from tulle.table._frames import enter_with_target
 from tulle.table._rare import Crowd
 from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
-# sees the standardised records, their groups and the groups' statistics while a fit runs
-Watcher = Callable[[Floats, Ints, GroupMoments], None]
-
-
-class GroupedRecords(NamedTuple):
-    """The records that are released, standardised, and the group of each."""
-
-    matrix: Floats
-    demands: Ints  # the smallest group that each accepts
-    people: Ints | None
-    groups: Ints
-    kept: Flags  # which of all records they are
-
 
 class Condenser(BaseEstimator):
-    """Condense a table into groups of at least ``k`` records and draw a look-alike from them.
+    """Condense a table into statistics of at least ``k`` people and draw a look-alike from them.
 
-    Records are put into groups of similar ones. Of each group only the count, the mean and the
-    covariance are kept, and new records are drawn from these. Categories, booleans, missing
-    and special values come out at each group's own rates; every column keeps its type and
+    Columns are cut into cells that at least ``k`` people hold, forests with leaves of at least
+    ``2 k`` people learn how columns depend on each other, and groups of at least ``5 k`` similar
+    people say which records are alike; new records are drawn from these. The papers' synthesis
+    draws from the mean and covariance of groups of ``k`` instead. Every column keeps its type and
     precision. Values that fewer than ``k`` people hold are merged or suppressed, and the bounds of
     numbers rest on at least ``k`` people.
 
     Parameters
     ----------
     k : int
-        The smallest group. Not used where ``fit`` gets ``levels``: those are then the only demand.
+        The fewest people that anything in the release rests on. Not used where ``fit`` gets
+        ``levels``: those are then the only demand.
     grouping : {"fast", "best", "levels", "modified", "original", "mdav"}
         How groups are found. ``"fast"`` loses least for its time, ``"best"`` searches on until
         ``time_budget`` ends; the others are those of the papers, for comparison.
@@ -91,10 +60,8 @@ class Condenser(BaseEstimator):
         Seconds for ``grouping="best"``.
     synthesis : {"shape", "uniform", "normal", "mean"}
         How records are drawn. ``"shape"`` keeps the distribution of each column (heaps, tails,
-        missing values) and what columns say of each other: groups give each record a place, trees
-        with leaves of at least ``k`` people and quantiles over at least ``k`` people its values.
-        The others are those of the papers: along a group's eigenvectors; ``"mean"`` repeats the
-        group's mean (plain microaggregation).
+        missing values) and what columns say of each other. The others are those of the papers:
+        along a group's eigenvectors; ``"mean"`` repeats the group's mean (plain microaggregation).
     exact_moments : bool
         Draw as ``"uniform"`` and give each group's records exactly its mean and covariance instead
         of on average (in a column with a fixed number of decimals, to a fraction of the last one:
@@ -134,14 +101,17 @@ class Condenser(BaseEstimator):
 
     Attributes
     ----------
+    groups_ : GroupFacts
+        What is known of the groups; the following attributes are its own.
     counts_ : ndarray (g,)
         Records in each group.
     people_ : ndarray (g,)
         Different people in each group; its records, unless a column has the role person.
-    means_, covariances_ : ndarray (g, d) and (g, d, d)
-        In the units of the encoded columns: an array's own units.
     levels_ : ndarray (g,)
-        The largest level in each group; never above its count.
+        The largest level in each group; never above its count. Where few records ask for more than
+        nine of ten do, groups hold what stands for them (see ``level_summary_``).
+    means_, covariances_ : ndarray (g, d) and (g, d, d)
+        Of the papers' synthesis, in the units of the encoded columns: an array's own units.
     moments_ : GroupMoments
         The same, on standardised columns.
     information_loss_ : float
@@ -160,7 +130,7 @@ class Condenser(BaseEstimator):
     n_singular_ : int
         Groups of no more records than dimensions, whose pseudo-records lie in the plane that the
         group's own records span: who knows some columns of a member can compute the others. 0
-        with ``synthesis="shape"``, which draws from the covariance within all groups.
+        with ``synthesis="shape"``, which uses the covariance within all groups.
     rules_ : list of RuleSummary
         The rules that are kept: the text, whether it was found in the table, and the share of its
         records that break it (0 where fewer than about ``k`` people do).
@@ -203,8 +173,7 @@ class Condenser(BaseEstimator):
     (200, 3)
     """
 
-    # what records are drawn from; several where condensers were merged
-    _shapes: list[ShapedTable]
+    _synthesis: Shape | Papers
 
     def __init__(
         self,
@@ -254,7 +223,7 @@ class Condenser(BaseEstimator):
         self
         """
         self._fit(X, y, levels)
-        warn_weaker(self)
+        warn_weaker(self._weaker())
         return self
 
     def sample(self, n_samples: int | None = None) -> Any:
@@ -270,44 +239,13 @@ class Condenser(BaseEstimator):
         table, or pair of tables
             The kind of table that was fitted; ``(X_new, y_new)`` if it was fitted with a target.
         """
-        check_is_fitted(self, "moments_")
+        check_is_fitted(self, "groups_")
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
-        drawn = self._draw(n_samples)
-        self.broken_rules_ = refuse_broken(self._rule_plan, drawn, accept=self.accept_broken_rules)
+        drawn = self._synthesis.draw(n_samples, self._rng)
+        plan = self._synthesis.plan
+        self.broken_rules_ = refuse_broken(plan, drawn, accept=self.accept_broken_rules)
         return self._border.leave(drawn)
-
-    def _draw(self, n_samples: int | None) -> pl.DataFrame:
-        """Draw records as a frame; the target, if there is one, is its last column."""
-        check_moments(self.moments_)
-        if self._shapes:
-            return self._draw_shape(int(self.counts_.sum()) if n_samples is None else n_samples)
-        sizes = None
-        if n_samples is not None:
-            total = np.array([n_samples])
-            sizes = allot(self.counts_[None, :].astype(float), total, self._rng)[0]
-        matrix, groups = synthesize(
-            self.moments_,
-            self._rng,
-            distribution="uniform" if self.synthesis == "shape" else self.synthesis,
-            exact=self.exact_moments,
-            sizes=sizes,
-        )
-        order = self._rng.permutation(len(groups))
-        matrix, groups = matrix[order], groups[order]
-        matrix *= self._encoder.scales_
-        for name, unit in self._grid.items():
-            leave_grid(matrix[:, self._encoder.slices_[name].start], groups, unit, self._rng)
-        snap = not self.exact_moments
-        return self._encoder.decode(matrix, groups, self._rng, means=self.means_, snap=snap)
-
-    def _draw_shape(self, n_samples: int) -> pl.DataFrame:
-        """Draw records from the models of all merged parts, at random by their numbers."""
-        weights = np.array([part.model.n_rows for part in self._shapes], dtype=float)
-        sizes = self._rng.multinomial(n_samples, weights / weights.sum()).tolist()
-        drawn = [part.draw(size, self._rng) for part, size in zip(self._shapes, sizes)]
-        order = self._rng.permutation(n_samples)
-        return pl.concat(drawn, how="vertical_relaxed")[order]
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fit the table and draw a look-alike of the same size.
@@ -345,17 +283,69 @@ class Condenser(BaseEstimator):
         """
 
         merged = merge(self, other)
-        warn_weaker(merged)
+        warn_weaker(merged._weaker())
         return merged
 
     @property
+    def counts_(self) -> Ints:
+        return self.groups_.counts
+
+    @property
+    def people_(self) -> Ints:
+        return self.groups_.people
+
+    @property
+    def levels_(self) -> Ints:
+        return self.groups_.levels
+
+    @property
+    def information_loss_(self) -> float:
+        return self.groups_.loss
+
+    @property
+    def diversity_loss_(self) -> float:
+        return self.groups_.diversity_loss
+
+    @property
+    def level_summary_(self) -> list[LevelSummary]:
+        return self.groups_.level_summary
+
+    @property
+    def n_suppressed_(self) -> int:
+        return self.groups_.suppressed
+
+    @property
+    def n_verbatim_(self) -> int:
+        return self.groups_.verbatim
+
+    @property
+    def n_degenerate_(self) -> int:
+        return self.groups_.degenerate
+
+    @property
+    def n_singular_(self) -> int:
+        return self.groups_.singular
+
+    @property
+    def moments_(self) -> GroupMoments:
+        return self._papers.moments
+
+    @property
     def means_(self) -> Floats:
-        return self.moments_.means * self._encoder.scales_
+        return self._papers.means
 
     @property
     def covariances_(self) -> Floats:
-        scales = self._encoder.scales_
-        return self.moments_.covariances * scales[:, None] * scales
+        return self._papers.covariances
+
+    @property
+    def _papers(self) -> Papers:
+        if isinstance(self._synthesis, Papers):
+            return self._synthesis
+        raise AttributeError(
+            "only the papers' synthesis keeps the means and covariances of groups: use "
+            "synthesis='uniform', 'normal' or 'mean'"
+        )
 
     @property
     def merged_(self) -> dict[str, tuple[int, int]]:
@@ -365,8 +355,16 @@ class Condenser(BaseEstimator):
     def encoded_names_(self) -> list[str]:
         return self._encoder.feature_names_
 
+    @property
+    def rests_on_(self) -> dict[str, int]:
+        return self._synthesis.rests_on()
+
+    @property
+    def _rule_plan(self) -> Any:
+        return self._synthesis.plan
+
     def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None = None) -> None:
-        """Fit without a word; ``watch`` sees the groups, which the fitted object does not keep."""
+        """Fit without emitting warnings; ``watch`` sees the groups, which nothing keeps."""
         self._check_parameters()
         frame, border = enter_with_target(X, y)
         features = border.features(frame)
@@ -378,84 +376,57 @@ class Condenser(BaseEstimator):
         people = locate_people(frame, schema)
         sensitive = locate_sensitive(frame, schema)
         rng = as_generator(self.random_state)
-        crowd = self._crowd(levels, frame.height, people, rng)
+        demands, kept = self._demands(levels, frame.height)
+        crowd = self._crowd(demands, kept, people, rng)
         encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         note_features(self, features, plain=border.table.plain)
-        matrix = encoder.encode(frame)
-        kept, groups = self._fit_encoded(
-            matrix, levels, encoder, border, watch, people, rng, sensitive
-        )
         people = None if people is None else people[kept]
-        least, table = int(self.levels_.max()), frame.filter(kept)
-        if self._keeps_shape:
-            demands = [column.demand for column in sensitive]
-            shaped = fit_shaped(
-                table, encoder, self.rules, least, self._rng, groups, people,
-                demands=demands, exact=self.exact_totals,
-            )  # fmt: skip
-            self._shapes, self._rule_plan = [shaped], shaped.plan
-        else:
-            self._rule_plan = plan_checks(table, encoder, self.rules, least, self._rng, people)
-        self.rules_ = summarise_rules(self._rule_plan)
-        self.notes_ += rule_notes(self.rules, self.rules_)
+        secret = [column.at(kept) for column in sensitive]
+        block = Block(frame.filter(kept), demands[kept], people, secret)
+        self._border, self._rng = border, rng
+        self._learn(block, encoder, watch, withheld=int((~kept).sum()))
 
-    def _fit_encoded(
-        self,
-        matrix: Floats,
-        levels: Any,
-        encoder: TableEncoder,
-        border: Border,
-        watch: Watcher | None = None,
-        people: Ints | None = None,
-        rng: np.random.Generator | None = None,
-        sensitive: Sequence[Sensitive] = (),
-    ) -> tuple[Flags, Ints]:
-        """Group encoded records, and return which were kept and the group of each of those.
-
-        The matrix is used up.
-        """
-        rng = as_generator(self.random_state) if rng is None else rng
-        found = self._group_encoded(matrix, levels, encoder, people, rng, sensitive)
-        self._keep(found, encoder, border, rng)
-        if watch is not None:
-            watch(found.matrix, found.groups, self.moments_)
-        return found.kept, found.groups
-
-    def _group_encoded(
-        self,
-        matrix: Floats,
-        levels: Any,
-        encoder: TableEncoder,
-        people: Ints | None,
-        rng: np.random.Generator,
-        sensitive: Sequence[Sensitive] = (),
-    ) -> GroupedRecords:
-        """Group encoded records that can have the group they ask for; the matrix is used up."""
-        self._grid = encoder.grid(matrix) if self.exact_moments else {}
-        matrix /= encoder.scales_
-        demands, kept = self._demands(levels, len(matrix))
-        if not kept.all():
-            matrix, demands = matrix[kept], demands[kept]
-            people = None if people is None else people[kept]
-            sensitive = [column.at(kept) for column in sensitive]
-        groups = self._group(matrix, demands, rng, people, list(sensitive))
-        return GroupedRecords(matrix, demands, people, groups, kept)
-
-    def _keep(
-        self, found: GroupedRecords, encoder: TableEncoder, border: Border, rng: np.random.Generator
+    def _learn(
+        self, block: Block, encoder: TableEncoder, watch: Watcher | None, *, withheld: int
     ) -> None:
-        """Keep the statistics of the groups."""
-        refuse_beyond_memory(int(found.groups.max()) + 1, found.matrix.shape[1])
-        self._encoder = encoder
-        self._border = border
-        self._rng = rng
-        self._shapes = []
-        self._rule_plan = Plan()
-        self.people_ = count_people(found.groups, found.people)
-        self.level_summary_ = summarise_levels(found.demands, found.groups, self.people_)
-        self.n_suppressed_ = int((~found.kept).sum())
-        self._store(GroupMoments.of(found.matrix, found.groups, found.demands))
-        encoder.reach(self.means_)
+        """Learn what records are drawn from, and keep what is known of the groups."""
+        synthesis = self._unfitted()
+        facts = synthesis.fit(block, encoder, self._grouper(block, self._rng, watch))
+        self._keep(synthesis, encoder, replace(facts, suppressed=withheld))
+
+    def _keep(self, synthesis: Shape | Papers, encoder: TableEncoder, facts: GroupFacts) -> None:
+        self._synthesis, self._encoder, self.groups_ = synthesis, encoder, facts
+        self.rules_ = summarise_rules(synthesis.plan)
+        notes = self._weaker() + table_notes(facts, encoder)
+        self.notes_ = notes + rule_notes(self.rules, self.rules_)
+
+    def _weaker(self) -> list[str]:
+        """Return where protection is weaker than it looks."""
+        return fact_notes(self.groups_, exact=self.exact_totals)
+
+    def _unfitted(self) -> Shape | Papers:
+        """Return the synthesis that the parameters ask for."""
+        if self._keeps_shape:
+            return Shape(self.rules, exact=self.exact_totals)
+        return Papers(self.rules, self.synthesis, exact=self.exact_moments)
+
+    def _grouper(
+        self,
+        block: Block,
+        rng: np.random.Generator,
+        watch: Watcher | None = None,
+        units: Ints | None = None,
+    ) -> Grouper:
+        return Grouper(
+            rng,
+            block.levels,
+            block.people,
+            block.sensitive,
+            units,
+            method=self.grouping,
+            time_budget=self.time_budget,
+            watch=watch,
+        )
 
     def _demands(self, levels: Any, rows: int) -> tuple[Ints, Flags]:
         """Return the smallest group that each record accepts, and which records can have it."""
@@ -463,15 +434,17 @@ class Condenser(BaseEstimator):
         return demands, feasible(demands, self.on_infeasible, "k" if levels is None else "level")
 
     def _crowd(
-        self, levels: Any, rows: int, people: Ints | None, rng: np.random.Generator
+        self, demands: Ints, kept: Flags, people: Ints | None, rng: np.random.Generator
     ) -> Crowd:
-        """Return how many people must share what the release shows: as many as anybody asks for."""
-        demands, kept = self._demands(levels, rows)
-        return Crowd.of_kept(int(demands[kept].max()), kept, people, rng)
+        """Return how many people must share what the release shows, and who of them counts.
 
-    @property
-    def rests_on_(self) -> dict[str, int]:
-        return rests_on(self, self._shapes if self._keeps_shape else ())
+        The papers' synthesis shows everybody's values: as many as anybody asks for. A shape is
+        learnt from those who ask for no more than nine of ten do.
+        """
+        if not self._keeps_shape:
+            return Crowd.of_kept(int(demands[kept].max()), kept, people, rng)
+        k = common_level(demands[kept])
+        return Crowd.of_kept(k, kept & (demands <= k), people, rng)
 
     @property
     def _keeps_shape(self) -> bool:
@@ -495,54 +468,6 @@ class Condenser(BaseEstimator):
         check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
         check_flag("Condenser", "accept_broken_rules", self.accept_broken_rules)
 
-    def _group(
-        self,
-        matrix: Floats,
-        demands: Ints,
-        rng: np.random.Generator,
-        people: Ints | None,
-        sensitive: list[Sensitive],
-    ) -> Ints:
-        from tulle.condense.groupings import group_records
-
-        groups = group_records(
-            matrix, demands, rng, method=self.grouping, time_budget=self.time_budget
-        )
-        if people is not None:
-            short = partial(too_few_people, demands=demands, people=people)
-            groups = join_groups(matrix, groups, short)
-            check_people(groups, demands, people)
-        self.diversity_loss_ = 0.0
-        if sensitive:
-            before = information_loss(GroupMoments.of(matrix, groups, demands))
-            for column in sensitive:
-                groups = join_groups(matrix, groups, column.falls_short)
-            check_sensitive(groups, sensitive)
-            after = information_loss(GroupMoments.of(matrix, groups, demands))
-            self.diversity_loss_ = after - before
-        check_groups(groups, demands)
-        return groups
-
-    def _store(self, moments: GroupMoments) -> None:
-        """Set what follows from the groups' statistics."""
-        self.moments_ = moments
-        self.counts_ = moments.counts
-        self.levels_ = moments.levels
-        self.information_loss_ = information_loss(moments)
-        self.n_verbatim_ = 0 if self._keeps_shape else int((moments.counts == 1).sum())
-        self.n_degenerate_ = count_degenerate(moments)
-        singular = int((moments.counts <= moments.means.shape[1]).sum())
-        self.n_singular_ = 0 if self._keeps_shape else singular
-        if self.exact_moments and self.n_singular_:
-            raise PrivacyError(
-                f"exact_moments would reveal the records of {self.n_singular_} of "
-                f"{len(self.counts_)} groups: they have no more records than the "
-                f"{moments.means.shape[1]} dimensions. Ask for larger groups, leave columns out, "
-                "or set exact_moments=False",
-                parameter="exact_moments",
-            )
-        self.notes_ = privacy_notes(self) + table_notes(self)
-
     def __sklearn_tags__(self) -> Tags:
         return takes_any_table(super().__sklearn_tags__())
 
@@ -560,38 +485,23 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
         raise ParameterError(
             "a condenser cannot be merged with itself: every record would count twice"
         )
-    check_is_fitted(first, "moments_")
-    check_is_fitted(second, "moments_")
+    check_is_fitted(first, "groups_")
+    check_is_fitted(second, "groups_")
     if (first._border.target is None) != (second._border.target is None):
         raise DataError("one condenser has a target and the other has none")
-    if bool(first._shapes) != bool(second._shapes):
+    if type(first._synthesis) is not type(second._synthesis):
         raise ParameterError(
             "condensers merge if they draw records in the same way, but one has "
             f"synthesis='{first.synthesis}' and the other synthesis='{second.synthesis}'",
             parameter="synthesis",
         )
-    scales = first._encoder.scales_, second._encoder.scales_
-    refuse_beyond_floats(*scales)
-    encoder, *ways = first._encoder.merge(second._encoder)
-    mine, theirs = (
-        way.moved(rescaled(part.moments_, units))
-        for way, part, units in zip(ways, (first, second), scales)
-    )
-    moments = mine.stacked(theirs)
-    encoder.rescale(np.diagonal(moments.pooled().covariances[0]))
-
     merged = copy.deepcopy(first)
     merged._rng = spawn(first._rng, 1)[0]  # what one of them draws, the other must not draw again
-    merged._encoder = encoder
-    merged._shapes = first._shapes + second._shapes
-    merged._rule_plan = first._rule_plan.joined(second._rule_plan)
-    merged.rules_ = summarise_rules(merged._rule_plan)
-    merged._grid = {
-        name: min(part._grid.get(name, np.inf) for part in (first, second))
-        for name in {**first._grid, **second._grid}
-    }
-    merged.level_summary_ = join_summaries(first.level_summary_, second.level_summary_)
-    merged.people_ = np.concatenate([first.people_, second.people_])
-    merged.n_suppressed_ = first.n_suppressed_ + second.n_suppressed_
-    merged._store(rescaled(moments, 1 / encoder.scales_))
+    synthesis = first._synthesis.merged(second._synthesis)  # type: ignore[arg-type]
+    if isinstance(synthesis, Papers):
+        encoder = synthesis.encoder
+    else:
+        encoder = first._encoder.merge(second._encoder)[0]
+    facts = GroupFacts.joined([first.groups_, second.groups_])
+    merged._keep(synthesis, encoder, facts)
     return merged

@@ -87,7 +87,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
             )
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
-        self.fit_groups(clone(template).fit(X, column_or_1d(y, warn=True)))
+        template = clone(template).set_params(condenser=_of_moments(template.condenser))
+        self.fit_groups(template.fit(X, column_or_1d(y, warn=True)))
         validate_data(self, X, skip_check_array=True)
         return self
 
@@ -104,7 +105,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         check_choice("GroupClassifier", "rule", self.rule, GROUP_RULES)
-        check_is_fitted(condenser, "condensers_")
+        check_is_fitted(condenser, "groups_")
         if any(len(classes) > 1 for classes in condenser._units):
             raise DataError(
                 "classes that are pooled have no groups of their own: condense with "
@@ -112,7 +113,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
             )
         self.condenser_ = condenser
         _adopt_features(self, condenser)
-        parts = [part.moments_ for part in condenser.condensers_]
+        parts = [part.moments_ for part in condenser._parts]
         codes = [int(classes[0]) for classes in condenser._units]
         owners = np.repeat(np.arange(len(codes)), [len(part.counts) for part in parts])
         self.classes_ = condenser.classes_[codes]
@@ -247,7 +248,7 @@ class GroupKMeans(BaseEstimator):
             raise ParameterError(
                 f"'condenser' of GroupKMeans must be a Condenser. Got a {type(template).__name__}."
             )
-        self.fit_groups(clone(template).fit(X))
+        self.fit_groups(_of_moments(template).fit(X))
         validate_data(self, X, skip_check_array=True)
         return self
 
@@ -267,7 +268,7 @@ class GroupKMeans(BaseEstimator):
 
         check_int("GroupKMeans", "n_clusters", self.n_clusters, 1)
         check_int("GroupKMeans", "n_init", self.n_init, 1)
-        check_is_fitted(condenser, "moments_")
+        check_is_fitted(condenser, "groups_")
         groups = condenser.moments_
         count = min(self.n_clusters, len(np.unique(groups.means, axis=0)))
         seed = int(as_generator(self.random_state).integers(2**31))
@@ -317,6 +318,14 @@ def _encoded(model: Any, condenser: Any, X: Any) -> Floats:
     validate_data(model, X, skip_check_array=True, reset=False)
     encoder = condenser._encoder
     return np.asarray(encoder.encode_release(enter(X)[0]) / encoder.scales_)
+
+
+def _of_moments(template: Condenser | None) -> Condenser:
+    """Return an unfitted condenser that keeps the moments of groups: what is mined here."""
+    condenser: Condenser = Condenser() if template is None else clone(template)
+    if condenser._keeps_shape:
+        condenser.set_params(synthesis="uniform")
+    return condenser
 
 
 def _stacked(parts: list[GroupMoments]) -> GroupMoments:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tulle._moments import GroupMoments
 from tulle._random import as_generator
-from tulle._shape.model import weigh_people
+from tulle._shape.columns import weigh_people
 from tulle._types import Floats, Ints
 from tulle.condense._classes import refuse_quantity
 from tulle.condense._joining import join_groups

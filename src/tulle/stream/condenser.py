@@ -473,7 +473,9 @@ class StreamCondenser(BaseEstimator):
 
     @property
     def notes_(self) -> list[str]:
-        notes = privacy_notes(self)
+        notes = privacy_notes(
+            len(self.counts_), verbatim=self.n_verbatim_, degenerate=self.n_degenerate_
+        )
         if self._states:
             notes += column_notes(self._fitted.encoder, self.k)
         if self.n_small_:

@@ -18,8 +18,7 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle._random import as_generator
-from tulle._shape.columns import CategoryColumn, NumberColumn
-from tulle._shape.model import weigh_people
+from tulle._shape.columns import CategoryColumn, NumberColumn, weigh_people
 from tulle._threads import on_all_cores
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError, nearest_name

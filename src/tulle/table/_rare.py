@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._shape.model import weigh_people
+from tulle._shape.columns import weigh_people
 from tulle._shape.quantiles import draw_threshold
 from tulle._types import Flags, Floats, Ints
 

@@ -1,0 +1,81 @@
+"""A linear part of everybody: how each column leans on the columns before, as one more feature.
+
+Trees cut along one column at a time; a sum of many small effects takes more leaves than there are
+people for. A ridge regression over everybody sees such a sum at once, and rests on nobody in
+particular. Its score for each column, cut into steps, is a feature among others, which trees use
+where it explains more than a column does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._types import Floats, Ints, Singles
+
+STEPS = 64  # that a score is cut into, at the quantiles of a normal distribution
+_RIDGE = 0.01  # at least, in variances of a column
+_MOST = 3  # scores of a category: one for each of its commonest values
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What each cell of a column adds to the scores of the columns after it."""
+
+    tables: list[Singles]  # (cells, scores), of each column
+    starts: Ints  # (columns + 1,), the scores of each column lie one after the other
+
+    def none(self, n: int) -> Singles:
+        """Return the scores of ``n`` rows of which nothing is known yet."""
+        return np.zeros((n, int(self.starts[-1])), dtype=np.float32)
+
+    def add(self, scores: Singles, place: int, cells: Ints) -> None:
+        """Add what the cells of one column say of the columns after it."""
+        later = int(self.starts[place + 1])
+        scores[:, later:] += self.tables[place][:, later:][cells]
+
+    def features(self, scores: Singles, place: int) -> NDArray[np.uint8]:
+        """Return the finished scores of a column in steps, (rows, scores of the column)."""
+        own = scores[:, self.starts[place] : self.starts[place + 1]]
+        return np.searchsorted(_edges(), own).astype(np.uint8)
+
+
+def fit_scores(
+    coordinates: Sequence[Floats], cells: Sequence[Ints], ordered: Sequence[bool]
+) -> Scores:
+    """Regress each column on all before it, in the coordinates of their cells.
+
+    One triangular factor of everybody's second moments holds the regressions of all columns.
+    """
+    from scipy.linalg import cholesky, solve_triangular
+
+    n, ends = len(cells[0]), np.cumsum([one.shape[1] for one in coordinates])
+    moments = _second_moments(coordinates, cells)
+    moments[np.diag_indices(len(moments))] += _RIDGE + len(moments) / n
+    factor = cholesky(moments, lower=True)
+    wanted = [1 if one else min(_MOST, c.shape[1]) for one, c in zip(ordered, coordinates)]
+    wanted[0] = 0  # nothing is known before the first
+    starts = np.cumsum([0, *wanted])
+    weights = np.zeros((len(moments), int(starts[-1])))
+    for place in range(1, len(wanted)):
+        known = int(ends[place - 1])
+        rows = factor[known : known + wanted[place], :known]
+        found = solve_triangular(factor[:known, :known], rows.T, lower=True, trans="T")
+        spread = np.sqrt(np.maximum((found * (moments[:known, :known] @ found)).sum(0), 1e-12))
+        weights[:known, starts[place] : starts[place + 1]] = found / spread
+    parts = np.split(weights, ends[:-1])
+    return Scores([(c @ w).astype(np.float32) for c, w in zip(coordinates, parts)], starts)
+
+
+def _second_moments(coordinates: Sequence[Floats], cells: Sequence[Ints]) -> Floats:
+    points = np.hstack([one[codes] for one, codes in zip(coordinates, cells)])
+    return np.asarray(points.T @ points / len(points))
+
+
+def _edges() -> Singles:
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(np.arange(1, STEPS) / STEPS), dtype=np.float32)

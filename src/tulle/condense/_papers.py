@@ -1,0 +1,132 @@
+"""The papers' synthesis: records drawn from the mean and covariance of their group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from tulle._moments import GroupMoments
+from tulle._relations.plan import Plan
+from tulle._types import Floats, Ints
+from tulle.condense._grouping import Grouper, GroupFacts
+from tulle.condense._levels import check_moments
+from tulle.condense._shaped import Block, plan_checks
+from tulle.condense._statistics import refuse_beyond_floats, refuse_beyond_memory, rescaled
+from tulle.condense._synthesis import leave_grid, synthesize
+from tulle.errors import PrivacyError
+from tulle.table._drawing import allot
+from tulle.table._encoder import TableEncoder
+
+
+class Papers:
+    """The count, mean and covariance of each group, and records drawn along its eigenvectors."""
+
+    moments: GroupMoments  # on standardised columns
+    encoder: TableEncoder
+
+    def __init__(self, rules: Sequence[str] | None, distribution: str, *, exact: bool) -> None:
+        self.rules = rules
+        self.distribution = "uniform" if distribution == "shape" else distribution
+        self.exact = exact  # whether each group's records have its very mean and covariance
+        self.plan = Plan()
+
+    def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
+        """Keep the statistics of the groups of a block, and return what is known of them."""
+        facts = self.fit_encoded(encoder.encode(block.frame), block.levels, encoder, grouper)
+        least = int(block.levels.max())
+        self.plan = plan_checks(block, encoder, self.rules, least, grouper.rng)
+        return facts
+
+    def fit_encoded(
+        self, matrix: Floats, levels: Ints, encoder: TableEncoder, grouper: Grouper
+    ) -> GroupFacts:
+        """Keep the statistics of groups of encoded records; the matrix is used up."""
+        self.encoder = encoder
+        self._grid = encoder.grid(matrix) if self.exact else {}
+        matrix /= encoder.scales_
+        groups = grouper(matrix, levels)
+        refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
+        self.moments = GroupMoments.of(matrix, groups, levels)
+        encoder.reach(self.means)
+        return self._described(grouper.facts)
+
+    def _described(self, facts: GroupFacts) -> GroupFacts:
+        """Add what drawing from these statistics reveals."""
+        dimensions = self.moments.means.shape[1]
+        singular = int((self.moments.counts <= dimensions).sum())
+        if self.exact and singular:
+            raise PrivacyError(
+                f"exact_moments would reveal the records of {singular} of "
+                f"{len(self.moments.counts)} groups: they have no more records than the "
+                f"{dimensions} dimensions. Ask for larger groups, leave columns out, or set "
+                "exact_moments=False",
+                parameter="exact_moments",
+            )
+        return replace(facts, verbatim=int((self.moments.counts == 1).sum()), singular=singular)
+
+    @property
+    def means(self) -> Floats:
+        """Return the means of the groups in natural units."""
+        return self.moments.means * self.encoder.scales_
+
+    @property
+    def covariances(self) -> Floats:
+        """Return the covariances of the groups in natural units."""
+        scales = self.encoder.scales_
+        return self.moments.covariances * scales[:, None] * scales
+
+    def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
+        """Draw records, as many as were condensed by default."""
+        check_moments(self.moments)
+        sizes: Ints | None = None
+        if n is not None:
+            counts = self.moments.counts[None, :].astype(float)
+            sizes = allot(counts, np.array([n]), rng)[0]
+        matrix, groups = synthesize(
+            self.moments, rng, distribution=self.distribution, exact=self.exact, sizes=sizes
+        )
+        order = rng.permutation(len(groups))
+        matrix, groups = matrix[order], groups[order]
+        matrix *= self.encoder.scales_
+        for name, unit in self._grid.items():
+            leave_grid(matrix[:, self.encoder.slices_[name].start], groups, unit, rng)
+        return self.encoder.decode(matrix, groups, rng, means=self.means, snap=not self.exact)
+
+    def merged(self, other: Papers) -> Papers:
+        """Return the groups of both side by side, on the scales of both together."""
+        scales = self.encoder.scales_, other.encoder.scales_
+        refuse_beyond_floats(*scales)
+        encoder, *ways = self.encoder.merge(other.encoder)
+        mine, theirs = (
+            way.moved(rescaled(part.moments, units))
+            for way, part, units in zip(ways, (self, other), scales)
+        )
+        moments = mine.stacked(theirs)
+        encoder.rescale(np.diagonal(moments.pooled().covariances[0]))
+        both = Papers(self.rules, self.distribution, exact=self.exact or other.exact)
+        both.encoder, both.plan = encoder, self.plan.joined(other.plan)
+        both.moments = rescaled(moments, 1 / encoder.scales_)
+        both._grid = {
+            name: min(part._grid.get(name, np.inf) for part in (self, other))
+            for name in {**self._grid, **other._grid}
+        }
+        return both
+
+    def rests_on(self) -> dict[str, int]:
+        """Return what a release shows, and of how many people at least each piece is."""
+        least = int(self.moments.levels.max())
+        return {"a category": least, "which records are alike (a group)": self._fewest()}
+
+    def _fewest(self) -> int:
+        return int(self.moments.counts.min())
+
+    def sentence(self) -> str:
+        """Return in words what every released record was drawn from."""
+        return (
+            "Every released record was drawn from the count, mean and covariance of a group at "
+            "least as large as each of its members requires, the smallest of "
+            f"{self._fewest()} records."
+        )

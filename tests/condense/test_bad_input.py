@@ -114,7 +114,7 @@ def test_missing_columns_are_kept_and_named():
     assert "column 'b' has no values" in condenser.notes_
     assert condenser.sample()["b"].isna().all()
     everything = pd.DataFrame({"b": [None] * 20})
-    with pytest.warns(PrivacyWarning, match="4 of 4 groups"):
+    with pytest.warns(PrivacyWarning, match="1 of 1 group"):
         Condenser(k=5, random_state=0).fit(everything)
 
 
@@ -210,7 +210,8 @@ def test_parameters_of_the_class_condenser(options, words):
 def test_statistics_beyond_memory_are_refused_before_they_are_made(monkeypatch):
     monkeypatch.setattr("tulle.condense._statistics._memory", lambda: 100.0)
     with pytest.raises(DataError, match="3 dimensions"):
-        Condenser(k=5, random_state=0).fit(X)
+        Condenser(k=5, synthesis="uniform", random_state=0).fit(X)
+    Condenser(k=5, random_state=0).fit(X)  # which keeps no covariances of groups
 
 
 def test_levels_that_are_categories_are_refused_without_their_names():

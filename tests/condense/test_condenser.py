@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from polars.testing import assert_frame_equal
 from sklearn.base import clone
 
 from tulle import ClassCondenser, Condenser
+from tulle._shape.trees import Forest
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
 from tulle.table.schema import Column, Kind, Role
 
@@ -66,7 +68,7 @@ def test_every_level_is_met(n, d, seed):
 
 def test_fitted_statistics_are_in_the_units_of_the_data():
     X = _numbers()
-    condenser = Condenser(k=120, random_state=0).fit(X)
+    condenser = Condenser(k=120, synthesis="uniform", random_state=0).fit(X)
     np.testing.assert_allclose(condenser.means_, X.mean(axis=0)[None])
     np.testing.assert_allclose(condenser.covariances_, np.cov(X.T, bias=True)[None])
     assert condenser.information_loss_ == pytest.approx(100)
@@ -75,7 +77,7 @@ def test_fitted_statistics_are_in_the_units_of_the_data():
 @pytest.mark.slow
 def test_information_loss_is_ssq_over_sst_of_z_scores():
     X = _numbers()
-    condenser = Condenser(k=6, random_state=0).fit(X)
+    condenser = Condenser(k=6, synthesis="uniform", random_state=0).fit(X)
     weights = condenser.counts_[:, None]
     within = (np.einsum("gii->gi", condenser.covariances_) * weights).sum(axis=0) / X.var(axis=0)
     assert condenser.information_loss_ == pytest.approx(100 * within.sum() / X.size)
@@ -228,7 +230,9 @@ def test_weight_of_the_target_keeps_classes_apart():
     X, y = rng.normal(size=(300, 2)), np.repeat(["a", "b", "c"], 100)
     mixed = []
     for weight in (0.1, 10):
-        fitted = Condenser(k=10, target_weight=weight, random_state=0).fit(X, y)
+        fitted = Condenser(k=10, synthesis="uniform", target_weight=weight, random_state=0).fit(
+            X, y
+        )
         shares = fitted.means_[:, 2:]
         mixed.append(float((fitted.counts_ * (1 - shares.max(axis=1))).sum()))
     assert mixed[1] < mixed[0] / 10
@@ -237,11 +241,17 @@ def test_weight_of_the_target_keeps_classes_apart():
 @pytest.mark.slow
 def test_weights_make_a_column_count_more():
     X = _numbers(400)
-    light, heavy = (
-        Condenser(k=10, weights=[1, weight, 1], random_state=0).fit(X) for weight in (0.1, 10)
-    )
-    within = [(fitted.covariances_[:, 1, 1] * fitted.counts_).sum() for fitted in (light, heavy)]
-    assert within[1] < within[0] / 5
+    within = {}
+    for synthesis in ("shape", "uniform"):
+        for weight in (0.1, 10):
+            condenser = Condenser(k=5, weights=[1, weight, 1], synthesis=synthesis, random_state=0)
+            seen: list[tuple[np.ndarray, np.ndarray]] = []
+            condenser._fit(X, None, None, lambda points, groups, _: seen.append((points, groups)))
+            points, groups = seen[0]
+            column = points[:, 1] / points[:, 1].std()
+            means = np.bincount(groups, column) / np.bincount(groups)
+            within[synthesis, weight] = ((column - means[groups]) ** 2).sum()
+        assert within[synthesis, 10] < within[synthesis, 0.1] / 5
 
 
 # -- levels -----------------------------------------------------------------------------------
@@ -250,8 +260,7 @@ def test_weights_make_a_column_count_more():
 def test_levels_replace_k_and_may_be_a_column():
     table = _table().with_columns(level=pl.Series(np.arange(150) % 3 + 3))
     condenser = Condenser(k=10, random_state=0).fit(table, levels="level")
-    assert condenser.counts_.min() < 10
-    assert condenser.levels_.max() == 5
+    assert condenser.rests_on_["a stretch of numbers"] == condenser.levels_.max() == 5
     released = condenser.sample()
     assert "level" not in released.columns
     for frame in (table.to_pandas(), table.to_arrow()):
@@ -318,8 +327,10 @@ def test_withholding_some_may_leave_too_few_for_others():
 
 @pytest.mark.slow
 def test_merge_puts_groups_side_by_side():
-    first = Condenser(k=10, random_state=0).fit(_numbers(100, seed=1))
-    second = Condenser(k=5, random_state=0).fit(_numbers(60, seed=2) * 3)
+    first, second = (
+        Condenser(k=k, synthesis="uniform", random_state=0).fit(table)
+        for k, table in ((10, _numbers(100, seed=1)), (5, _numbers(60, seed=2) * 3))
+    )
     merged = first.merge(second)
     np.testing.assert_allclose(merged.means_, np.vstack([first.means_, second.means_]))
     np.testing.assert_allclose(
@@ -368,15 +379,36 @@ def test_merge_refuses_what_cannot_be_joined():
         first.merge(first)
     with pytest.raises(ParameterError, match="ClassCondenser"):
         first.merge(ClassCondenser())
-    vast = Condenser(k=5, random_state=0).fit(_numbers(50) * 1e200)
+    papers = Condenser(k=5, synthesis="uniform", random_state=0)
+    vast = clone(papers).fit(_numbers(50) * 1e200)
     with pytest.raises(DataError):
-        vast.merge(Condenser(k=5, random_state=0).fit(_numbers(50)))
+        vast.merge(clone(papers).fit(_numbers(50)))
 
 
-def test_a_broken_guarantee_releases_nothing():
+@pytest.mark.slow
+def test_merged_shapes_draw_from_both_tables():
+    first = Condenser(k=10, random_state=0).fit(_numbers(100, seed=1))
+    second = Condenser(k=5, random_state=0).fit(_numbers(60, seed=2) * 3)
+    merged = first.merge(second)
+    assert merged.counts_.sum() == len(merged.sample()) == 160
+    assert merged.sample().max() > first.sample().max()
+    assert merged.rests_on_["a stretch of numbers"] == 5
+
+
+@pytest.mark.parametrize("synthesis", ["shape", "uniform"])
+def test_a_broken_guarantee_releases_nothing(synthesis):
+    condenser = Condenser(k=10, synthesis=synthesis, random_state=0).fit(_numbers())
+    condenser.groups_.people[0] = 3
+    with pytest.raises(PrivacyError, match="1 of"):
+        condenser.sample()
+
+
+def test_a_leaf_of_too_few_people_releases_nothing():
     condenser = Condenser(k=10, random_state=0).fit(_numbers())
-    condenser.moments_.counts[0] = 3
-    with pytest.raises(PrivacyError, match="1 group"):
+    [table] = condenser._synthesis.tables
+    tree = replace(table.model.forests[0].trees[0], fewest=3)
+    table.model.forests[0] = Forest((tree,))
+    with pytest.raises(PrivacyError, match="leaf"):
         condenser.sample()
 
 

@@ -44,7 +44,7 @@ TABLES = {
 
 def exact_values(condenser: Condenser, name: str) -> list[float]:
     """What the fitted model can give out of a column as it is."""
-    [shaped] = condenser._shapes
+    [shaped] = condenser._synthesis.tables  # type: ignore[union-attr]
     model = shaped.model
     found: list[float] = []
     for cells in model.columns:

@@ -90,7 +90,7 @@ def test_inertia_counts_what_lies_inside_the_groups() -> None:
     model = GroupKMeans(3, Condenser(k=5, random_state=0), random_state=0).fit(X)
     standard = (X - 0) / X.std(axis=0)
     seen: list[tuple[np.ndarray, np.ndarray]] = []
-    watched = Condenser(k=5, random_state=0)
+    watched = Condenser(k=5, synthesis="uniform", random_state=0)
     watched._fit(X, None, None, lambda matrix, groups, moments: seen.append((matrix, groups)))
     matrix, groups = seen[0]
     away = ((matrix - model.cluster_centers_[model.group_labels_[groups]]) ** 2).sum()

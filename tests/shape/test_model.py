@@ -12,25 +12,31 @@ from hypothesis import strategies as st
 
 from tulle import _threads
 from tulle._shape.cells import fit_cells
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn, looks_coded
-from tulle._shape.model import fit_shape, hand_out, weigh_people
-from tulle._types import Ints
+from tulle._shape.columns import CategoryColumn, Column, NumberColumn, Owners, looks_coded
+from tulle._shape.model import Group, fit_shape, hand_out
+from tulle._shape.scores import fit_scores
+from tulle._types import Floats, Ints
 
 
-def groups_of(columns: list[Column], k: int, label: str | None = None) -> Ints:
-    """Groups of at least k rows each, along the first column; none mixes classes."""
+def grouping(columns: list[Column], label: str | None = None) -> Group:
+    """Groups of at least as many rows as are asked for, along the first column; none mixes
+    classes.
+    """
     first = np.nan_to_num(columns[0].values)  # type: ignore[union-attr]
     classes = np.zeros(len(first), dtype=np.int64)
     if label is not None:
         classes = next(c for c in columns if c.name == label).codes  # type: ignore[union-attr]
-    groups = np.zeros(len(first), dtype=np.int64)
-    at = 0
-    for one in np.unique(classes):
-        rows = np.flatnonzero(classes == one)
-        place = np.argsort(np.argsort(first[rows], kind="stable"))
-        groups[rows] = at + np.minimum(place // k, max(len(rows) // k - 1, 0))
-        at = int(groups.max()) + 1
-    return groups
+
+    def group(points: Floats, demands: Ints) -> Ints:
+        groups, at, size = np.zeros(len(points), dtype=np.int64), 0, int(demands.max())
+        for one in np.unique(classes):
+            rows = np.flatnonzero(classes == one)
+            place = np.argsort(np.argsort(first[rows], kind="stable"))
+            groups[rows] = at + np.minimum(place // size, max(len(rows) // size - 1, 0))
+            at = int(groups.max()) + 1
+        return groups
+
+    return group
 
 
 def table(n: int = 1500, seed: int = 0) -> list[Column]:
@@ -57,8 +63,8 @@ def table(n: int = 1500, seed: int = 0) -> list[Column]:
 def test_shape_is_kept(groups: bool, exact: bool) -> None:
     columns = table(4000)
     rng = np.random.default_rng(1)
-    members = groups_of(columns, 20, "class") if groups else None
-    model = fit_shape(columns, 20, rng, label="class", members=members, exact=exact)
+    group = grouping(columns, "class") if groups else None
+    model = fit_shape(columns, 20, rng, label="class", group=group, exact=exact)
     age, income, hours, _, job, ill = model.sample(None, rng)
     before = [c.values if isinstance(c, NumberColumn) else c.codes for c in columns]
     assert abs((hours == 40).mean() - (before[2] == 40).mean()) < 0.03
@@ -77,7 +83,7 @@ def test_any_table_is_sampled_from(seed: int, n: int, k: int, exact: bool) -> No
     columns.append(NumberColumn("constant", np.full(n, 3.0), 0))
     columns.append(NumberColumn("nothing", np.full(n, np.nan)))
     columns.append(CategoryColumn("no domain", np.full(n, -1), 0))
-    model = fit_shape(columns, k, rng, members=groups_of(columns, k), exact=exact)
+    model = fit_shape(columns, k, rng, group=grouping(columns), exact=exact)
     drawn = model.sample(n + 7, rng)
     assert [len(one) for one in drawn] == [n + 7] * len(columns)
     for column, values in zip(columns, drawn):
@@ -93,7 +99,7 @@ def test_the_same_seed_gives_the_same_rows() -> None:
     def one() -> list[bytes]:
         rng = np.random.default_rng(5)
         columns = table()
-        model = fit_shape(columns, 20, rng, members=groups_of(columns, 20))
+        model = fit_shape(columns, 20, rng, group=grouping(columns))
         return [np.asarray(column).tobytes() for column in model.sample(500, rng)]
 
     assert one() == one()
@@ -102,10 +108,9 @@ def test_the_same_seed_gives_the_same_rows() -> None:
 def test_the_model_is_small_and_holds_no_row() -> None:
     columns = table(5000)
     rng = np.random.default_rng(0)
-    members = groups_of(columns, 20, "class")
-    model = fit_shape(columns, 20, rng, label="class", members=members)
+    model = fit_shape(columns, 20, rng, label="class", group=grouping(columns, "class"))
     kept = pickle.dumps(model)
-    assert len(kept) < 1_000_000
+    assert len(kept) < 4_000_000  # ten trees a column
     assert pickle.loads(kept).sample(10, np.random.default_rng(0))[0].shape == (10,)
     incomes = columns[1].values  # type: ignore[union-attr]
     alone = incomes[np.isfinite(incomes)]
@@ -114,7 +119,7 @@ def test_the_model_is_small_and_holds_no_row() -> None:
     assert not np.isin(quantiles.low, alone).any()
     assert not np.isin(quantiles.high, alone).any()
     assert model.groups is not None
-    assert len(model.groups.counts) == int(members.max()) + 1
+    assert model.groups.fewest >= 100
     assert model.groups.counts.sum() == 5000
 
 
@@ -123,16 +128,85 @@ def test_everything_rests_on_people_not_rows() -> None:
     columns = table(n)
     person = np.arange(n) // 4
     model = fit_shape(columns, 10, np.random.default_rng(0), people=person, exact=True)
-    weights = weigh_people(person, n)
-    assert np.isclose(weights.sum(), 300)
-    cells = [fit_cells(c, 10, weights, np.random.default_rng(0), exact=True) for c in columns]
-    for fitted, codes in cells:
-        held = np.bincount(codes, weights=weights, minlength=fitted.size)
-        assert held[held > 0].min() >= 10 - 1e-9
-    for tree in model.trees:
-        leaves = np.flatnonzero(tree.split < 0)
-        rows = tree.rises[tree.starts[leaves + 1]] - tree.rises[tree.starts[leaves]]
-        assert rows.min() >= 10
+    owners = Owners.of(person, n)
+    assert np.isclose(owners.weights.sum(), 300)
+    for column in columns:
+        fitted, codes = fit_cells(column, 10, owners, np.random.default_rng(0), exact=True)
+        held = owners.holders(codes, fitted.size)
+        assert held[held > 0].min() >= 10
+    for forest in model.forests:
+        assert forest.fewest >= 10
+
+
+def high_levels(n: int = 1500, few: int = 30) -> Ints:
+    levels = np.full(n, 10)
+    levels[:few] = 200
+    return levels
+
+
+def test_who_asks_for_more_shows_only_through_a_group_that_large() -> None:
+    """Whatever these people hold alone never comes out, and the others keep their k."""
+    columns, levels = table(), high_levels()
+    ages = columns[0].values  # type: ignore[union-attr]
+    codes = columns[4].codes.copy()  # type: ignore[union-attr]
+    codes[:30] = 4  # a job that only they have: thirty people, more than the others' k
+    columns[4] = CategoryColumn("job", codes, 5)
+    rng = np.random.default_rng(0)
+    model = fit_shape(columns, 10, rng, group=grouping(columns), levels=levels)
+    assert (model.sample(5000, rng)[4] != 4).all()
+    assert model.rests_on()["a stretch of numbers"] == 10
+    cells = next(c for c in model.columns if c.name == "age")
+    alike = fit_shape(columns, 10, np.random.default_rng(0), group=grouping(columns))
+    usual = next(c for c in alike.columns if c.name == "age")
+    assert cells.size > 0.8 * usual.size > 20  # few who ask for more do not coarsen the others
+    assert np.isfinite(ages).all()
+
+
+def test_what_replaces_a_demanding_row_comes_from_all_of_its_group() -> None:
+    from tulle._shape.model import _blur
+
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1], [200, 50])
+    cells = [np.arange(250), np.arange(250)]
+    points = np.column_stack([np.arange(250.0), np.arange(250.0)])
+    high = np.arange(250) < 100
+    first, second = _blur(points, cells, np.array([1, 2]), groups, high, rng)
+    assert (first[100:] == np.arange(100, 250)).all()
+    assert len(np.unique(first[:100])) > 50  # from anybody of the two hundred,
+    assert first[:100].max() < 200
+    assert (first[:100] != second[:100]).any()  # each column by its own lot
+    assert (points[:, 0] == first).all()
+
+
+@pytest.mark.parametrize("k", [3, 30, 200])
+def test_numbers_stay_related_at_any_group_size(k: int) -> None:
+    """Where k leaves no tree to grow, ranks come from the groups alone."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=600)
+    columns: list[Column] = [
+        NumberColumn("x", x),
+        NumberColumn("y", x + rng.normal(0, 0.3, 600)),
+        CategoryColumn("high", (x > 0).astype(np.int64), 2),
+    ]
+    a, b, high = fit_shape(columns, k, rng, group=grouping(columns)).sample(4000, rng)
+    assert np.corrcoef(np.argsort(np.argsort(a)), np.argsort(np.argsort(b)))[0, 1] > 0.8
+    assert abs(np.corrcoef(a, high)[0, 1]) > 0.6
+
+
+def test_scores_are_regressions_on_the_columns_before() -> None:
+    rng = np.random.default_rng(0)
+    cells = [rng.integers(0, 8, 5000) for _ in range(3)]
+    cells.append(np.clip((cells[0] + cells[1] + cells[2]) // 3 + rng.integers(0, 2, 5000), 0, 7))
+    places = [(np.arange(8) - 3.5)[:, None] / 2.3 for _ in cells]
+    scores = fit_scores(places, cells, [True] * 4)
+    sums = scores.none(5000)
+    for place, codes in enumerate(cells[:3]):
+        scores.add(sums, place, codes)
+    design = np.column_stack([p[c] for p, c in zip(places[:3], cells[:3])])
+    wanted = design @ np.linalg.lstsq(design, places[3][cells[3]][:, 0], rcond=None)[0]
+    own = sums[:, scores.starts[3]]
+    assert np.corrcoef(own, wanted)[0, 1] > 0.999
+    assert scores.features(sums, 0).shape == (5000, 0)  # nothing is known before the first
 
 
 def test_a_state_of_few_people_does_not_exist() -> None:
@@ -158,8 +232,7 @@ def test_two_releases_do_not_show_the_difference_of_totals() -> None:
     totals = set()
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        members = groups_of(columns, 20, "class")
-        model = fit_shape(columns, 20, rng, label="class", members=members)
+        model = fit_shape(columns, 20, rng, label="class", group=grouping(columns, "class"))
         totals.add(int(model.sample(None, rng)[3].sum()))
     assert len(totals) > 5
 
@@ -172,7 +245,7 @@ def test_handing_out_keeps_what_was_drawn_in_each_leaf(seed: int) -> None:
         CategoryColumn("c", rng.integers(0, 4, 200), 4),
         NumberColumn("x", rng.normal(size=200)),
     ):
-        cells, codes = fit_cells(column, 5, np.ones(200), rng, exact=True)
+        cells, codes = fit_cells(column, 5, Owners.of(None, 200), rng, exact=True)
         leaves = rng.integers(0, 5, 200)
         place = cells.coordinates()
         points = rng.normal(size=(200, place.shape[1]))
@@ -187,13 +260,13 @@ def test_threads_do_not_change_a_release(
     label: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = table()
-    members = groups_of(columns, 20, label)
+    group = grouping(columns, label)
     monkeypatch.setattr(_threads, "_LITTLE", 0)
 
     def release(cores: int) -> list[Any]:
         monkeypatch.setattr(_threads, "cores", lambda: cores)
         rng = np.random.default_rng(3)
-        return fit_shape(columns, 10, rng, label=label, members=members).sample(None, rng)
+        return fit_shape(columns, 10, rng, label=label, group=group).sample(None, rng)
 
     for one, three in zip(release(1), release(3)):
         np.testing.assert_array_equal(one, three)

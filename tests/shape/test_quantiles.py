@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tulle._shape.columns import Owners
 from tulle._shape.quantiles import Quantiles, _ends, fit_quantiles
 
 columns = st.builds(
@@ -107,9 +108,22 @@ def test_the_sign_of_all_values_is_kept() -> None:
 
 def test_rows_of_one_person_count_once() -> None:
     values = np.r_[np.full(50, 7.0), np.arange(100.0, 200.0)]
-    people = np.r_[np.full(50, 1 / 50), np.ones(100)]
-    quantiles = fit_quantiles(values, 10, people=people, decimals=0)
+    owners = Owners.of(np.r_[np.zeros(50, np.int64), np.arange(1, 101)], 150)
+    quantiles = fit_quantiles(values, 10, owners=owners, decimals=0)
     assert 7.0 not in quantiles.low[quantiles.low == quantiles.high]
+
+
+def test_a_value_of_many_people_with_several_rows_is_an_atom() -> None:
+    values = np.r_[np.full(30, 7.0), np.arange(100.0, 370.0)]
+    people = np.arange(300) % 30  # thirty people, ten rows each, all of whom hold 7
+    quantiles = fit_quantiles(values, 20, owners=Owners.of(people, 300), decimals=0)
+    assert 7.0 in quantiles.low[quantiles.low == quantiles.high]
+
+
+def test_a_value_that_too_few_share_is_blurred_even_where_most_of_its_block_do() -> None:
+    values = np.r_[np.full(13, 0.1), np.full(9, 0.2), np.full(60, 5.0)]
+    quantiles = fit_quantiles(values, 20)
+    assert 0.1 not in quantiles.low[quantiles.low == quantiles.high]
 
 
 def test_a_short_column_shows_its_median_only() -> None:

@@ -29,7 +29,7 @@ def test_cells_are_drawn_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     counts = rng.integers(1, 6, 5)
     tree = Tree(
         np.array([0, -1, -1]), np.zeros((3, 32), np.uint8), np.array([1, 0, 0]),
-        starts, rng.integers(4, size=5), np.r_[0, np.cumsum(counts)],
+        starts, rng.integers(4, size=5), np.r_[0, np.cumsum(counts)], 5,
     )  # fmt: skip
     leaves = rng.integers(1, 3, 300)
     few = tree.draw(leaves, np.random.default_rng(1))

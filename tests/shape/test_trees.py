@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tulle._shape._kernels import grow
 from tulle._shape.cells import fit_cells
-from tulle._shape.columns import CategoryColumn, NumberColumn
-from tulle._shape.trees import fit_tree
+from tulle._shape.columns import CategoryColumn, NumberColumn, Owners
+from tulle._shape.trees import Forest, _capped, fit_forest
 
 
 def made(seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -38,12 +38,20 @@ def best_first_split(
     return best
 
 
-@given(st.integers(0, 2**16), st.sampled_from([5, 20, 60]))
+@given(st.integers(0, 2**16), st.sampled_from([5.0, 20.0, 60.0]))
 @settings(max_examples=25, deadline=None)
-def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: int) -> None:
+def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: float) -> None:
     features, states, people = made(seed)
     (split, _), goes_left, leaf = grow(
-        features, np.full(3, 6), np.ones(3, bool), states, 3, np.zeros(400), people, float(least)
+        features,
+        np.full(3, 6),
+        np.ones(3, bool),
+        states,
+        3,
+        np.zeros(400),
+        people,
+        float(least),
+        1e-6,
     )
     held = np.bincount(leaf, weights=people)
     assert held[held > 0].min() >= least - 1e-9
@@ -59,71 +67,117 @@ def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: in
         assert wanted < 1e-3
 
 
+@given(st.integers(0, 2**16), st.floats(0.5, 8))
+@settings(max_examples=25, deadline=None)
+def test_a_split_explains_as_many_times_what_noise_does_as_is_asked(
+    seed: int, evidence: float
+) -> None:
+    features, states, people = made(seed)
+    noise = 400 - (np.bincount(states) ** 2).sum() / 400
+    (split, _), _, _ = grow(
+        features, np.full(3, 6), np.ones(3, bool), states, 3, np.zeros(400), people, 20.0, evidence
+    )
+    wanted = best_first_split(features, states, people, 20)
+    assert (split[0] >= 0) == (wanted > evidence * noise / 400)
+
+
+def test_noise_is_not_split() -> None:
+    rng = np.random.default_rng(0)
+    features, target = rng.integers(0, 6, (900, 4)).astype(np.uint8), rng.integers(0, 3, 900)
+    forest = grown(features, CategoryColumn("a", target, 3), 10, rng=rng)
+    assert np.mean([len(tree.split) for tree in forest.trees]) < 4  # to the end it were about 60
+
+
+def grown(
+    features: np.ndarray,
+    column: CategoryColumn | NumberColumn,
+    least: int,
+    *,
+    people: np.ndarray | None = None,
+    rng: np.random.Generator,
+    ordered: bool = True,
+    exact: bool = False,
+) -> Forest:
+    owners = Owners.of(people, len(features))
+    cells, codes = fit_cells(column, 5, owners, rng, exact=True)
+    sizes = np.full(features.shape[1], 8)
+    flags = np.full(features.shape[1], ordered)
+    return fit_forest(features, sizes, flags, cells, codes, owners, least, rng, k=5, exact=exact)
+
+
 @given(st.integers(0, 2**16))
 @settings(max_examples=15, deadline=None)
 def test_leaves_hold_different_people_not_rows(seed: int) -> None:
     features, target, _ = made(seed)
-    person = np.random.default_rng(seed).integers(0, 80, 400)
-    people = 1 / np.bincount(person)[person]
-    column = CategoryColumn("a", target, 3)
-    cells, codes = fit_cells(column, 5, people, np.random.default_rng(0), exact=True)
-    tree = fit_tree(features, np.full(3, 6), np.ones(3, bool), cells, codes, people, 10)
-    leaves = tree.leaves(features)
-    for leaf in np.unique(leaves):
-        assert len(np.unique(person[leaves == leaf])) >= 10
+    rng = np.random.default_rng(seed)
+    person = rng.integers(0, 80, 400)
+    forest = grown(features, CategoryColumn("a", target, 3), 10, people=person, rng=rng)
+    fewest = []
+    for tree in forest.trees:
+        leaves = tree.leaves(features)
+        fewest += [len(np.unique(person[leaves == leaf])) for leaf in np.unique(leaves)]
+    assert min(fewest) == forest.fewest >= 10
+
+
+@given(st.integers(0, 2**16), st.integers(2, 6))
+@settings(max_examples=25, deadline=None)
+def test_nobody_is_more_than_one_part_in_k_of_a_leaf(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    person = np.where(rng.random(300) < 0.6, 0, rng.integers(0, 40, 300))  # one has most rows
+    leaf = rng.integers(0, 3, 300)
+    shares = _capped(leaf, 3, person, k)
+    for one in range(3):
+        own = np.bincount(person[leaf == one], weights=shares[leaf == one])
+        assert own.max() <= own.sum() / k + 1e-6
 
 
 def test_unordered_columns_are_split_by_what_they_say() -> None:
     rng = np.random.default_rng(0)
     features = rng.integers(0, 8, (800, 1)).astype(np.uint8)
     target = np.isin(features[:, 0], [1, 4, 6]).astype(np.int64)
-    cells, codes = fit_cells(CategoryColumn("a", target, 2), 5, np.ones(800), rng, exact=True)
-    tree = fit_tree(features, np.array([8]), np.zeros(1, bool), cells, codes, np.ones(800), 20)
-    assert (tree.split < 0).sum() == 2
-    assert (tree.draw(tree.leaves(features), rng) == target).all()
+    forest = grown(features, CategoryColumn("a", target, 2), 20, rng=rng, ordered=False)
+    assert all((tree.split < 0).sum() == 2 for tree in forest.trees)
+    assert (forest.draw(features, rng)[0] == target).all()
 
 
 def test_draws_follow_the_proportions_of_the_leaf() -> None:
     rng = np.random.default_rng(0)
     features = rng.integers(0, 4, (1000, 1)).astype(np.uint8)
     values = np.round(features[:, 0] * 100 + rng.normal(0, 20, 1000))
-    column = NumberColumn("x", values, 0)
-    cells, codes = fit_cells(column, 10, np.ones(1000), rng, exact=True)
-    tree = fit_tree(features, np.array([4]), np.ones(1, bool), cells, codes, np.ones(1000), 20)
-    leaves = tree.leaves(features)
-    drawn = tree.draw(leaves, rng)
-    for leaf in np.unique(leaves):
-        before = np.bincount(codes[leaves == leaf], minlength=cells.size)
-        after = np.bincount(drawn[leaves == leaf], minlength=cells.size)
-        assert (before == after).all()
+    owners = Owners.of(None, 1000)
+    cells, codes = fit_cells(NumberColumn("x", values, 0), 10, owners, rng, exact=True)
+    forest = fit_forest(
+        features, np.array([4]), np.ones(1, bool), cells, codes, owners, 20, rng, k=10, exact=True
+    )
+    for tree in forest.trees:
+        leaves = tree.leaves(features)
+        drawn = tree.draw(leaves, rng)
+        for leaf in np.unique(leaves):
+            before = np.bincount(codes[leaves == leaf], minlength=cells.size)
+            after = np.bincount(drawn[leaves == leaf], minlength=cells.size)
+            assert (before == after).all()
 
 
 def test_one_column_is_one_leaf() -> None:
     rng = np.random.default_rng(0)
-    cells, codes = fit_cells(
-        CategoryColumn("a", rng.integers(0, 3, 100), 3), 5, np.ones(100), rng, exact=True
-    )
     none = np.zeros((100, 0), np.uint8)
-    nothing = np.zeros(0, np.int64)
-    tree = fit_tree(none, nothing, nothing.astype(bool), cells, codes, np.ones(100), 5)
-    assert len(tree.split) == 1
-    assert set(tree.draw(np.zeros(1000, np.int64), rng)) == {0, 1, 2}
+    forest = grown(none, CategoryColumn("a", rng.integers(0, 3, 100), 3), 5, rng=rng)
+    assert all(len(tree.split) == 1 for tree in forest.trees)
+    assert set(forest.draw(np.zeros((1000, 0), np.uint8), rng)[0]) == {0, 1, 2}
 
 
 @pytest.mark.slow
 def test_totals_drawn_once_do_not_average_to_the_true_ones() -> None:
-    rng = np.random.default_rng(0)
     column = CategoryColumn("a", np.repeat([0, 1, 2], [300, 150, 50]), 3)
-    cells, codes = fit_cells(column, 5, np.ones(500), rng, exact=True)
-    none, nothing = np.zeros((500, 0), np.uint8), np.zeros(0, np.int64)
+    none = np.zeros((500, 0), np.uint8)
 
     def totals(seed: int) -> np.ndarray:
         own = np.random.default_rng(seed)
-        tree = fit_tree(none, nothing, nothing.astype(bool), cells, codes, np.ones(500), 5, own)
-        drawn = tree.draw(np.zeros(500_000, np.int64), own)
-        return np.bincount(drawn, minlength=3) / 1000
+        drawn, _ = grown(none, column, 5, rng=own).draw(np.zeros((100_000, 0), np.uint8), own)
+        return np.bincount(drawn, minlength=3) / 200
 
     found = np.array([totals(seed) for seed in range(40)])
-    np.testing.assert_allclose(found.mean(axis=0), [300, 150, 50], atol=8)
-    spread = np.sqrt(500 * np.array([0.6 * 0.4, 0.3 * 0.7, 0.1 * 0.9]))
+    np.testing.assert_allclose(found.mean(axis=0), [300, 150, 50], atol=4)
+    # ten lots average out: a tenth of the variance of one
+    spread = np.sqrt(500 * np.array([0.6 * 0.4, 0.3 * 0.7, 0.1 * 0.9]) / 10)
     np.testing.assert_allclose(found.std(axis=0), spread, rtol=0.4)

@@ -93,11 +93,15 @@ class NumberCells:
         places = self.coordinates(columns)
         points = places[cells]
         order = np.lexsort((column.values, cells))
+        codes, values = cells[order], column.values[order]
+        new = np.r_[True, (codes[1:] != codes[:-1]) | (values[1:] != values[:-1])][: len(order)]
+        run = np.cumsum(new) - 1  # rows of equal values share a rank
+        middle = (np.bincount(run, weights=np.arange(len(run))) / np.bincount(run))[run] + 0.5
         counts = np.bincount(cells, minlength=self.size)
         begin = np.cumsum(counts) - counts
-        within = np.empty(len(cells))
-        within[order] = (np.arange(len(cells)) - begin[cells[order]] + 0.5) / counts[cells[order]]
-        ranks = (np.cumsum(self.shares) - self.shares)[cells] + within * self.shares[cells]
+        ranks = np.empty(len(cells))
+        part = (middle - begin[codes]) / counts[codes]
+        ranks[order] = (np.cumsum(self.shares) - self.shares)[codes] + part * self.shares[codes]
         plain = (cells >= len(self.states)) & (self.shares[cells] > 0)
         fine = _standard(_normal(ranks), np.full(len(cells), 1 / max(len(cells), 1)))
         points[plain, 0] = fine[plain]

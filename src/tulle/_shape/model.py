@@ -125,8 +125,23 @@ class ShapeModel:
         shown[LEAF_PIECE] = self.leaf
         return shown if self.groups is None else shown | {GROUP_PIECE: self.groups.fewest}
 
+    def verify(self) -> None:
+        """Raise unless every leaf and every group holds as many people as it must."""
+        small = sum(forest.fewest < self.leaf for forest in self.forests)
+        if small:
+            raise PrivacyError(
+                f"{small} of {len(self.forests)} columns have a leaf with fewer than {self.leaf} "
+                "people: nothing is released"
+            )
+        if self.groups is not None and self.groups.fewest < min(self.k, self.leaf):
+            raise PrivacyError(
+                f"a group holds {self.groups.fewest} people, fewer than {self.k}: nothing is "
+                "released"
+            )
+
     def sample(self, n: int | None, rng: np.random.Generator) -> list[Floats | Ints]:
         """Draw ``n`` rows and return their columns in the order of the table that was fitted."""
+        self.verify()
         n = self.n_rows if n is None else n
         drawn, own = self._draw_cells(n, rng), spawn(rng, len(self.columns))
         values: list[Floats | Ints] = on_all_cores(
@@ -301,15 +316,15 @@ def fit_coded(
         first = int(ends[0]) if labels is not None else 0  # a known class needs no point
         groups = condense(points[:, first:], members, owners, None if exact else rng)
     least = min(least, int(owners.weights.sum() + 0.5))  # one leaf holds all of a small table
-    if any(forest.fewest < least for forest in forests):
-        raise PrivacyError("a leaf holds fewer people than it must: nothing is kept")
     for forest, model, codes in zip(forests, models, cells):
         if model.name in asked:
             _check_demand(asked[model.name], forest, codes, model.size)
-    return ShapeModel(
+    model = ShapeModel(
         k, len(cells[0]), names, models, forests, scores, coordinates, groups, labels,
         list(dependencies), least,
     )  # fmt: skip
+    model.verify()
+    return model
 
 
 def _points(

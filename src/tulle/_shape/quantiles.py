@@ -259,7 +259,9 @@ def _blocks(
     if len(centers) > 1:
         low, high = 2 * centers[0] - edges[0], 2 * centers[-1] - edges[-1]
     else:
-        reach = max(2 * float(np.median(np.abs(values - centers[0]))), unit or 0.0)
+        away = np.abs(values - centers[0])
+        # where most share one value, the others still blur it
+        reach = max(2 * float(np.median(away)) or float(away.mean()), unit or 0.0)
         low, high = centers[0] - reach, centers[0] + reach
     gap = 0.0 if unit is None else unit / 2
     low = low if floor is None else max(low, floor + gap)

@@ -15,6 +15,7 @@ from tulle.condense._joining import join_groups
 from tulle.condense._levels import LevelSummary, check_groups, join_summaries, summarise_levels
 from tulle.condense._people import check_people, count_people, too_few_people
 from tulle.condense._synthesis import count_alike
+from tulle.errors import PrivacyError
 
 # sees points, their groups and the groups' statistics while a fit runs
 Watcher = Callable[[Floats, Ints, GroupMoments], None]
@@ -95,6 +96,16 @@ class GroupFacts:
     def valid(self) -> bool:
         """Return whether every group holds as many people as the largest level in it."""
         return bool((self.people >= self.levels).all())
+
+
+def check_facts(facts: GroupFacts) -> None:
+    """Refuse groups that break the invariant: once more, before anything leaves."""
+    small = int((facts.people < facts.levels).sum())
+    if small:
+        raise PrivacyError(
+            f"{small} of {len(facts.people)} groups hold fewer people than the level of a record "
+            "in them: nothing is released. Fit again"
+        )
 
 
 @dataclass

@@ -12,15 +12,15 @@ from tulle.table.schema import Role, Schema
 
 
 def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
-    """Return the person of each row as a number, if a column names them.
+    """Return the person of each row as a number, if a column names them and some have several.
 
     Rows without a person count as those of one person: they are not known to be several.
     """
     name = person_column(schema)
     if name is None:
         return None
-    ranks = person_names(frame[name]).rank("dense").fill_null(0)
-    return ranks.to_numpy().astype(np.int64)
+    ranks = person_names(frame[name]).rank("dense").fill_null(0).to_numpy().astype(np.int64)
+    return None if len(np.unique(ranks)) == len(ranks) else ranks
 
 
 def person_column(schema: Schema) -> str | None:

@@ -22,7 +22,7 @@ from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
 from tulle.condense._diversity import Sensitive, locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._grouping import GroupFacts, Watcher
+from tulle.condense._grouping import GroupFacts, Watcher, check_facts
 from tulle.condense._levels import LevelSummary, check_levels, feasible, locate_levels
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._papers import Papers
@@ -248,6 +248,7 @@ class ClassCondenser(BaseEstimator):
         check_is_fitted(self, "groups_")
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
+        check_facts(self.groups_)
         drawn, codes = self._draw(n_samples)
         whole = with_labels(drawn, self._labels, codes, self._encoder)
         self.broken_rules_ = refuse_broken(

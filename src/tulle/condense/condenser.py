@@ -19,7 +19,7 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._grouping import Grouper, GroupFacts, Watcher
+from tulle.condense._grouping import Grouper, GroupFacts, Watcher, check_facts
 from tulle.condense._levels import (
     LevelSummary,
     check_levels,
@@ -242,6 +242,7 @@ class Condenser(BaseEstimator):
         check_is_fitted(self, "groups_")
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
+        check_facts(self.groups_)
         drawn = self._synthesis.draw(n_samples, self._rng)
         plan = self._synthesis.plan
         self.broken_rules_ = refuse_broken(plan, drawn, accept=self.accept_broken_rules)

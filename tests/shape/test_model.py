@@ -14,7 +14,7 @@ from tulle import _threads
 from tulle._shape.cells import fit_cells
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, Owners, looks_coded
 from tulle._shape.model import Group, fit_shape, hand_out
-from tulle._shape.scores import fit_scores
+from tulle._shape.scores import fit_scores, second_moments, telling_columns
 from tulle._types import Floats, Ints
 
 
@@ -198,7 +198,8 @@ def test_scores_are_regressions_on_the_columns_before() -> None:
     cells = [rng.integers(0, 8, 5000) for _ in range(3)]
     cells.append(np.clip((cells[0] + cells[1] + cells[2]) // 3 + rng.integers(0, 2, 5000), 0, 7))
     places = [(np.arange(8) - 3.5)[:, None] / 2.3 for _ in cells]
-    scores = fit_scores(places, cells, [True] * 4)
+    moments = second_moments(places, cells)
+    scores = fit_scores(places, moments, 5000, [True] * 4)
     sums = scores.none(5000)
     for place, codes in enumerate(cells[:3]):
         scores.add(sums, place, codes)
@@ -207,6 +208,18 @@ def test_scores_are_regressions_on_the_columns_before() -> None:
     own = sums[:, scores.starts[3]]
     assert np.corrcoef(own, wanted)[0, 1] > 0.999
     assert scores.features(sums, 0).shape == (5000, 0)  # nothing is known before the first
+
+
+def test_trees_of_a_wide_table_split_on_the_columns_that_say_most() -> None:
+    rng = np.random.default_rng(0)
+    cells = [rng.integers(0, 8, 2000) for _ in range(90)]
+    cells.append(np.clip(cells[70] + rng.integers(0, 2, 2000), 0, 7))
+    places = [(np.arange(8) - 3.5)[:, None] / 2.3 for _ in cells]
+    chosen = telling_columns(places, second_moments(places, cells))
+    assert 70 in chosen[90]
+    assert len(chosen[90]) == 32
+    assert [len(some) for some in chosen[:50]] == list(range(33)) + [32] * 17
+    assert all((some < place).all() for place, some in enumerate(chosen))
 
 
 def test_a_state_of_few_people_does_not_exist() -> None:

@@ -34,7 +34,7 @@ from tulle._shape.cells import Cells, fit_cells
 from tulle._shape.columns import Column, Owners, cells_of
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
-from tulle._shape.scores import STEPS, Scores, fit_scores
+from tulle._shape.scores import STEPS, Scores, fit_scores, second_moments, telling_columns
 from tulle._shape.trees import FEW, MOST_CELLS, Forest, fit_forest
 from tulle._threads import cores, in_order, on_all_cores
 from tulle._types import Flags, Floats, Ints, Singles
@@ -108,6 +108,7 @@ class ShapeModel:
     names: list[str]
     columns: list[Cells]  # those that are not restored, in the order they are drawn
     forests: list[Forest]
+    known: list[Ints]  # the columns that the forest of each column splits on
     scores: Scores
     coordinates: list[Floats]  # of the cells of each column
     groups: CondensedGroups | None
@@ -167,7 +168,8 @@ class ShapeModel:
             if place == 0 and self.labels is not None and groups is not None:
                 cells = self.labels[groups]
             else:
-                known = np.hstack([features[:, :place], self.scores.features(scores, place)])
+                known = features[:, self.known[place]]
+                known = np.hstack([known, self.scores.features(scores, place)])
                 cells, leaves = self.forests[place].draw(known, rng)
                 if part is not None:
                     cells = hand_out(cells, leaves, *part, column, self.coordinates[place], rng)
@@ -306,8 +308,10 @@ def fit_coded(
     scale = np.repeat([weights.get(m.name, 1.0) for m in models], np.diff(ends, prepend=0))
     if group is not None and levels is not None and (levels > k).any():
         cells = _blur(points, cells, ends, group(points * scale, levels), levels > k, rng)
-    scores = fit_scores(coordinates, cells, [model.ordered for model in models])
-    forests = _fit_forests(models, cells, owners, scores, least, rng, asked, most, k, exact)
+    moments = second_moments(coordinates, cells)
+    scores = fit_scores(coordinates, moments, len(points), [model.ordered for model in models])
+    known = telling_columns(coordinates, moments)
+    forests = _fit_forests(models, cells, owners, scores, known, least, rng, asked, most, k, exact)
     groups, labels = None, None
     if group is not None and len(models) > int(labelled):
         size = max(_GROUP * k, _GROUP_BY_COLUMN * len(models))
@@ -320,7 +324,7 @@ def fit_coded(
         if model.name in asked:
             _check_demand(asked[model.name], forest, codes, model.size)
     model = ShapeModel(
-        k, len(cells[0]), names, models, forests, scores, coordinates, groups, labels,
+        k, len(cells[0]), names, models, forests, known, scores, coordinates, groups, labels,
         list(dependencies), least,
     )  # fmt: skip
     model.verify()
@@ -454,6 +458,7 @@ def _fit_forests(
     cells: list[Ints],
     owners: Owners,
     scores: Scores,
+    known: list[Ints],
     least: int,
     rng: np.random.Generator,
     asked: Mapping[str, Diversity],
@@ -470,11 +475,11 @@ def _fit_forests(
     own = spawn(rng, len(models))
 
     def grown(place: int) -> Forest:
-        more = scores.features(sums, place)
+        some, more = known[place], scores.features(sums, place)
         return fit_forest(
-            np.hstack([features[:, :place], more]),
-            np.r_[sizes[:place], np.full(more.shape[1], STEPS)],
-            np.r_[ordered[:place], np.ones(more.shape[1], dtype=bool)],
+            np.hstack([features[:, some], more]),
+            np.r_[sizes[some], np.full(more.shape[1], STEPS)],
+            np.r_[ordered[some], np.ones(more.shape[1], dtype=bool)],
             models[place],
             cells[place],
             owners,

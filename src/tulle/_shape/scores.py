@@ -18,6 +18,7 @@ from tulle._types import Floats, Ints, Singles
 
 STEPS = 64  # that a score is cut into, at the quantiles of a normal distribution
 _RIDGE = 0.01  # at least, in variances of a column
+_MOST_COLUMNS = 32  # that trees of one column split on, besides its score
 _MOST = 3  # scores of a category: one for each of its commonest values
 
 
@@ -44,7 +45,7 @@ class Scores:
 
 
 def fit_scores(
-    coordinates: Sequence[Floats], cells: Sequence[Ints], ordered: Sequence[bool]
+    coordinates: Sequence[Floats], moments: Floats, n: int, ordered: Sequence[bool]
 ) -> Scores:
     """Regress each column on all before it, in the coordinates of their cells.
 
@@ -52,8 +53,7 @@ def fit_scores(
     """
     from scipy.linalg import cholesky, solve_triangular
 
-    n, ends = len(cells[0]), np.cumsum([one.shape[1] for one in coordinates])
-    moments = _second_moments(coordinates, cells)
+    ends, moments = np.cumsum([one.shape[1] for one in coordinates]), moments.copy()
     moments[np.diag_indices(len(moments))] += _RIDGE + len(moments) / n
     factor = cholesky(moments, lower=True)
     wanted = [1 if one else min(_MOST, c.shape[1]) for one, c in zip(ordered, coordinates)]
@@ -70,7 +70,23 @@ def fit_scores(
     return Scores([(c @ w).astype(np.float32) for c, w in zip(coordinates, parts)], starts)
 
 
-def _second_moments(coordinates: Sequence[Floats], cells: Sequence[Ints]) -> Floats:
+def telling_columns(coordinates: Sequence[Floats], moments: Floats) -> list[Ints]:
+    """Return for each column the columns before it that say most about it, a few dozen at most.
+
+    What the others add to them is in the scores.
+    """
+    starts = np.cumsum([0, *(one.shape[1] for one in coordinates)])[:-1]
+    shared = np.add.reduceat(np.add.reduceat(moments**2, starts, axis=0), starts, axis=1)
+    own = np.sqrt(np.maximum(np.diag(shared), 1e-12))
+    shared = shared / own[:, None] / own
+    return [
+        np.sort(np.argsort(-row[:place], kind="stable")[:_MOST_COLUMNS])
+        for place, row in enumerate(shared)
+    ]
+
+
+def second_moments(coordinates: Sequence[Floats], cells: Sequence[Ints]) -> Floats:
+    """Return everybody's second moments of the coordinates of all columns."""
     points = np.hstack([one[codes] for one, codes in zip(coordinates, cells)])
     return np.asarray(points.T @ points / len(points))
 

@@ -1,4 +1,4 @@
-"""Compiled kernels are not older than the files that they are made of, and need no private numba."""
+"""Compiled kernels are not older than the files they are made of, and need no private numba."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_borrowed_arrays_are_the_callers_own() -> None:
 
 
 def test_of_numba_only_what_it_documents_is_used() -> None:
-    """Numba's manual has the events and, for extensions, ``cgutils``; the rest of its core moves."""
+    """Its manual has the events and, for extensions, ``cgutils``; the rest of its core moves."""
     documented = {"cgutils", "event"}
     for path in Path(tulle.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

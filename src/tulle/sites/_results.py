@@ -25,6 +25,7 @@ from tulle.sites._columns import (
     cut,
     ungrade,
 )
+from tulle.sites._numbers import is_number
 from tulle.sites._shapes import rebuild
 from tulle.sites.agreement import SiteAgreement
 from tulle.table._frames import to_polars
@@ -150,11 +151,6 @@ def moment_of(column: Graded, number: float) -> dt.date | dt.datetime | dt.time:
     if column.type is ValueType.DATE:
         return dates.as_moment(number * _DAY, ValueType.TIMESTAMP)
     return dates.as_moment(number * column.tick, column.type)
-
-
-def is_number(value: Any) -> bool:
-    """Return whether something is a number and not a boolean."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _end(column: Graded, code: float) -> Any:

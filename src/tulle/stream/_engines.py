@@ -14,7 +14,14 @@ import numpy as np
 
 from tulle._moments import GroupMoments
 from tulle._types import Floats, Ints
-from tulle.stream._groups import GroupArrays, Groups, triangle, unpack
+from tulle.stream._groups import (
+    CONVERGED,
+    SQUARINGS,
+    GroupArrays,
+    Groups,
+    triangle,
+    unpack,
+)
 
 # One step of the stream at a time, in NumPy: find the group, add the record, split the group.
 # Small streams run on these functions and never wait for a compiler; the kernels do the same
@@ -25,8 +32,6 @@ from tulle.stream._groups import GroupArrays, Groups, triangle, unpack
 # equal distances, to no one's gain.
 
 COINCIDENT = 1e-8
-SQUARINGS = 32  # enough for eigenvalues that differ by a billionth
-CONVERGED = 1.0 - 1e-8  # the other eigenvalues are below 1e-8 now, 1e-16 after this squaring
 
 
 def nearest(groups: Groups, record: Floats, need: int) -> int:

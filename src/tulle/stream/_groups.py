@@ -17,6 +17,9 @@ from tulle._types import Floats, Ints
 from tulle.table._codecs import Affine
 
 UNPUBLISHED = -1
+# A covariance is squared so often to find its longest axis, or until this much of it lies there.
+SQUARINGS = 32  # enough for eigenvalues that differ by a billionth
+CONVERGED = 1.0 - 1e-8  # the other eigenvalues are below 1e-8 now, 1e-16 after this squaring
 _LINE = 8  # whole numbers in a line of the cache
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from tulle._jit import borrowed, inlined, kernel, part
 from tulle.stream._boxes import insert, move
-from tulle.stream._engines import CONVERGED, SQUARINGS
-from tulle.stream._groups import GroupArrays
+from tulle.stream._groups import CONVERGED, SQUARINGS, GroupArrays
 from tulle.stream._tree import Scratch, Tree, search
 
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Rule, RuleHider, Transactions, choose_rules, quest, read_fimi, write_fimi
 from tulle.rules._classic import algo2a, iga, swa
-from tulle.rules._sensitive import Sensitive, Thresholds
+from tulle.rules._sensitive import SensitiveRules, Thresholds
 from tulle.rules._stream import hide_stream
 from tulle.rules.containers import as_baskets
 from tulle.transactions import fimi_blocks
@@ -152,7 +152,7 @@ def _time_study(baskets: Transactions, quick: bool) -> None:
 def _hidden(baskets: Transactions, rules: list[Rule], method: Any) -> float:
     import numpy as np
 
-    sensitive = Sensitive.find(baskets, rules, Thresholds("bench", disclosure=0.0))
+    sensitive = SensitiveRules.find(baskets, rules, Thresholds("bench", disclosure=0.0))
     sensitive.quota  # noqa: B018  (swa finds its baskets itself, the others from the file)
     _, seconds = timed(lambda: method(sensitive, np.random.default_rng(0)))
     return seconds

@@ -17,11 +17,11 @@ from tulle.sites import _numbers as dates
 from tulle.sites._columns import (
     TOKEN,
     Aliased,
+    AliasTables,
     Coded,
     Graded,
     Joint,
     ValueType,
-    Vocabulary,
     cut,
     ungrade,
 )
@@ -245,7 +245,7 @@ class ResultReader:
     ``inside`` names the column that a result is about, where that is known from around it.
     """
 
-    def __init__(self, agreement: SiteAgreement, words: Vocabulary) -> None:
+    def __init__(self, agreement: SiteAgreement, words: AliasTables) -> None:
         self.unknown: set[str] = set()
         self.rough: dict[str, tuple[float, str]] = {}  # thresholds printed too short, by column
         self._agreed = agreement.names

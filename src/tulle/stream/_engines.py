@@ -1,7 +1,7 @@
 """Two ways to run the same steps: NumPy for small streams, compiled with an index for large ones.
 
-Both work on the same :class:`Groups` and give the same bits, so a stream may change from one to
-the other at any record.
+Both work on the same :class:`StreamGroups` and give the same bits, so a stream may change from
+one to the other at any record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tulle.stream._groups import (
     CONVERGED,
     SQUARINGS,
     GroupArrays,
-    Groups,
+    StreamGroups,
     triangle,
     unpack,
 )
@@ -34,7 +34,7 @@ from tulle.stream._groups import (
 COINCIDENT = 1e-8
 
 
-def nearest(groups: Groups, record: Floats, need: int) -> int:
+def nearest(groups: StreamGroups, record: Floats, need: int) -> int:
     """Return the closest group of at least ``need`` people, or -1."""
     used = groups.view()
     admissible = np.flatnonzero(used.people >= need)
@@ -49,7 +49,7 @@ def nearest(groups: Groups, record: Floats, need: int) -> int:
     return int(admissible[np.argmin(distances)])
 
 
-def add(groups: Groups, group: int, record: Floats, level: int, each: int) -> None:
+def add(groups: StreamGroups, group: int, record: Floats, level: int, each: int) -> None:
     """Update a group's statistics with one record (Welford), which is ``each`` people."""
     arrays = groups.arrays
     arrays.counts[group] += 1
@@ -73,7 +73,7 @@ def splits(arrays: GroupArrays, group: int, strict: bool) -> bool:
     return due and (not strict or people // 2 >= int(arrays.levels[group]))
 
 
-def split(groups: Groups, group: int) -> int:
+def split(groups: StreamGroups, group: int) -> int:
     """Halve a group along its longest axis, as if it were uniform there; return the new group.
 
     With fractions f and 1 - f, the parts are uniform on neighbouring intervals of length f a and
@@ -178,7 +178,7 @@ class Engine(Protocol):
 class PlainEngine:
     """A linear search in NumPy: quick to start, slow with many groups."""
 
-    def __init__(self, groups: Groups, *, strict: bool, each: int = 1) -> None:
+    def __init__(self, groups: StreamGroups, *, strict: bool, each: int = 1) -> None:
         self.groups = groups
         self.strict = strict
         self.each = each
@@ -210,7 +210,7 @@ class PlainEngine:
 class TreeEngine:
     """The kernels with their index."""
 
-    def __init__(self, groups: Groups, *, strict: bool, each: int = 1) -> None:
+    def __init__(self, groups: StreamGroups, *, strict: bool, each: int = 1) -> None:
         from tulle.stream import _index as tree
         from tulle.stream import _kernels
 

@@ -8,7 +8,7 @@ from typing import Any
 from tulle._jit import borrowed, inlined, kernel, part
 from tulle.stream._boxes import insert, move
 from tulle.stream._groups import CONVERGED, SQUARINGS, GroupArrays
-from tulle.stream._tree import Scratch, Tree, search
+from tulle.stream._tree import BoxTree, Scratch, search
 
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
 
@@ -16,7 +16,7 @@ DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
 @kernel
 def absorb(
     groups: GroupArrays,
-    tree: Tree,
+    tree: BoxTree,
     work: Scratch,
     records: Any,
     levels: Any,

@@ -19,7 +19,7 @@ from tulle._plurals import counted
 from tulle._threads import on_all_cores
 from tulle.table._look import FEW, Look, look_at
 from tulle.table._person import PersonColumn, find_person
-from tulle.table._whole_numbers import Nature, Whole, is_wandering, nature_of
+from tulle.table._whole_numbers import Nature, WholeNumbers, is_wandering, nature_of
 from tulle.table._words import vocabulary, words_of
 from tulle.table.schema import Column, Kind, Role
 
@@ -246,7 +246,7 @@ def _whole_kind(look: Look) -> tuple[Kind, str]:
         return Kind.CATEGORY, "three whole numbers: codes"
     if quantity and "code" in nominal and few:
         return Kind.ORDERED, "few whole numbers that stand for classes of a quantity"
-    numbers = Whole.of(look.quantity().cast(pl.Int64).to_numpy())
+    numbers = WholeNumbers.of(look.quantity().cast(pl.Int64).to_numpy())
     nature, why = nature_of(numbers)
     if quantity and (
         quantity - _VAGUE or nature is not Nature.ANSWERS or numbers.different[0] != 1
@@ -390,7 +390,7 @@ def _tells_apart(look: Look, kind: Kind) -> _Found | None:
     if not look.whole:
         return None
     values = look.quantity().cast(pl.Int64).to_numpy()
-    nature, why = nature_of(Whole.of(values))
+    nature, why = nature_of(WholeNumbers.of(values))
     if nature not in (Nature.GIVEN, Nature.UNCLEAR) or _are_years(look, values):
         return None
     quantity = look.topics.keys() & (_QUANTITIES - {"count", "date"})

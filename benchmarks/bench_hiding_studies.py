@@ -16,7 +16,7 @@ from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Rule, RuleHider, Transactions, choose_rules, quest, read_fimi, write_fimi
 from tulle.rules._classic import algo2a, iga, swa
 from tulle.rules._sensitive import SensitiveRules, Thresholds
-from tulle.rules._stream import hide_stream
+from tulle.rules._stream import WINDOW, HidingStream
 from tulle.rules.containers import as_baskets
 from tulle.transactions import fimi_blocks
 
@@ -186,7 +186,13 @@ def _throughput(baskets: Transactions, quick: bool) -> None:
 
 
 def _streamed(path: Path, rules: list[Rule]) -> None:
-    hide_stream(path, io.BytesIO(), rules, Thresholds("bench", disclosure=0.0), random_state=0)
+    limits = Thresholds("bench", disclosure=0.0)
+    hiding = HidingStream(
+        lambda size: fimi_blocks(path, size), rules, limits,
+        window=WINDOW, victim="transaction", random_state=0,
+    )  # fmt: skip
+    for released in hiding.released():
+        write_fimi(released, io.BytesIO())
 
 
 def _lines(points: list[dict[str, Any]], x: str, measures: list[str]) -> Any:

@@ -258,7 +258,7 @@ def _add_antecedent(sensitive: SensitiveRules, edits: Edits, r: int) -> None:
         edits.added_items = np.concatenate((edits.added_items, np.full(len(lacking), item)))
 
 
-# SWA on the sensitive rules of baskets in memory; the algorithm itself is in ``window.py``.
+# SWA on the sensitive rules of baskets in memory; the algorithm itself is in ``_window.py``.
 
 
 def swa(

@@ -31,8 +31,8 @@ from tulle.table._codecs import Affine
 class Published:
     """Groups that were shown, and behind each of them the groups of the stream, added up then.
 
-    Both hold the same records in all, but divide them differently: see ``families.py``. The family
-    of a group shown is that group of the snapshot before from which it comes.
+    Both hold the same records in all, but divide them differently. The family of a group shown is
+    that group of the snapshot before from which it comes.
     """
 
     shown: StreamGroups

@@ -27,7 +27,6 @@ _NEARLY_UNIQUE = 0.9
 _ENOUGH = 20  # records needed to say that numbers are all different
 _ENOUGH_TEXTS = 5  # ... and texts, which would be released as they are
 _SHARED = 5  # records a value, on average, from which numbers named so are codes
-_HANDFUL = 5  # different numbers that are codes although the name speaks of a quantity
 _MATCHING = 0.8  # share of values with the shape of an address or number
 _REPEATS = 20  # records that one person may have
 _PROSE = 40  # characters, on average, from which text is prose
